@@ -1,5 +1,5 @@
 /**
- * Controller references: who controls an object, and what a controller must adopt or release. Source: KEP-less,
+ * Controller references: the controller of an object, and the objects that a controller must adopt or release. Source:
  * pkg/controller controller_ref_manager.
  */
 
@@ -14,7 +14,7 @@ export function isControlledBy(object: KubeObject, uid: string | undefined): boo
   return uid !== undefined && controllerOf(object)?.uid === uid;
 }
 
-/** The reference a controller puts on what it creates. */
+/** Owner reference that a controller sets on the objects it creates. */
 export function controllerReference(
   owner: { readonly metadata?: ObjectMeta },
   gvk: { readonly group: string; readonly version: string; readonly kind: string },
@@ -30,16 +30,15 @@ export function controllerReference(
 }
 
 export interface Claim<T> {
-  /** Controlled already (matching) or to be adopted: what the controller counts with. */
+  /** Objects that count for the controller: controlled with matching labels, or about to be adopted. */
   readonly claimed: T[];
   readonly adopt: T[];
-  /** Controlled, but their labels no longer match. */
+  /** Controlled objects whose labels no longer match. */
   readonly release: T[];
 }
 
 /**
- * Sorts candidates by what their controller reference and labels say. An owner that is being deleted neither adopts nor
- * releases.
+ * Classifies candidates by controller reference and labels. An owner that is being deleted neither adopts nor releases.
  */
 export function claimObjects<T extends KubeObject>(
   owner: KubeObject,

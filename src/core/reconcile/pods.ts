@@ -1,4 +1,4 @@
-/** What controllers ask about a pod's state, and the order in which surplus pods go. */
+/** State of pods as controllers evaluate it, and the order in which surplus pods are deleted. */
 import type { Pod, PodCondition } from 'kubernetes-types/core/v1';
 import { timeMs } from './context.ts';
 
@@ -10,7 +10,7 @@ export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
 
-/** Neither finished nor being deleted. */
+/** Whether the pod is neither finished nor being deleted. */
 export function isPodActive(pod: Pod): boolean {
   return !isPodTerminal(pod) && pod.metadata?.deletionTimestamp === undefined;
 }
@@ -19,12 +19,12 @@ export function isPodTerminal(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
 }
 
-/** Ready for at least `minReadySeconds`. */
+/** Whether the pod has been ready for at least `minReadySeconds`. */
 export function isPodAvailable(pod: Pod, minReadySeconds: number, nowMs: number): boolean {
   return availableInMs(pod, minReadySeconds, nowMs) === 0;
 }
 
-/** Milliseconds until a ready pod counts as available: 0 when it does, undefined when it is not ready at all. */
+/** Milliseconds until a ready pod is available; 0 if it is, undefined if it is not ready. */
 export function availableInMs(pod: Pod, minReadySeconds: number, nowMs: number): number | undefined {
   const ready = podCondition(pod, 'Ready');
   if (ready?.status !== 'True') return undefined;
@@ -39,13 +39,13 @@ const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost';
 
 interface Ranked {
   readonly pod: Pod;
-  /** Related pods on the same node: the more crowded, the earlier it goes. */
+  /** Number of related pods on the same node; pods on crowded nodes are deleted first. */
   readonly crowd: number;
 }
 
 /**
- * Picks `count` of `pods` to delete: unassigned, pending, not ready, cheap, crowded, recently ready (by order of
- * magnitude), often restarted, young ones first. Source: upstream's ActivePodsWithRanks.
+ * Selects `count` of `pods` to delete, in this order: unassigned, pending, not ready, low deletion cost, crowded node,
+ * recently ready (by order of magnitude), many restarts, young. Source: upstream's ActivePodsWithRanks.
  */
 export function podsToDelete(pods: readonly Pod[], related: readonly Pod[], count: number, nowMs: number): Pod[] {
   if (count >= pods.length) return [...pods];
@@ -82,7 +82,7 @@ function compareForDeletion(a: Ranked, b: Ranked, nowMs: number): number {
     magnitude(timeMs(a.pod.metadata?.creationTimestamp), nowMs) -
     magnitude(timeMs(b.pod.metadata?.creationTimestamp), nowMs);
   if (created !== 0) return created;
-  // Within one order of magnitude the choice is arbitrary upstream (by UID); it must only be the same every time.
+  // Within one order of magnitude, upstream's choice is arbitrary (by UID). It only must be deterministic.
   return (a.pod.metadata?.uid ?? '') < (b.pod.metadata?.uid ?? '') ? -1 : 1;
 }
 
@@ -97,7 +97,7 @@ function deletionCost(pod: Pod): number {
 const readySinceMs = (pod: Pod): number => timeMs(podCondition(pod, 'Ready')?.lastTransitionTime);
 
 /**
- * Order of magnitude (base 2) of an age in seconds, as upstream's LogarithmicScaleDown; an unknown time is the
+ * Order of magnitude (base 2) of an age in seconds, as upstream's LogarithmicScaleDown. An unknown time counts as the
  * youngest.
  */
 function magnitude(sinceMs: number, nowMs: number): number {

@@ -1,4 +1,4 @@
-/** A finalizer that keeps an object while it is used. */
+/** Finalizer that keeps an object while it is in use. */
 import type { KubeObject } from '../../api/meta/object.ts';
 
 export type ProtectionPlan = 'add' | 'remove' | 'keep';

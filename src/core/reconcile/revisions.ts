@@ -15,16 +15,18 @@ export interface RevisionOwner {
   readonly gvk: { readonly group: string; readonly version: string; readonly kind: string };
   readonly template: PodTemplateSpec | undefined;
   readonly collisionCount: number | undefined;
-  /** The label of a revision that holds its hash. */
+  /** Label of a revision that contains its hash. */
   readonly hashLabel: string;
 }
 
 export interface RevisionPlan {
-  /** The revision of the current template. */
+  /** Revision of the current template. */
   readonly latest: ControllerRevision;
   /** All others, oldest first. */
   readonly old: readonly ControllerRevision[];
-  /** `latest` has to be created; updated: its template was used before, and its number becomes the newest. */
+  /**
+   * `create`: `latest` does not exist yet. `update`: its template was used before, and its number becomes the newest.
+   */
   readonly change: 'create' | 'update' | undefined;
 }
 
@@ -42,8 +44,8 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
 }
 
 /**
- * A strategic merge patch that restores the template: what kubectl sends back on an undo. Its keys are sorted as Go
- * marshals them: clients look for the current revision by comparing bytes.
+ * Strategic merge patch that restores the template, which kubectl sends for an undo. Its keys are sorted as in Go,
+ * because clients find the current revision by comparing bytes.
  */
 function revisionData(template: PodTemplateSpec | undefined): { spec: { template: object } } {
   return JSON.parse(canonicalJson({ spec: { template: { ...template, $patch: 'replace' } } })) as {
@@ -69,7 +71,7 @@ function newRevision(owner: RevisionOwner, data: object, revision: number): Cont
   };
 }
 
-/** The oldest beyond the limit that no pod runs; a negative limit keeps all. */
+/** The oldest revisions beyond the limit that no pod uses. A negative limit keeps all. */
 export function obsoleteRevisions(
   old: readonly ControllerRevision[],
   limit: number,
@@ -84,7 +86,7 @@ export function hasTemplate(revision: ControllerRevision, template: PodTemplateS
   return semanticEqual(revision.data, revisionData(template));
 }
 
-/** The template that a revision holds; undefined when its data was not written by such a controller. */
+/** The template in a revision; undefined if its data has another format. */
 export function templateOf(revision: ControllerRevision): PodTemplateSpec | undefined {
   const data = revision.data as { readonly spec?: { readonly template?: PodTemplateSpec & { $patch?: string } } };
   if (typeof data?.spec?.template !== 'object' || data.spec.template === null) return undefined;

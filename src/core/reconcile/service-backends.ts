@@ -1,14 +1,17 @@
-/** Which pods stand behind a service, and under which of their ports. Shared by endpoints and endpoint slices. */
+/** Backend pods of a service and their ports. Shared by endpoints and endpoint slices. */
 import type { Pod, Service, ServicePort } from 'kubernetes-types/core/v1';
 import { isPodTerminal } from './pods.ts';
 
-/** A pod is listed once it has an address and until it ends; one on its way out only where the caller can say so. */
+/**
+ * Whether a pod is a backend: it has an address and has not finished. Terminating pods count if `includeTerminating` is
+ * set.
+ */
 export function isBackend(pod: Pod, includeTerminating: boolean): boolean {
   if (isPodTerminal(pod) || (pod.status?.podIP ?? '') === '') return false;
   return includeTerminating || pod.metadata?.deletionTimestamp === undefined;
 }
 
-/** The number of a service port on this pod; undefined: the pod has no port of that name. */
+/** Number of a service port on this pod; undefined if the pod has no port of that name. */
 export function targetPort(pod: Pod, port: ServicePort): number | undefined {
   const target = port.targetPort ?? port.port;
   if (typeof target === 'number') return target === 0 ? port.port : target;
@@ -22,7 +25,7 @@ export function targetPort(pod: Pod, port: ServicePort): number | undefined {
   return undefined;
 }
 
-/** The DNS name a pod claims below a headless service. */
+/** DNS name that a pod requests below a headless service. */
 export function backendHostname(pod: Pod, service: Service): string | undefined {
   const hostname = pod.spec?.hostname ?? '';
   return hostname !== '' && pod.spec?.subdomain === service.metadata?.name ? hostname : undefined;
@@ -32,12 +35,12 @@ export function isHeadless(service: Service): boolean {
   return service.spec?.clusterIP === 'None';
 }
 
-/** Only services with a selector, and that are not mere names, have endpoints made for them. */
+/** Whether endpoints are generated for the service: it has a selector and is not of type ExternalName. */
 export function hasManagedBackends(service: Service): boolean {
   return service.spec?.type !== 'ExternalName' && Object.keys(service.spec?.selector ?? {}).length > 0;
 }
 
-/** What of a pod its endpoints depend on, as text: equal texts need no new plan. */
+/** Text of all pod fields that its endpoints depend on. Equal texts need no new plan. */
 export function backendFacts(pod: Pod): string {
   const ready = pod.status?.conditions?.find((condition) => condition.type === 'Ready')?.status;
   return JSON.stringify([

@@ -15,7 +15,7 @@ export interface ApprovalSnapshot {
   readonly facts: CertificateRequestFacts;
   /** Node named by the request, if it exists. */
   readonly node: Node | undefined;
-  /** For `system:bootstrap:<id>`: expiration time of the token from its secret; `'gone'` if the secret does not exist. */
+  /** For `system:bootstrap:<id>`: expiration time of the token from its secret; `'gone'` without a secret. */
   readonly tokenEndsAtMs: number | 'gone' | undefined;
   readonly evidence: ServingEvidence;
 }

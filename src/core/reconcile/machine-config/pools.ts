@@ -1,7 +1,7 @@
 /**
- * Which nodes belong to which pool. As in later releases of upstream, a master that a custom pool selects too stays a
- * master. A pool that is made of a node group yields to others. Source: getPoolsForNode in pkg/controller/node of
- * openshift/machine-config-operator.
+ * Assignment of nodes to pools. As in later upstream releases, a master that a custom pool also selects stays in the
+ * master pool. A pool created from a node group has lower precedence than other pools. Source: getPoolsForNode in
+ * pkg/controller/node of openshift/machine-config-operator.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
@@ -11,22 +11,22 @@ import { isEverything, labelSelectorOf, matchesLabels, nothing } from '../../../
 type Selecting = LabelSelector | null | undefined;
 
 export interface PoolOfNode {
-  /** Undefined: no pool has the node, or several claim it. */
+  /** Undefined if no pool or more than one selects the node. */
   readonly pool: MachineConfigPool | undefined;
-  /** Why the node is left alone. */
+  /** Reason why the node belongs to no pool. */
   readonly error?: string;
 }
 
 export const nameOf = ({ metadata }: { readonly metadata?: { readonly name?: string } }): string =>
   metadata?.name ?? '';
 
-/** An absent or empty selector selects nothing here, and so does one that is not valid. */
+/** Whether the selector selects the labels. An absent, empty or invalid selector selects nothing here. */
 export function selects(selector: Selecting, labels: Readonly<Record<string, string>> | undefined): boolean {
   const parsed = parse(selector);
   return !isEverything(parsed) && matchesLabels(parsed, labels);
 }
 
-/** Whether the selector is present and would select everything; upstream reports that and does nothing. */
+/** Whether the selector is present and would select everything, which upstream reports as an error. */
 export const isEmptySelector = (selector: Selecting): boolean =>
   selector !== undefined && selector !== null && isEverything(parse(selector));
 
@@ -47,7 +47,7 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
   return { pool: custom[0] ?? claiming[0] };
 }
 
-/** The nodes of each pool, by its name, in the order of their names. */
+/** Nodes by name of their pool, sorted by name. */
 export function nodesByPool(
   nodes: readonly Node[],
   pools: readonly MachineConfigPool[],

@@ -1,5 +1,5 @@
 /**
- * The rendered MachineConfig of a pool; core/ignition merges the fragments. Source: pkg/controller/render of
+ * Rendered MachineConfig of a pool; core/ignition merges the fragments. Source: pkg/controller/render of
  * openshift/machine-config-operator.
  */
 import type { ObjectReference } from 'kubernetes-types/core/v1';
@@ -27,11 +27,10 @@ export interface PoolFragment {
 }
 
 export interface RenderTools {
-  /** Merges fragments, whatever their order is. */
+  /** Merges fragments in any order. */
   readonly merge: (fragments: readonly PoolFragment[]) => { readonly spec: object } | { readonly error: string };
-  /** Hexadecimal MD5 of a text. */
   readonly md5: (text: string) => string;
-  /** Of this release. */
+  /** Version of this release. */
   readonly version: string;
 }
 
@@ -39,7 +38,7 @@ export type Rendered =
   | { readonly config: MachineConfig; readonly configuration: PoolConfiguration }
   | { readonly error: string };
 
-/** The fragments of a pool: rendered configurations are none, although their labels might match. */
+/** Fragments of a pool. Rendered configurations are excluded, even if their labels match. */
 export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineConfig[]): MachineConfig[] {
   return configs
     .filter(
@@ -50,7 +49,7 @@ export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineCo
     .toSorted((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
 }
 
-/** `configs` are all of the cluster. */
+/** @param configs All MachineConfigs of the cluster. */
 export function renderPool(pool: MachineConfigPool, configs: readonly MachineConfig[], tools: RenderTools): Rendered {
   const fragments = fragmentsOf(pool, configs);
   if (fragments.length === 0)
@@ -84,7 +83,7 @@ export function renderPool(pool: MachineConfigPool, configs: readonly MachineCon
   };
 }
 
-/** Rendered configurations of the pool that no node and no pool refers to any longer, oldest first. */
+/** Rendered configurations of the pool to which no node and no pool refers any longer, oldest first. */
 export function unusedRendered(
   pool: MachineConfigPool,
   configs: readonly MachineConfig[],

@@ -1,5 +1,5 @@
 /**
- * What KubeletConfigs and ContainerRuntimeConfigs make of the files of a host. Source: createNewKubeletIgnition and
+ * Host files generated from KubeletConfigs and ContainerRuntimeConfigs. Source: createNewKubeletIgnition and
  * validateUserContainerRuntimeConfig of openshift/machine-config-operator.
  */
 import type { ContainerRuntimeConfig, KubeletConfig } from '../../../api/machineconfig/types.ts';
@@ -14,14 +14,14 @@ export const RUNTIME_KIND: SettingKind = {
   text: 'container runtime config',
 };
 
-/** A KubeletConfiguration in JSON; the host adds it to the configuration of its kubelet. */
+/** KubeletConfiguration in JSON, which the host merges into the configuration of its kubelet. */
 export const KUBELET_CONF = '/etc/kubernetes/kubelet.conf';
-/** Whether the host reserves resources for the system by its size. */
+/** File that sets whether the host reserves system resources in proportion to its size. */
 export const SIZING_ENV = '/etc/node-sizing-enabled.env';
-/** Settings of the container runtime, in files of the names that upstream has. */
+/** Directory of the container runtime's settings, with upstream's file names. */
 export const RUNTIME_DIRECTORY = '/etc/crio/crio.conf.d/';
 
-/** Of the runtime's log, from the least to the most that is shown. */
+/** Log levels of the runtime, from least to most verbose. */
 export const RUNTIME_LEVELS = ['fatal', 'panic', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 export type RuntimeLevel = (typeof RUNTIME_LEVELS)[number];
 
@@ -46,7 +46,7 @@ export function kubeletFiles({ spec }: KubeletConfig): Files {
   const converted = kubeletArguments(config);
   if ('error' in converted) return failed(converted.error);
   const { kind: _, apiVersion: __, ...fields } = config;
-  // Last: a comma follows each field, as scripts that read single lines expect.
+  // These fields come last, so that a comma follows each other field, as scripts that read single lines expect.
   const document = { ...fields, kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' };
   const sizing = spec?.autoSizingReserved;
   return {
@@ -84,6 +84,6 @@ export function runtimeFiles({ spec }: ContainerRuntimeConfig): Files {
 
 const failed = (message: string): Files => ({ error: `Error: ${message}` });
 
-/** Encoders in Go write `0` for a quantity that is not set. */
+/** Go encoders write `0` for a quantity that is not set. */
 const isGiven = (quantity: string | undefined): quantity is string =>
   quantity !== undefined && quantity !== '' && quantity !== '0';

@@ -1,9 +1,9 @@
 /**
- * What a host keeps for the system by its size: shares that fall as it grows. Source: "Automatically allocating
- * resources for nodes" of OpenShift's documentation, which has the shares of Google Kubernetes Engine.
+ * System reservation of a host by its size, with shares that decrease as the host grows. Source: "Automatically
+ * allocating resources for nodes" of OpenShift's documentation, which uses the shares of Google Kubernetes Engine.
  */
 
-/** Up to how much each share holds. */
+/** Range of sizes to which a share applies. */
 type Band = readonly [width: number, share: number];
 
 const REST = Number.POSITIVE_INFINITY;

@@ -44,7 +44,7 @@ export function poolStatus(pool: MachineConfigPool, nodes: readonly Node[], nowM
 export const isConditionTrue = ({ status }: MachineConfigPool, type: string): boolean =>
   (status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
 
-/** The conditions with one of them set: its transition is as old as its status. */
+/** Returns the conditions with one of them set. The transition time only changes with the status. */
 export function withCondition(
   conditions: readonly StatusCondition[],
   wanted: Omit<StatusCondition, 'lastTransitionTime'>,

@@ -1,4 +1,4 @@
-/** Conditions of machines: one of a type, whose time is that of its last change of status. */
+/** Conditions of machines: one per type. The transition time only changes with the status. */
 import type { MachineCondition } from '../../../api/machines/types.ts';
 import { timestamp } from '../context.ts';
 
@@ -16,7 +16,7 @@ export const isFalse = (type: string, reason: string, message: string, severity 
   ...{ type, status: 'False', severity, reason, message },
 });
 
-/** Sorted by type, as openshift's setter keeps them. */
+/** Sorted by type, as OpenShift's setter does. */
 export function withConditions(
   before: readonly MachineCondition[] | undefined,
   observed: readonly Observed[],

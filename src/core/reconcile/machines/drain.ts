@@ -1,11 +1,11 @@
-/** Which pods leave a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
+/** Pods to evict from a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { timeMs } from '../context.ts';
 
-/** Pods of an unreachable node that are deleted do not come to an end by themselves. */
+/** Deleted pods on an unreachable node never terminate, so they are skipped after this time. */
 const UNREACHABLE_GRACE_MS = 60_000;
 
-/** Pods that still have to be evicted or waited for. */
+/** Pods that still have to be evicted or have not terminated. */
 export function podsToDrain(pods: readonly Pod[], nodeReady: boolean, nowMs: number): Pod[] {
   return pods.filter(({ metadata, status }) => {
     if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;

@@ -1,5 +1,5 @@
 /**
- * Health checks of machines: which are unhealthy, and whether they may be deleted. Source:
+ * Machine health checks: the unhealthy machines, and whether they may be deleted. Source:
  * openshift/machine-api-operator pkg/controller/machinehealthcheck.
  */
 import type { Node } from 'kubernetes-types/core/v1';
@@ -26,10 +26,10 @@ export interface HealthSnapshot {
 export interface HealthPlan {
   /** Machines to delete. */
   readonly remediate: readonly { readonly machine: Machine; readonly why: string }[];
-  /** Unhealthy machines that are left alone. */
+  /** Unhealthy machines that are not remediated. */
   readonly skipped: readonly { readonly machine: Machine; readonly why: string }[];
   readonly status: MachineHealthCheckStatus;
-  /** When a healthy machine becomes unhealthy by the passing of time. */
+  /** Time until a healthy machine may become unhealthy without a further event. */
   readonly nextMs: number | undefined;
 }
 
@@ -37,9 +37,9 @@ const DEFAULT_STARTUP = '10m';
 
 interface Verdict {
   readonly machine: Machine;
-  /** Undefined: healthy, or not known to be unhealthy yet. */
+  /** Undefined if the machine is healthy or not unhealthy for long enough. */
   readonly why: string | undefined;
-  /** Nothing is wrong now. */
+  /** No unhealthy condition is present now. */
   readonly healthy: boolean;
   readonly nextMs: number | undefined;
 }
@@ -79,7 +79,10 @@ export function planHealthCheck({ check, machines, node }: HealthSnapshot, conte
   return { remediate, skipped, status, nextMs };
 }
 
-/** Nothing would replace it; a master is not deleted without a person. */
+/**
+ * Reason against remediation: a machine without a machine set would not be replaced, and a master requires an
+ * administrator.
+ */
 function refusalOf(machine: Machine): string | undefined {
   if (controllerOf(machine)?.kind !== 'MachineSet') return 'machine has no machineset owner; skipping remediation';
   const isMaster =

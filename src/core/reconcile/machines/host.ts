@@ -1,4 +1,4 @@
-/** Hosts of the inventory: which may be claimed, and what their status says. */
+/** Hosts of the inventory: whether a machine may claim them, and their status. */
 import {
   type BareMetalHost,
   type HostState,
@@ -11,9 +11,9 @@ import {
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { timeMs } from '../context.ts';
 
-/** A host that offers itself reports several times within it. */
+/** A host that offers itself counts as offline after this silence; it normally reports several times within it. */
 export const SILENT_MS = 150_000;
-/** An offer that was never approved is forgotten after this silence. */
+/** An offer that was never approved is deleted after this silence. */
 export const FORGOTTEN_MS = 15 * 60_000;
 
 export const isOffered = (host: BareMetalHost): boolean =>
@@ -22,13 +22,13 @@ export const isOffered = (host: BareMetalHost): boolean =>
 export const reportsBlank = (host: BareMetalHost): boolean =>
   host.metadata?.annotations?.[REPORTED_ANNOTATION] === 'blank';
 
-/** The first report is written after the object. */
+/** The status may be missing because the first report is written after the object. */
 const lastSeenMs = ({ metadata, status }: BareMetalHost): number =>
   timeMs(status?.lastUpdated ?? metadata?.creationTimestamp);
 
 export const isSilent = (host: BareMetalHost, nowMs: number): boolean => nowMs - lastSeenMs(host) > SILENT_MS;
 
-/** Why a machine may not claim the host; undefined: it may. */
+/** Reason why a machine may not claim the host; undefined if it may. */
 export function refusalToClaim(
   host: BareMetalHost,
   provider: ProviderSpec | undefined,
@@ -47,7 +47,7 @@ export function refusalToClaim(
   return undefined;
 }
 
-/** The host to claim: the first by name, so that equal clusters claim equally. */
+/** The host to claim: the first one by name, so that the choice is deterministic. */
 export function hostToClaim(
   hosts: readonly BareMetalHost[],
   provider: ProviderSpec | undefined,
@@ -58,7 +58,7 @@ export function hostToClaim(
     .sort((left, right) => ((left.metadata?.name ?? '') < (right.metadata?.name ?? '') ? -1 : 1))[0];
 }
 
-/** `2 hosts: 1 claimed, 1 not online`. */
+/** Summary of the reasons, such as `2 hosts: 1 claimed, 1 not online`. */
 export function whyNone(hosts: readonly BareMetalHost[], provider: ProviderSpec | undefined, nowMs: number): string {
   const counts = new Map<string, number>();
   for (const host of hosts) {
@@ -71,13 +71,13 @@ export function whyNone(hosts: readonly BareMetalHost[], provider: ProviderSpec 
 
 export interface HostPlan {
   readonly status: HostStatus;
-  /** It offered itself, was never approved and is silent. */
+  /** The host offered itself, was never approved and has been silent for too long; it is deleted. */
   readonly forget: boolean;
-  /** When the plan changes by the passing of time. */
+  /** Time until the plan may change without a further event. */
   readonly nextMs: number | undefined;
 }
 
-/** What was found out over SSH; undefined: not tried yet. */
+/** Result of the inspection over SSH; undefined if it was not tried yet. */
 export interface Inspection {
   readonly status: Pick<HostStatus, 'hardware' | 'goodCredentials'>;
   readonly error: string | undefined;
@@ -122,7 +122,7 @@ function offered(
 ): HostPlan {
   const seenMs = lastSeenMs(host);
   if (!reportsBlank(host)) {
-    // The order to wipe itself stays in place until the host has reported that it is blank.
+    // The wipe instruction stays in place until the host has reported that it is blank.
     if (host.status?.provisioning?.state === 'deprovisioning')
       return failed('deprovisioning', 'provisioning error', 'the host has not reported that it is wiped');
     return failed(
@@ -139,7 +139,7 @@ function offered(
 
 function claimedState(host: BareMetalHost, consumer: Machine | undefined): HostState {
   if (host.metadata?.deletionTimestamp !== undefined) return 'deleting';
-  // The machine controller orders the wipe.
+  // The machine controller requests the wipe.
   if (host.status?.provisioning?.state === 'deprovisioning') return 'deprovisioning';
   const phase = consumer?.status?.phase;
   return phase === 'Provisioned' || phase === 'Running' || phase === 'Deleting' ? 'provisioned' : 'provisioning';

@@ -1,10 +1,15 @@
-/** What a Node gets of its machine. Source: openshift/machine-api-operator pkg/controller/nodelink. */
+/**
+ * Labels, taints and annotations that a Node receives from its machine. Source: openshift/machine-api-operator
+ * pkg/controller/nodelink.
+ */
 import type { Node, Taint } from 'kubernetes-types/core/v1';
 import { type BareMetalHost, MACHINE_ANNOTATION, type Machine } from '../../../api/machines/types.ts';
 
 const POOL_PREFIX = 'node-role.kubernetes.io/';
 
-/** A merge patch; undefined: the Node has everything. Values that differ on the Node are set again, as upstream. */
+/**
+ * Merge patch for the Node; undefined if nothing is missing. Values changed on the Node are reset, as upstream does.
+ */
 export function nodePatch(node: Node, machine: Machine, host: BareMetalHost | undefined): object | undefined {
   const { name, namespace } = machine.metadata ?? {};
   const pool = machine.spec?.providerSpec?.value?.pool;
@@ -26,7 +31,7 @@ export function nodePatch(node: Node, machine: Machine, host: BareMetalHost | un
     return undefined;
   return {
     metadata: {
-      // Taints are replaced as a whole.
+      // A merge patch replaces the whole list of taints.
       resourceVersion: node.metadata?.resourceVersion,
       ...(labels === undefined ? {} : { labels }),
       ...(annotations === undefined ? {} : { annotations }),

@@ -1,5 +1,5 @@
 /**
- * Sets of machines: what to adopt, make and delete, and what the status counts. Source: openshift/machine-api-operator
+ * Machine sets: the machines to adopt, create and delete, and the status. Source: openshift/machine-api-operator
  * pkg/controller/machineset, its delete policies.
  */
 import type { Node } from 'kubernetes-types/core/v1';
@@ -26,11 +26,11 @@ export interface MachineSetPlan {
   readonly create: number;
   readonly delete: readonly Machine[];
   readonly status: MachineSetStatus;
-  /** When a machine becomes available by the passing of time. */
+  /** Time until a machine becomes available without a further event. */
   readonly nextMs: number | undefined;
 }
 
-/** Machines that are made in one pass: hosts are few, and every machine claims one. */
+/** Limit of machines created in one pass. Hosts are few, and every machine claims one. */
 const MOST_AT_ONCE = 32;
 
 export function planMachineSet({ set, machines, node }: MachineSetSnapshot, context: PlanContext): MachineSetPlan {
@@ -43,7 +43,7 @@ export function planMachineSet({ set, machines, node }: MachineSetSnapshot, cont
   if (set.metadata?.deletionTimestamp !== undefined) return nothing;
   const live = claimed.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
   const missing = (set.spec?.replicas ?? 1) - live.length;
-  // A machine that is being deleted has its host until it is wiped, and its replacement claims another one.
+  // A machine that is being deleted keeps its host until the host is wiped; its replacement claims another one.
   const surplus =
     missing < 0 ? inOrderOfDeletion(live, set.spec?.deletePolicy ?? 'Random', context).slice(0, -missing) : [];
   return {
@@ -53,7 +53,7 @@ export function planMachineSet({ set, machines, node }: MachineSetSnapshot, cont
   };
 }
 
-/** Marked ones first, then failed ones, then those without a Node, then as the policy orders. */
+/** Order of deletion: annotated machines, failed ones, those without a Node, then as the policy specifies. */
 export function inOrderOfDeletion(
   machines: readonly Machine[],
   policy: string,

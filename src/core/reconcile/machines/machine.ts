@@ -1,7 +1,8 @@
 /**
- * The life of a machine: it claims a host, has it installed, is linked with its Node; when it is deleted, the Node is
- * drained, the host wiped and released. One step at a time; the next one follows from what is observed then. Source of
- * phases, conditions and hooks: openshift/machine-api-operator pkg/controller/machine of release 4.10.
+ * Life cycle of a machine: it claims a host, has it installed and is linked with its Node. When it is deleted, the Node
+ * is drained and the host wiped and released. Each plan performs one step; the next step follows from the state
+ * observed then. Source of phases, conditions and hooks: openshift/machine-api-operator pkg/controller/machine of
+ * release 4.10.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import {
@@ -23,35 +24,34 @@ export interface MachineSnapshot {
   readonly machine: Machine;
   /** Hosts of the namespace. */
   readonly hosts: readonly BareMetalHost[];
-  /** The host whose consumer the machine is. */
+  /** The host whose consumer is the machine. */
   readonly host: BareMetalHost | undefined;
-  /** The Node of the host. */
   readonly node: Node | undefined;
-  /** Of that Node, when the machine is being deleted. */
+  /** Pods of that Node; only set while the machine is being deleted. */
   readonly pods: readonly Pod[];
-  /** Of the store, when a master is being deleted; 'unknown': the store has not answered. */
+  /** Members of the store; only set while a master is being deleted. 'unknown': the store did not respond. */
   readonly members: readonly StoreMember[] | 'unknown' | undefined;
-  /** What the last attempt of a step over SSH ended with. */
+  /** Result of the last failed attempt of a step over SSH. */
   readonly failure: StepFailure | undefined;
 }
 
 export interface StepFailure {
   readonly attempts: number;
   readonly message: string;
-  /** The host is not reached again before. */
+  /** The step is not retried before this time. */
   readonly retryAtMs: number;
 }
 
 export type MachineStep =
   | { readonly do: 'claim'; readonly host: BareMetalHost }
-  /** Gives the host what it joins with, or installs it over SSH. */
+  /** Provides the host with its join configuration, or installs it over SSH. */
   | { readonly do: 'provision'; readonly host: BareMetalHost }
-  /** Labels, taints and the identity of the machine, on the Node. */
+  /** Sets the labels, the taints and the identity of the machine on the Node. */
   | { readonly do: 'link'; readonly node: Node }
   | { readonly do: 'cordon'; readonly node: Node }
   | { readonly do: 'evict'; readonly pods: readonly Pod[] }
   | { readonly do: 'wipe'; readonly host: BareMetalHost }
-  /** The host does not answer: its member of the store is removed without it. */
+  /** Removes the store member of a host that does not respond. */
   | { readonly do: 'removeMember'; readonly name: string }
   | { readonly do: 'deleteNode'; readonly node: Node }
   | { readonly do: 'release'; readonly host: BareMetalHost }
@@ -60,14 +60,14 @@ export type MachineStep =
 export interface MachinePlan {
   readonly status: MachineStatus;
   readonly step: MachineStep | undefined;
-  /** When to look again although nothing has changed. */
+  /** Time until the next check without a further event. */
   readonly againMs: number | undefined;
 }
 
-/** Attempts to install over SSH before the machine has failed. */
+/** Number of attempts to install over SSH before the machine fails. */
 export const MOST_ATTEMPTS = 5;
 const POLL_MS = 5_000;
-/** As long a host that was wiped has time to report. */
+/** Time for a wiped host to report. */
 const SLOW_POLL_MS = 30_000;
 
 export function planMachine(snapshot: MachineSnapshot, nowMs: number): MachinePlan {
@@ -85,7 +85,7 @@ interface Outcome {
 }
 
 const EXISTS = isTrue('InstanceExists');
-/** Shown once an installation over SSH has failed. */
+/** Only shown after an installation over SSH has failed. */
 const CREATED = isTrue('MachineCreation');
 const DRAINABLE = isTrue('Drainable');
 const TERMINABLE = isTrue('Terminable');
@@ -93,7 +93,7 @@ const TERMINABLE = isTrue('Terminable');
 function planLife({ machine, hosts, host, node, failure }: MachineSnapshot, nowMs: number): Outcome {
   const holds = hookConditions(machine);
   const { errorReason, errorMessage, phase } = machine.status ?? {};
-  // As upstream, a failed machine stays one; it is deleted and replaced.
+  // As upstream, a failed machine never recovers; it is deleted and replaced.
   if (phase === 'Failed') {
     const error = { reason: errorReason ?? 'Unknown', message: errorMessage ?? '' };
     return { phase: 'Failed', conditions: holds, error };
@@ -168,7 +168,7 @@ function planEnd(snapshot: MachineSnapshot, nowMs: number): Outcome {
   return { phase: 'Deleting', conditions: [...before, TERMINABLE], ...endStep(snapshot, nowMs) };
 }
 
-/** Undefined: nothing is left to drain. */
+/** Undefined if no pod is left to drain. */
 function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Outcome | undefined {
   if (node === undefined || machine.metadata?.annotations?.[EXCLUDE_DRAIN_ANNOTATION] !== undefined) return undefined;
   const phase = 'Deleting';
@@ -182,7 +182,7 @@ function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Out
   return { phase, conditions, step: { do: 'evict', pods: left }, againMs: POLL_MS };
 }
 
-/** The host is wiped first, since its kubelet would register the Node again. */
+/** The host is wiped before the Node is deleted, because its kubelet would register the Node again. */
 function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: number): Pick<Outcome, 'step' | 'againMs'> {
   const name = host?.metadata?.name ?? node?.metadata?.name ?? '';
   const isMember = Array.isArray(members) && members.some((each) => each.name === name);
@@ -198,7 +198,7 @@ function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: numbe
     const isWiped = isOffered(host) ? reportsBlank(host) : failure === undefined;
     if (!isWiped && answers)
       return isOffered(host) ? { againMs: POLL_MS } : { step: { do: 'wipe', host }, againMs: POLL_MS };
-    // It is wiped by its own next report; see refusalToClaim.
+    // The host is wiped when it reports next; see refusalToClaim.
   }
   if (isMember) return { step: { do: 'removeMember', name }, againMs: POLL_MS };
   if (node !== undefined) return { step: { do: 'deleteNode', node }, againMs: POLL_MS };
@@ -245,7 +245,7 @@ function statusOf({ machine, host, node }: MachineSnapshot, outcome: Outcome, no
     conditions: withConditions(before.conditions, outcome.conditions, nowMs),
   };
   if (semanticEqual(next, before)) return before;
-  // Of a phase, as upstream: time-outs of health checks count from it.
+  // Time of the last change of phase, as upstream: time-outs of health checks start there.
   return {
     ...next,
     lastUpdated: next.phase === before.phase ? (before.lastUpdated ?? timestamp(nowMs)) : timestamp(nowMs),

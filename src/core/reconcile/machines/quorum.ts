@@ -1,12 +1,15 @@
 /** Whether the store keeps its quorum without a member. */
 export interface StoreMember {
   readonly name: string;
-  /** Learners do not vote. */
+  /** False for learners. */
   readonly voter: boolean;
   readonly healthy: boolean;
 }
 
-/** Why the member cannot be removed; undefined: it can, or is none. Every voter that remains has to be counted with. */
+/**
+ * Reason why the member cannot be removed; undefined if it can or is no member. Every remaining voter counts for the
+ * quorum.
+ */
 export function quorumRefusal(members: readonly StoreMember[], name: string): string | undefined {
   const own = members.find((each) => each.name === name);
   if (own === undefined || !own.voter) return undefined;
@@ -17,7 +20,7 @@ export function quorumRefusal(members: readonly StoreMember[], name: string): st
   const healthy = others.filter((each) => each.healthy).length;
   if (healthy < needed)
     return `the store would lose its quorum: ${healthy} of the ${others.length} other members are healthy, ${needed} are needed`;
-  // The removal itself is decided by the present members.
+  // The current members must agree on the removal itself.
   const quorum = Math.floor(voters.length / 2) + 1;
   const alive = healthy + (own.healthy ? 1 : 0);
   return alive < quorum ? `the store has no quorum: ${alive} of ${voters.length} members are healthy` : undefined;

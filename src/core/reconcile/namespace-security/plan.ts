@@ -1,6 +1,6 @@
 /**
- * Users and SELinux levels of namespaces: blocks of 10,000 users from 1,000,000,000, one for each namespace. Source:
- * openshift/cluster-policy-controller pkg/security/controller, openshift/library-go pkg/security/{uid,mcs}.
+ * UID ranges and SELinux levels of namespaces: one block of 10,000 UIDs per namespace, starting at 1,000,000,000.
+ * Source: openshift/cluster-policy-controller pkg/security/controller, openshift/library-go pkg/security/{uid,mcs}.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../../api/kinds/namespaces/security.ts';
@@ -12,7 +12,7 @@ const LAST_UID = 1_999_999_999;
 const BLOCK_SIZE = 10_000;
 const BLOCKS = (LAST_UID - FIRST_UID + 1) / BLOCK_SIZE;
 export const RANGE = `${FIRST_UID}-${LAST_UID}/${BLOCK_SIZE}`;
-/** Levels between those of two namespaces. */
+/** Distance between the levels of consecutive namespaces. */
 const LEVELS_PER_BLOCK = 5;
 const BITS = 8;
 
@@ -21,19 +21,23 @@ export type AllocationPlan =
   | { readonly kind: 'annotate'; readonly block: number; readonly annotations: Readonly<Record<string, string>> }
   | { readonly kind: 'full' };
 
-/** Whether the namespace lacks users, groups or its level. */
+/** Whether the namespace lacks its UID range, groups or level. */
 export function lacksAllocation({ metadata }: Namespace): boolean {
   return [UID_RANGE, SUPPLEMENTAL_GROUPS, MCS].some((key) => metadata?.annotations?.[key] === undefined);
 }
 
-/** The block of a namespace; undefined where it has none, or one outside the range. */
+/** Block of a namespace; undefined if it has none or one outside the range. */
 export function blockOf({ metadata }: Namespace): number | undefined {
   const match = /^(\d{10})\/10000$/.exec(metadata?.annotations?.[UID_RANGE] ?? '');
   const offset = Number(match?.[1] ?? Number.NaN) - FIRST_UID;
   return offset >= 0 && offset % BLOCK_SIZE === 0 && offset < BLOCKS * BLOCK_SIZE ? offset / BLOCK_SIZE : undefined;
 }
 
-/** `used`: blocks that are taken. Values that the namespace has already stay. */
+/**
+ * Plans the missing annotations. Existing values are kept.
+ *
+ * @param used Blocks in use.
+ */
 export function planAllocation(namespace: Namespace, used: ReadonlySet<number>): AllocationPlan {
   if (!lacksAllocation(namespace) || namespace.metadata?.deletionTimestamp !== undefined) return { kind: 'keep' };
   const own = namespace.metadata?.annotations ?? {};
@@ -50,7 +54,7 @@ function firstFree(used: ReadonlySet<number>): number | undefined {
   return undefined;
 }
 
-/** Pairs of categories in the order c1,c0  c2,c0  c2,c1  c3,c0 … */
+/** SELinux level of a block. Category pairs have the order c1,c0  c2,c0  c2,c1  c3,c0 … */
 function level(block: number): string {
   const index = block * LEVELS_PER_BLOCK;
   const pairs = (category: number): number => (category * (category - 1)) / 2;
@@ -59,7 +63,7 @@ function level(block: number): string {
   return `s0:c${high},c${index - pairs(high)}`;
 }
 
-/** The record of the blocks in use: a bit for each, as the bytes of a big-endian number. */
+/** Allocation record: one bit per block in use, as the bytes of a big-endian number. */
 export function allocationOf(used: ReadonlySet<number>, stored?: RangeAllocation): RangeAllocation {
   let highest = -1;
   for (const block of used) highest = Math.max(highest, block);

@@ -1,18 +1,18 @@
 /**
- * The end of a namespace: what its status says while its content goes, and when it may go itself. Source: upstream's
- * namespace deletion.
+ * Deletion of a namespace: its conditions while its content is being deleted, and when it can be finalized. Source:
+ * upstream's namespace deletion.
  */
 import type { NamespaceCondition } from 'kubernetes-types/core/v1';
 import { timestamp } from '../context.ts';
 
-/** What one sweep over all namespaced kinds has found. */
+/** Result of one pass over all namespaced kinds. */
 export interface SweepResult {
-  /** Discovery failed for some groups. */
+  /** Groups whose discovery failed. */
   readonly discoveryErrors: readonly string[];
   readonly deletionErrors: readonly string[];
-  /** Objects left, by `plural.group`. */
+  /** Number of remaining objects by `plural.group`. */
   readonly remaining: ReadonlyMap<string, number>;
-  /** Objects that wait, by finalizer. */
+  /** Number of remaining objects by finalizer. */
   readonly finalizers: ReadonlyMap<string, number>;
 }
 
@@ -120,7 +120,7 @@ export function conditionsDiffer(a: readonly NamespaceCondition[], b: readonly N
   return text(a) !== text(b);
 }
 
-/** The finalizer this controller answers for. */
+/** The finalizer that this controller removes. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
 
 export function isFinished(sweep: SweepResult): boolean {

@@ -1,12 +1,12 @@
 /**
- * A pod network for each node out of the cluster's, of either family. Source: upstream's nodeipam range allocator; OKD
- * gives a /23 of IPv4 per node, upstream a /64 of IPv6.
+ * Pod networks of nodes, allocated from the cluster's network of either address family. Source: upstream's nodeipam
+ * range allocator. OKD assigns an IPv4 /23 per node, upstream an IPv6 /64.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { CodedError } from '../../../base/errors.ts';
 import { type Network, networkText, parseNetwork, widthOf } from '../../../base/networks.ts';
 
-/** Fails with 'cidr-invalid'. */
+/** Throws 'cidr-invalid'. */
 function rangeOf(text: string): Network {
   const range = parseNetwork(text);
   if (range === undefined) {
@@ -15,12 +15,11 @@ function rangeOf(text: string): Network {
   return range;
 }
 
-/** As upstream: more networks than this are not counted. */
+/** Upstream's limit: further networks are not used. */
 const MAX_SUBNET_BITS = 16;
 
 /**
- * Which of the cluster's networks are taken. Indexes count networks of the node mask from the start of the cluster's
- * range.
+ * Allocation state of a cluster network. Indexes count networks of the node mask from the start of the cluster's range.
  */
 export class CidrPool {
   readonly clusterCidr: string;
@@ -45,8 +44,8 @@ export class CidrPool {
   }
 
   /**
-   * Marks every network that overlaps `cidr` as the node's. Networks outside the cluster's range, and of the other
-   * family, are ignored. Fails with 'cidr-invalid'.
+   * Marks every network that overlaps `cidr` as used by the node. Networks outside the cluster's range or of the other
+   * family are ignored. Throws 'cidr-invalid'.
    */
   occupy(cidr: string, node: string): void {
     const range = rangeOf(cidr);
@@ -66,8 +65,8 @@ export class CidrPool {
   }
 
   /**
-   * Takes the next free network, round robin, so that one just given back is not used at once. A node that was given
-   * one before (the copy of it may lag) gets the same. Undefined: none is left.
+   * Allocates the next free network, round robin, so that a network just released is not reused at once. A node that
+   * already has one gets the same, because the cached Node may be outdated. Returns undefined if none is free.
    */
   allocate(node: string): string | undefined {
     for (const [index, owner] of this.#taken) if (owner === node) return this.#format(index);
@@ -88,7 +87,6 @@ export class CidrPool {
   }
 }
 
-/** True when the node waits for a network. */
 export function needsCidr(node: Node): boolean {
   return node.metadata?.deletionTimestamp === undefined && (node.spec?.podCIDR ?? '') === '';
 }

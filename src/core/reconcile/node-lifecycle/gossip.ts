@@ -1,19 +1,19 @@
 /**
- * A node whose host the gossip ring has declared dead is not ready before its lease expires. Its pods are evicted by
- * the lease alone: gossip can be wrong about a host that runs.
+ * Marks a node not ready before its lease expires if the gossip ring has declared its host dead. Only the lease decides
+ * about the eviction of its pods, because gossip can wrongly report a running host as dead.
  */
 import type { Node, NodeCondition } from 'kubernetes-types/core/v1';
 import { FAILED_IN_RING, planUnknownConditions, readyCondition } from './health.ts';
 
 export interface RingMemberState {
-  /** The name of its node. */
+  /** Name of the member's node. */
   readonly name: string;
   readonly state: 'alive' | 'suspect' | 'dead' | 'left';
 }
 
 /**
- * Members that have been declared dead between two views. None while this host reaches none of several others: then it
- * is cut off itself. A master that is cut off with a minority of the masters cannot write.
+ * Members that were declared dead between two views. Empty while this host reaches none of several other members,
+ * because then it is partitioned itself. A master that is partitioned with a minority of the masters cannot write.
  */
 export function newlyFailed(before: readonly RingMemberState[], now: readonly RingMemberState[]): string[] {
   if (isCutOff(now)) return [];
@@ -24,7 +24,7 @@ export function newlyFailed(before: readonly RingMemberState[], now: readonly Ri
   });
 }
 
-/** Members that were dead already when this process got its first view of them. */
+/** Members that were already dead in the first view of this process. */
 export function failedBefore(before: readonly RingMemberState[], now: readonly RingMemberState[]): string[] {
   const known = new Set(before.map(({ name }) => name));
   return isCutOff(now) ? [] : now.flatMap(({ name, state }) => (state === 'dead' && !known.has(name) ? [name] : []));
@@ -36,7 +36,7 @@ function isCutOff(members: readonly RingMemberState[]): boolean {
   return present <= 1 && dead > 1;
 }
 
-/** The conditions of a failed member's node; undefined: it is not ready already. */
+/** Conditions for the node of a failed member; undefined if it already is not ready. */
 export function planFailedNode(node: Node, nowMs: number): NodeCondition[] | undefined {
   const ready = readyCondition(node);
   return ready === undefined || ready.status === 'Unknown'

@@ -1,6 +1,6 @@
 /**
- * Is a node alive? Its kubelet renews a Lease every few seconds and writes its status now and then; when neither has
- * changed for the grace period its conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589
+ * Health of nodes. A kubelet renews a Lease every few seconds and updates its status occasionally. If neither changes
+ * for the grace period, the node's conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589
  * (node leases).
  */
 import type { Lease } from 'kubernetes-types/coordination/v1';
@@ -9,18 +9,18 @@ import { timestamp } from '../context.ts';
 
 export interface HealthTimes {
   readonly gracePeriodMs: number;
-  /** For nodes that have never reported anything. */
+  /** Grace period of nodes that have never reported. */
   readonly startupGracePeriodMs: number;
 }
 
 /**
- * What was seen of a node, in this process's own monotonic time. Times written by the kubelet are only compared with
- * each other: its clock may be wrong, as may ours.
+ * Observations of a node, in this process's monotonic time. Times written by the kubelet are only compared with each
+ * other, because its clock or this host's clock may be wrong.
  */
 export interface NodeHealth {
   readonly renewTime: string | undefined;
   readonly statusText: string;
-  /** When anything last changed. */
+  /** Time of the last observed change. */
   readonly heardAtMs: number;
   readonly hasReported: boolean;
 }
@@ -33,7 +33,7 @@ export function observeHealth(
 ): NodeHealth {
   const ready = readyCondition(node);
   const renewTime = lease?.spec?.renewTime;
-  // Conditions we wrote ourselves say nothing about the kubelet.
+  // Conditions written by this controller contain no information from the kubelet.
   const statusText = ready === undefined || isOurs(ready) ? (known?.statusText ?? '') : heartbeatText(node);
   if (known !== undefined && known.renewTime === renewTime && known.statusText === statusText) return known;
   return { renewTime, statusText, heardAtMs: monotonicMs, hasReported: ready !== undefined || renewTime !== undefined };
@@ -49,7 +49,7 @@ export function isUnheard(health: NodeHealth, times: HealthTimes, monotonicMs: n
   return monotonicMs - health.heardAtMs > graceMs;
 }
 
-/** When `isUnheard` may turn true. */
+/** Time until `isUnheard` may become true. */
 export function unheardInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
   return Math.max(0, health.heardAtMs + graceMs - monotonicMs + 1);
@@ -58,10 +58,10 @@ export function unheardInMs(health: NodeHealth, times: HealthTimes, monotonicMs:
 const WATCHED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
 const NEVER = { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' };
 const STOPPED = { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
-/** The lease has not expired yet: nothing is evicted. */
+/** Used while the lease has not expired yet, so no pod is evicted. */
 export const FAILED_IN_RING = { reason: STOPPED.reason, message: 'The gossip ring reports that the host failed.' };
 
-/** The conditions of a node that is not heard any more; undefined: they say so already. */
+/** Conditions of a node whose kubelet has stopped reporting; undefined if already set. */
 export function planUnknownConditions(
   node: Node,
   nowMs: number,
@@ -95,7 +95,7 @@ export function planUnknownConditions(
   return isChanged ? conditions : undefined;
 }
 
-/** Only the gossip ring has declared the host dead so far. */
+/** Whether only the gossip ring has declared the host dead so far. */
 export function isFailedInRingOnly(node: Node): boolean {
   const ready = readyCondition(node);
   return ready?.status === 'Unknown' && ready.message === FAILED_IN_RING.message;

@@ -1,5 +1,5 @@
 /**
- * Taints that follow a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and
+ * Taints derived from a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and
  * Tolerations".
  */
 import type { Node, Taint } from 'kubernetes-types/core/v1';
@@ -24,14 +24,14 @@ const MANAGED_NO_SCHEDULE = new Set([...BY_CONDITION.map((each) => each.key), UN
 export interface TaintInput {
   readonly node: Node;
   /**
-   * Whether NoExecute taints may be added now. They are what evicts pods; while a whole zone is silent the likelier
-   * fault is ours, and nothing may be evicted.
+   * Whether NoExecute taints, which evict pods, may be added now. If a whole zone stops reporting, the fault is
+   * probably on this side, and no pod must be evicted.
    */
   readonly mayEvict: boolean;
   readonly nowMs: number;
 }
 
-/** All taints of the node as they shall be; undefined: as they stand. Taints of others are kept. */
+/** All taints that the node should have; undefined if unchanged. Taints of other components are kept. */
 export function planTaints(input: TaintInput): Taint[] | undefined {
   const { node } = input;
   const current = node.spec?.taints ?? [];
@@ -41,7 +41,7 @@ export function planTaints(input: TaintInput): Taint[] | undefined {
     if (condition?.status === each.status) wanted.add(each.key);
   }
   if (node.spec?.unschedulable === true) wanted.add(UNSCHEDULABLE);
-  // A node that has not reported yet is not ready, either.
+  // A node that has not reported yet counts as not ready.
   if (readyCondition(node) === undefined) wanted.add(NOT_READY);
   const taints = current.filter((taint) => isKept(taint, wanted, input.mayEvict));
   for (const key of wanted) {

@@ -1,19 +1,19 @@
 /**
- * When many nodes fall silent at once the fault is more likely between us and them. Source: upstream's nodelifecycle
- * zone states.
+ * State of zones. When many nodes stop reporting at once, the fault is probably in the network between this controller
+ * and them. Source: upstream's nodelifecycle zone states.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 
 export interface NodeVerdict {
   readonly node: Node;
-  /** Heard and Ready. */
+  /** The node reports and is Ready. */
   readonly isHealthy: boolean;
 }
 
 /** 'full': no node of the zone is Ready. 'partial': most are not. */
 export type ZoneState = 'normal' | 'partial' | 'full';
 
-/** Upstream's threshold and the size from which a zone counts as large. */
+/** Upstream's threshold, and the number of nodes from which it applies. */
 const UNHEALTHY_SHARE = 0.55;
 const MIN_UNHEALTHY = 3;
 
@@ -41,9 +41,9 @@ export function zoneStates(verdicts: readonly NodeVerdict[]): Map<string, ZoneSt
 }
 
 /**
- * Whether a node of the zone may have its pods evicted. If no node reports, this controller is cut off: no pod is
- * evicted. A zone that is silent while another one is well has really failed. In small zones that mostly fail evictions
- * stop, too (upstream only slows them down from 50 nodes on).
+ * Whether pods of a node in the zone may be evicted. If no node reports, this controller is partitioned and no pod is
+ * evicted. If one zone is silent while another one works, that zone has failed. In small zones with mostly failed nodes
+ * evictions stop as well (upstream only slows them down from 50 nodes on).
  */
 export function mayEvict(zone: string, states: ReadonlyMap<string, ZoneState>): boolean {
   const all = [...states.values()];

@@ -1,6 +1,6 @@
 /**
- * Binds claims to volumes and reclaims volumes whose claim was deleted. Each plan names the next write; the caller
- * plans again with its result until none is left, so that a crash between two writes is repaired by the next run.
+ * Binds claims to volumes and reclaims volumes whose claim was deleted. Each plan contains only the next write. The
+ * caller plans again with its result until no write is left, so that the next run repairs a crash between two writes.
  * Source: pkg/controller/volume/persistentvolume pv_controller.go.
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -35,7 +35,7 @@ export type BinderStep =
 
 export interface BinderPlan {
   readonly step?: BinderStep;
-  /** For the claim or the volume that was planned. */
+  /** Event about the planned claim or volume. */
   readonly event?: BinderEvent;
 }
 
@@ -44,7 +44,7 @@ export interface ClaimView {
   volume(name: string): PersistentVolume | undefined;
   storageClass(name: string): StorageClass | undefined;
   readonly defaultClass: StorageClass | undefined;
-  /** Pods that name the claim and have not ended. */
+  /** Unfinished pods that reference the claim. */
   readonly pods: readonly Pod[];
 }
 
@@ -118,7 +118,9 @@ function planBoundClaim(claim: PersistentVolumeClaim, view: ClaimView): BinderPl
   return lost(claim, 'ClaimMisbound', 'Two claims are bound to the same volume, this one is bound incorrectly');
 }
 
-/** The volume names the claim before the claim names the volume: two claims can never get one volume. */
+/**
+ * The volume references the claim before the claim references the volume, so that two claims can never get one volume.
+ */
 function bind(claim: PersistentVolumeClaim, volume: PersistentVolume): BinderPlan {
   const { name = '', namespace = '', uid = '' } = claim.metadata ?? {};
   if (volume.spec?.claimRef?.uid !== uid || !isBoundToClaim(volume, claim)) {
@@ -146,7 +148,7 @@ function bind(claim: PersistentVolumeClaim, volume: PersistentVolume): BinderPla
     ...claim.status,
     phase: 'Bound',
     ...(accessModes === undefined ? {} : { accessModes }),
-    // A bound claim's capacity changes only when its file system has grown.
+    // The capacity of a bound claim changes only after its file system has grown.
     ...(wasBound || capacity === undefined ? {} : { capacity }),
   };
   return { step: { kind: 'claimStatus', object: { ...claim, status } } };
@@ -172,7 +174,7 @@ function lost(claim: PersistentVolumeClaim, reason: string, message: string): Bi
   };
 }
 
-/** `claim`: the claim that `spec.claimRef` names, whatever its UID. */
+/** @param claim The claim with the name in `spec.claimRef`, with any UID. */
 export function planVolume(volume: PersistentVolume, claim: PersistentVolumeClaim | undefined): BinderPlan {
   const claimRef = volume.spec?.claimRef;
   if (claimRef === undefined || (claimRef.uid ?? '') === '') return volumePhase(volume, 'Available');
@@ -186,7 +188,7 @@ export function planVolume(volume: PersistentVolume, claim: PersistentVolumeClai
   return { step: { kind: 'volume', object: unbound(volume) } };
 }
 
-/** A reservation of the user stays, without the UID of the claim that got another volume. */
+/** Removes a binding. A reservation by the user is kept, without the UID of the claim that got another volume. */
 function unbound(volume: PersistentVolume): PersistentVolume {
   const { claimRef, ...spec } = volume.spec ?? {};
   if (annotationOf(volume, BOUND_BY_CONTROLLER) === undefined) {
@@ -197,7 +199,10 @@ function unbound(volume: PersistentVolume): PersistentVolume {
   return { ...volume, metadata: { ...volume.metadata, annotations }, spec };
 }
 
-/** Volumes with a provisioner are deleted by it; no volume source of this API server can be deleted or recycled. */
+/**
+ * Reclaims a volume. Provisioned volumes are deleted by their provisioner; volumes without one cannot be deleted or
+ * recycled.
+ */
 function reclaim(volume: PersistentVolume): BinderPlan {
   const phase = volume.status?.phase;
   if (phase !== 'Released' && phase !== 'Failed') return volumePhase(volume, 'Released');

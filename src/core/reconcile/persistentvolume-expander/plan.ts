@@ -1,6 +1,6 @@
 /**
- * Growing a claim: a volume of the embedded provisioner gets its new size here and waits for its node; volumes of
- * drivers are grown by the driver's own controller. Source: pkg/controller/volume/expand; KEP-1790.
+ * Expansion of claims. A volume of the embedded provisioner gets its new size here and waits for its node. Volumes of
+ * drivers are expanded by the driver's own controller. Source: pkg/controller/volume/expand; KEP-1790.
  */
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
@@ -23,7 +23,7 @@ export type ExpandPlan =
 const KEEP: ExpandPlan = { kind: 'keep' };
 const sizeOf = (text: string | undefined) => tryParseQuantity(text ?? '0') ?? quantityOf(0);
 
-/** The next write; the caller plans again with what it results in. */
+/** Returns the next write. The caller plans again with its result. */
 export function planExpansion(
   claim: PersistentVolumeClaim,
   volume: PersistentVolume | undefined,

@@ -1,4 +1,4 @@
-/** A deleted volume is kept while a claim is bound to it. Source: pkg/controller/volume/pvprotection. */
+/** Keeps a deleted volume while a claim is bound to it. Source: pkg/controller/volume/pvprotection. */
 import type { PersistentVolume } from 'kubernetes-types/core/v1';
 import { VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
 import { type ProtectionPlan, planFinalizer } from '../protection-finalizer.ts';

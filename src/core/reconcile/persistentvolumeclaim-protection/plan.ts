@@ -1,10 +1,12 @@
-/** A deleted claim is kept while a pod on a node uses it. Source: pkg/controller/volume/pvcprotection. */
+/** Keeps a deleted claim while a pod on a node uses it. Source: pkg/controller/volume/pvcprotection. */
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
 import { controllerOf } from '../ownership.ts';
 import { type ProtectionPlan, planFinalizer } from '../protection-finalizer.ts';
 
-/** Only a pod on a node holds a claim: no other can come to use one that is being deleted. */
+/**
+ * Whether a pod holds a claim. Only pods on a node do: others can no longer start to use a claim that is being deleted.
+ */
 export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   if ((pod.spec?.nodeName ?? '') === '') return false;
   const name = claim.metadata?.name ?? '';
@@ -15,7 +17,7 @@ export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   });
 }
 
-/** `pods`: those that may use it. */
+/** @param pods Pods that may use the claim. */
 export function planClaim(claim: PersistentVolumeClaim, pods: readonly Pod[]): ProtectionPlan {
   return planFinalizer(
     claim,

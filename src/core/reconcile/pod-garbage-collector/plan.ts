@@ -1,6 +1,6 @@
 /**
- * Pods that no other component cleans up: finished ones above the threshold, pods of deleted nodes, pods deleted before
- * they had a node, pods stuck on nodes that are out of service. Source: upstream's podgc, KEP-2268.
+ * Deletes pods that no other component cleans up: finished pods above the threshold, pods of deleted nodes, pods
+ * deleted before they had a node, and pods stuck on nodes that are out of service. Source: upstream's podgc, KEP-2268.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { timeMs } from '../context.ts';
@@ -9,16 +9,16 @@ import { isPodTerminal } from '../pods.ts';
 export interface PodGcSnapshot {
   readonly pods: readonly Pod[];
   readonly nodes: ReadonlyMap<string, Node>;
-  /** Nodes known to be absent for long enough, verified with the API. */
+  /** Nodes that have been missing for long enough, verified with the API. */
   readonly missingNodes: ReadonlySet<string>;
-  /** Finished pods kept at most; 0 or less: all. */
+  /** Maximum number of finished pods; all are kept if it is 0 or less. */
   readonly terminatedThreshold: number;
 }
 
 export interface PodRemoval {
   readonly pod: Pod;
   readonly reason: 'Terminated' | 'Orphaned' | 'Unscheduled' | 'OutOfService';
-  /** Say in the status that the pod has failed before it goes: its owners and watchers must learn the outcome. */
+  /** Sets the phase Failed before the deletion, so that owners and watchers receive the outcome. */
   readonly markFailed: boolean;
 }
 
@@ -45,7 +45,7 @@ export function planPodGc(snapshot: PodGcSnapshot): PodRemoval[] {
   return [...removals.values()];
 }
 
-/** Evicted and oldest first. */
+/** Finished pods above the threshold: evicted ones first, then the oldest. */
 function surplusTerminated(snapshot: PodGcSnapshot): Pod[] {
   if (snapshot.terminatedThreshold <= 0) return [];
   const terminated = snapshot.pods.filter(isPodTerminal);
@@ -66,7 +66,7 @@ function isOutOfService(node: Node): boolean {
   return !isReady && node.spec?.taints?.some((taint) => taint.key === OUT_OF_SERVICE) === true;
 }
 
-/** Nodes that pods name and that do not exist. */
+/** Names of nodes in pods that do not exist. */
 export function unknownNodes(pods: readonly Pod[], nodes: ReadonlyMap<string, Node>): Set<string> {
   const unknown = new Set<string>();
   for (const pod of pods) {

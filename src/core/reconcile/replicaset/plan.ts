@@ -1,6 +1,6 @@
 /**
- * Replica sets and replication controllers: how many pods to make, which to delete, and what the status says.
- * Source: upstream's pkg/controller/replicaset.
+ * Replica sets and replication controllers: the number of pods to create, the pods to delete, and the status. Source:
+ * upstream's pkg/controller/replicaset.
  */
 
 import type { ReplicaSet, ReplicaSetStatus } from 'kubernetes-types/apps/v1';
@@ -12,7 +12,7 @@ import { semanticEqual } from '../equality.ts';
 import { type Claim, claimObjects } from '../ownership.ts';
 import { availableInMs, isPodActive, isPodReady, podsToDelete } from '../pods.ts';
 
-/** The fields in which a ReplicaSet and a ReplicationController are the same thing. */
+/** Common fields of a ReplicaSet and a ReplicationController. */
 export interface ReplicaOwner {
   readonly metadata?: ObjectMeta;
   readonly status?: ReplicaSetStatus;
@@ -26,9 +26,9 @@ export interface ReplicaSnapshot {
   readonly template: PodTemplateSpec | undefined;
   /** Pods of the namespace that are controlled by the owner or have no controller. */
   readonly candidates: readonly Pod[];
-  /** Pods of sibling owners (other revisions of one deployment): they crowd nodes, too. */
+  /** Pods of sibling owners (other revisions of one deployment), which also crowd nodes. */
   readonly related: readonly Pod[];
-  /** False while creations or deletions of an earlier plan have not come back through the watch yet. */
+  /** False while the watch has not yet delivered all creations and deletions of an earlier plan. */
   readonly settled: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface ReplicaPlan {
   readonly delete: readonly Pod[];
 }
 
-/** Upstream's bound on pods made or deleted in one go. */
+/** Upstream's limit on pods created or deleted per plan. */
 export const BURST_REPLICAS = 500;
 
 export function planReplicas(snapshot: ReplicaSnapshot, context: PlanContext): ReplicaPlan {
@@ -54,16 +54,16 @@ export function planReplicas(snapshot: ReplicaSnapshot, context: PlanContext): R
   return { claim, create: 0, delete: podsToDelete(claim.claimed, related, surplus, context.nowMs) };
 }
 
-/** What went wrong while a plan was carried out; shown as the ReplicaFailure condition. */
+/** Error during the execution of a plan; shown as the ReplicaFailure condition. */
 export interface ReplicaFailure {
   readonly reason: 'FailedCreate' | 'FailedDelete';
   readonly message: string;
 }
 
 export interface ReplicaStatusPlan {
-  /** Undefined: as it stands. */
+  /** Undefined if unchanged. */
   readonly status: ReplicaSetStatus | undefined;
-  /** When the next ready pod becomes available; undefined: nothing to wait for. */
+  /** Time until the next ready pod becomes available, if there is one. */
   readonly recheckAfterMs: number | undefined;
 }
 
@@ -112,7 +112,7 @@ export function planReplicaStatus(
   return { status: same ? undefined : status, recheckAfterMs };
 }
 
-/** Keeps the first failure's time while the same reason lasts, and drops the condition once all is well. */
+/** Keeps the time of the first failure while the reason stays the same. Removes the condition without a failure. */
 function withFailure(
   conditions: readonly ReplicationControllerCondition[],
   failure: ReplicaFailure | undefined,
@@ -134,7 +134,9 @@ function withFailure(
   ];
 }
 
-/** The pod a controller makes from its template: upstream's GetPodFromTemplate. The API server names it. */
+/**
+ * Creates a pod from a controller's template, like upstream's GetPodFromTemplate. The API server generates its name.
+ */
 export function podFromTemplate(
   owner: { readonly metadata?: ObjectMeta },
   template: PodTemplateSpec | undefined,
@@ -154,7 +156,7 @@ export function podFromTemplate(
   return pod;
 }
 
-/** Owners of one deployment count each other's pods when they choose what to delete. */
+/** UIDs of replica sets of the same deployment. Their pods count when pods to delete are selected. */
 export function siblingUids(set: ReplicaSet, all: readonly ReplicaSet[]): string[] {
   const controller = set.metadata?.ownerReferences?.find((reference) => reference.controller === true);
   if (controller === undefined) return [];

@@ -1,5 +1,5 @@
 /**
- * Claims on devices: made from templates for pods, released and deleted when their pods have ended. Source:
+ * Resource claims: created from templates for pods, released and deleted after their pods have finished. Source:
  * k8s.io/kubernetes/pkg/controller/resourceclaim; KEP-4381.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -7,7 +7,7 @@ import type { ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/
 import { controllerReference, isControlledBy } from '../ownership.ts';
 import { isPodTerminal } from '../pods.ts';
 
-/** Names the entry of `spec.resourceClaims` that a claim was made for. */
+/** Name of the entry in `spec.resourceClaims` for which a claim was created. */
 export const POD_CLAIM_ANNOTATION = 'resource.kubernetes.io/pod-claim-name';
 export const CLAIM_FINALIZER = 'resource.kubernetes.io/delete-protection';
 
@@ -22,7 +22,7 @@ export interface PodClaimStatus {
   readonly resourceClaimName?: string;
 }
 
-/** kubernetes-types stops before KEP-4381. */
+/** Fields of KEP-4381, which kubernetes-types lacks. */
 type DevicePod = Pod & {
   readonly spec?: { readonly resourceClaims?: readonly PodClaim[] };
   readonly status?: { readonly resourceClaimStatuses?: readonly PodClaimStatus[] };
@@ -31,27 +31,27 @@ type DevicePod = Pod & {
 export const claimsOf = (pod: Pod): readonly PodClaim[] => (pod as DevicePod).spec?.resourceClaims ?? [];
 const statusesOf = (pod: Pod): readonly PodClaimStatus[] => (pod as DevicePod).status?.resourceClaimStatuses ?? [];
 
-/** It holds no claim any more: it has ended, or it is deleted before it was bound. */
+/** Whether the pod no longer holds claims: it has finished, or was deleted before it was bound. */
 export function isPodDone(pod: Pod): boolean {
   return isPodTerminal(pod) || (pod.metadata?.deletionTimestamp !== undefined && (pod.spec?.nodeName ?? '') === '');
 }
 
-/** The claim's name, where it is known. */
+/** Name of the claim, if known. */
 export function claimNameOf(pod: Pod, claim: PodClaim): string | undefined {
   return claim.resourceClaimName ?? statusesOf(pod).find(({ name }) => name === claim.name)?.resourceClaimName;
 }
 
 export interface PodPlan {
   readonly create: readonly { readonly entry: string; readonly claim: ResourceClaim }[];
-  /** Entries of `status.resourceClaimStatuses` for claims that are there. */
+  /** Entries of `status.resourceClaimStatuses` for existing claims. */
   readonly record: readonly PodClaimStatus[];
-  /** Allocated claims that a pod with a node uses, without the scheduler having reserved them. */
+  /** Allocated claims used by a pod that has a node, although the scheduler did not reserve them. */
   readonly reserve: readonly ResourceClaim[];
   readonly problems: readonly string[];
 }
 
 export interface PodSnapshot {
-  /** In the pod's namespace. */
+  /** Claims in the pod's namespace. */
   readonly claims: readonly ResourceClaim[];
   template(name: string): ResourceClaimTemplate | undefined;
 }
@@ -121,12 +121,12 @@ export type ClaimPlan =
   | {
       readonly kind: 'release';
       readonly reservedFor: NonNullable<NonNullable<ResourceClaim['status']>['reservedFor']>;
-      /** No pod uses it any more: its devices are free. */
+      /** No pod uses the claim any more, so its devices are freed. */
       readonly deallocate: boolean;
     }
   | { readonly kind: 'delete' };
 
-/** `pod`: by name in the claim's namespace, as the API server has it. */
+/** @param pod Reads a pod of the claim's namespace from the API server. */
 export function planClaim(claim: ResourceClaim, pod: (name: string) => Pod | undefined): ClaimPlan {
   const { metadata, status } = claim;
   const reservedFor = status?.reservedFor ?? [];
@@ -138,7 +138,7 @@ export function planClaim(claim: ResourceClaim, pod: (name: string) => Pod | und
   const isProtected = metadata?.finalizers?.includes(CLAIM_FINALIZER) === true;
   const deallocate = valid.length === 0 && isProtected;
   if (valid.length < reservedFor.length) return { kind: 'release', reservedFor: valid, deallocate };
-  // A finalizer without allocation may be the scheduler's, which allocates next.
+  // A finalizer without an allocation may be the scheduler's, which is about to allocate.
   if (deallocate && metadata?.deletionTimestamp !== undefined)
     return { kind: 'release', reservedFor: valid, deallocate };
   if (valid.length > 0 || metadata?.deletionTimestamp !== undefined) return { kind: 'keep' };

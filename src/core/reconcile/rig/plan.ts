@@ -1,6 +1,6 @@
 /**
- * Who has which rig: claims wait in a fair queue, one has the rig for the length of its lease, and the next one gets it
- * when the pods of the last one have ended.
+ * Assignment of rigs to claims. Claims wait in a fair queue. One claim has the rig for the duration of its lease; the
+ * next one gets it after the pods of the previous one have terminated.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { Condition } from 'kubernetes-types/meta/v1';
@@ -24,7 +24,7 @@ import { fairOrder, requesterOf } from './queue.ts';
 export interface RigSnapshot {
   readonly rigs: readonly Rig[];
   readonly claims: readonly RigClaim[];
-  /** Those that name a claim or ask for a fixture. */
+  /** Pods that reference a claim or request a fixture. */
   readonly pods: readonly Pod[];
   readonly nodes: readonly Node[];
   readonly deviceClaims: readonly ResourceClaim[];
@@ -39,22 +39,22 @@ export interface Eviction {
 export interface Ungating {
   readonly pod: Pod;
   readonly gate: string;
-  /** Labels of the node that has the rig. */
+  /** Labels of the node with the rig. */
   readonly nodeSelector: Readonly<Record<string, string>>;
 }
 
 export interface RigPlan {
-  /** By claim: the status that it should have. */
+  /** Desired status by claim. */
   readonly claims: ReadonlyMap<string, NonNullable<RigClaim['status']>>;
-  /** By name of the rig. */
+  /** Desired status by name of the rig. */
   readonly rigs: ReadonlyMap<string, NonNullable<Rig['status']>>;
   readonly evict: readonly Eviction[];
   readonly ungate: readonly Ungating[];
-  /** Pods that wait although their claim has its rig. */
+  /** Pods that still wait although their claim has its rig. */
   readonly refused: readonly Eviction[];
-  /** Deleted claims that hold nothing any more. */
+  /** Deleted claims that no longer hold a rig. */
   readonly release: readonly RigClaim[];
-  /** When the next lease ends, in milliseconds of the wall clock. */
+  /** Time at which the next lease ends, in milliseconds since the epoch. */
   readonly nextMs: number | undefined;
 }
 
@@ -123,7 +123,7 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
   };
 }
 
-/** Before anything is granted. */
+/** State of a claim before rigs are granted. */
 function outcomeOf({ metadata, status = {}, spec }: RigClaim, rigs: ReadonlyMap<string, Rig>, nowMs: number): Outcome {
   const { phase = 'Queued', rig, grantedAt, expiresAt } = status;
   const had = {
@@ -154,7 +154,7 @@ interface Granting {
   readonly owners: ReadonlyMap<string, ReadonlySet<string>>;
   readonly nodes: ReadonlyMap<string, Node | undefined>;
   readonly claims: ReadonlyMap<string, RigClaim>;
-  /** Changed in place. */
+  /** Modified in place. */
   readonly outcomes: Map<string, Outcome>;
   readonly nowMs: number;
 }
@@ -200,7 +200,7 @@ function grant(granting: Granting): void {
   }
 }
 
-/** Rigs of which a ResourceClaim has a fixture: it was allocated before the fixture belonged to the rig. */
+/** Rigs with a fixture held by a ResourceClaim that was allocated before the fixture belonged to the rig. */
 function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<string, string> {
   const held = new Map(
     deviceClaims.flatMap((claim) =>
@@ -255,7 +255,7 @@ function leaseMs({ spec: rig }: Rig, { spec }: RigClaim): number {
   return Math.min(parseDuration(spec?.duration ?? '') ?? longest, longest);
 }
 
-/** The node that the rig names, or else the first one that has all of its fixtures. */
+/** The node that the rig specifies; otherwise the first node with all of its fixtures. */
 function nodeOf({ spec }: Rig, nodes: readonly Node[]): Node | undefined {
   const names = (spec?.fixtures ?? []).map(({ fixture }) => `${FIXTURE_PREFIX}${fixture}`);
   return nodes.find(

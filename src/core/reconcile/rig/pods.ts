@@ -1,9 +1,9 @@
-/** Pods that use rigs: which claim they name, and which fixtures they ask for. */
+/** Pods that use rigs: the claim they reference and the fixtures they request. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { CLAIM_ANNOTATION, FIXTURE_PREFIX, GATE_PREFIX, type Rig } from '../../../api/rigs/types.ts';
 import { isPodTerminal } from '../pods.ts';
 
-/** The claim of the pod's namespace that the pod names; undefined: none. */
+/** Name of the claim that the pod references in its namespace, if any. */
 export const claimNameOf = ({ metadata }: Pod): string | undefined => metadata?.annotations?.[CLAIM_ANNOTATION];
 
 export const gateOf = (claim: string): string => `${GATE_PREFIX}${claim}`;
@@ -12,7 +12,7 @@ export function isGated({ spec }: Pod, claim: string): boolean {
   return (spec?.schedulingGates ?? []).some(({ name }) => name === gateOf(claim));
 }
 
-/** Names of fixtures that any container of the pod asks for. */
+/** Names of fixtures that any container of the pod requests. */
 export function fixturesOf({ spec }: Pod): ReadonlySet<string> {
   const fixtures = new Set<string>();
   for (const { resources } of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
@@ -22,7 +22,7 @@ export function fixturesOf({ spec }: Pod): ReadonlySet<string> {
   return fixtures;
 }
 
-/** The rig that a fixture belongs to, by name of the fixture. */
+/** Rigs by name of their fixtures. */
 export function rigsByFixture(rigs: readonly Rig[]): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
   for (const { metadata, spec } of rigs) {
@@ -35,7 +35,7 @@ export function rigsByFixture(rigs: readonly Rig[]): ReadonlyMap<string, Readonl
   return found;
 }
 
-/** Fixtures that the pod asks for and that belong to other rigs than `rig`. */
+/** Fixtures that the pod requests and that belong to rigs other than `rig`. */
 export function foreignFixtures(
   pod: Pod,
   rig: string | undefined,
@@ -47,7 +47,7 @@ export function foreignFixtures(
   });
 }
 
-/** It may run: it is past its gate and has not ended. */
+/** Whether the pod may run: it is not gated and has not finished. */
 export function isUsing(pod: Pod): boolean {
   const claim = claimNameOf(pod);
   return !isPodTerminal(pod) && (claim === undefined || !isGated(pod, claim));

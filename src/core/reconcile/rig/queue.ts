@@ -1,6 +1,6 @@
 /**
- * The order of claims that wait for one rig. Each user of a namespace has a turn before any has a second one; a user
- * that holds the rig has had this round's turn. Within a round the oldest claim is first.
+ * Order of claims that wait for one rig. Each user of a namespace has one turn per round; the user that holds the rig
+ * has used its turn of this round. Within a round the oldest claim comes first.
  */
 import { objectKey } from '../../../api/meta/object.ts';
 import type { RigClaim } from '../../../api/rigs/types.ts';
@@ -16,7 +16,7 @@ function byAge(a: RigClaim, b: RigClaim): number {
   return objectKey(a) < objectKey(b) ? -1 : 1;
 }
 
-/** `holder`: the requester that has the rig now. */
+/** @param holder Requester that has the rig now. */
 export function fairOrder(waiting: readonly RigClaim[], holder: string | undefined): RigClaim[] {
   const turns = new Map<string, number>(holder === undefined ? [] : [[holder, 1]]);
   const ranked = [...waiting].sort(byAge).map((claim, age) => {

@@ -1,5 +1,6 @@
 /**
- * The cluster's CA in every namespace, for pods that talk to the API. Source: KEP-1205, upstream's rootcacertpublisher.
+ * Publishes the cluster's CA in every namespace, for pods that use the API. Source: KEP-1205, upstream's
+ * rootcacertpublisher.
  */
 import type { ConfigMap, Namespace } from 'kubernetes-types/core/v1';
 

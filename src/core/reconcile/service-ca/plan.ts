@@ -1,5 +1,5 @@
 /**
- * Serving certificates of services and the bundle of their authority. Source: openshift/service-ca-operator
+ * Serving certificates of services, and injection of their CA bundle. Source: openshift/service-ca-operator
  * pkg/controller/servingcert and pkg/controller/cabundleinjector.
  */
 import type { ConfigMap, Secret, Service } from 'kubernetes-types/core/v1';
@@ -11,13 +11,13 @@ export const SIGNED_BY = `${PREFIX}/serving-cert-signed-by`;
 const ORIGIN = `${PREFIX}/originating-service-name`;
 const ORIGIN_UID = `${PREFIX}/originating-service-uid`;
 export const BUNDLE_KEY = 'service-ca.crt';
-/** Names of these services are names of the API server. */
+/** Services whose names belong to the API server, so they get no certificate here. */
 const API_SERVICES: ReadonlySet<string> = new Set(['default/kubernetes', 'default/openshift']);
 
 const annotationOf = ({ metadata }: KubeObject, name: string): string | undefined =>
   metadata?.annotations?.[`${PREFIX}/${name}`] ?? metadata?.annotations?.[`${OLD_PREFIX}/${name}`];
 
-/** Name of the secret that the service wants its certificate in. */
+/** Name of the secret in which the service requests its certificate. */
 export function secretNameOf(service: Service): string | undefined {
   const name = annotationOf(service, 'serving-cert-secret-name');
   return name === '' || service.metadata?.deletionTimestamp !== undefined ? undefined : name;
@@ -31,7 +31,7 @@ export function namesOf({ metadata, spec }: Service, clusterDomain: string): str
   return spec?.clusterIP === 'None' ? [...all, ...all.map((each) => `*.${each}`)] : all;
 }
 
-/** Reason why the service gets no certificate in this secret; undefined: it may. */
+/** Reason why the service gets no certificate in this secret; undefined if it may. */
 export function conflictOf(service: Service, secret: Secret | undefined): string | undefined {
   const { namespace, name, uid } = service.metadata ?? {};
   if (API_SERVICES.has(`${namespace}/${name}`)) return 'the names of this service belong to the API server';
@@ -41,7 +41,7 @@ export function conflictOf(service: Service, secret: Secret | undefined): string
   return `secret ${secret.metadata?.name} exists and is not of this service; delete it or name another one`;
 }
 
-/** `data` in base64, of type kubernetes.io/tls. */
+/** Creates the kubernetes.io/tls secret; `data` is in base64. */
 export function servingSecret(service: Service, secretName: string, data: Readonly<Record<string, string>>): Secret {
   const { name = '', namespace = '', uid = '' } = service.metadata ?? {};
   return {
@@ -58,7 +58,7 @@ export function servingSecret(service: Service, secretName: string, data: Readon
   };
 }
 
-/** The part of a config map that decides whether the bundle is to be written. */
+/** The part of a config map that decides whether the bundle must be written. */
 export const bundlePart = (map: ConfigMap): ConfigMap => ({
   ...(map.metadata === undefined ? {} : { metadata: map.metadata }),
   data: wantsBundle(map) ? { [BUNDLE_KEY]: map.data?.[BUNDLE_KEY] ?? '' } : {},
@@ -69,7 +69,7 @@ interface Hook {
   readonly clientConfig?: { readonly caBundle?: string };
 }
 
-/** The webhooks with the bundle in base64; undefined: they have it. */
+/** Returns the webhooks with the bundle (in base64); undefined if all have it. */
 export function hooksWithBundle<T extends Hook>(hooks: readonly T[], bundle: string): T[] | undefined {
   if (hooks.every(({ clientConfig }) => clientConfig?.caBundle === bundle)) return undefined;
   return hooks.map((hook) => ({ ...hook, clientConfig: { ...hook.clientConfig, caBundle: bundle } }));

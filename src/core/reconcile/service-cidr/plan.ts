@@ -1,6 +1,6 @@
 /**
- * A range of service addresses is ready as soon as its finalizer is there, and goes only when no service has an address
- * that is in no other range. Source: KEP-1880, k8s.io/kubernetes/pkg/controller/servicecidrs.
+ * ServiceCIDRs. A range is ready once its finalizer is set. It is deleted only when every service address in it is also
+ * in another range. Source: KEP-1880, k8s.io/kubernetes/pkg/controller/servicecidrs.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
 import { isInNetwork } from '../../../base/addresses.ts';
@@ -11,13 +11,14 @@ const READY = 'Ready';
 
 export type ServiceCidrPlan =
   | { readonly action: 'keep' }
-  /** Write the object: its finalizer comes or goes. */
+  /** Write the object, whose finalizer was added or removed. */
   | { readonly action: 'update' | 'status'; readonly object: ServiceCidr }
   | { readonly action: 'wait'; readonly ms: number };
 
 /**
- * `all`: every range, this one among them; `addresses`: those that API servers keep for services; `graceMs`: how long a
- * deleted one stays at least.
+ * @param all Every range, including this one.
+ * @param addresses Addresses that API servers have allocated to services.
+ * @param graceMs Minimum time before a deleted range is removed.
  */
 export function planServiceCidr(
   range: ServiceCidr,
@@ -49,7 +50,7 @@ export function planServiceCidr(
   };
 }
 
-/** Addresses that no range would have any more. One that is being deleted itself has none. */
+/** Whether an address would be in no range after the deletion. Ranges that are being deleted do not count. */
 function hasOrphans(range: ServiceCidr, all: readonly ServiceCidr[], addresses: Iterable<string>): boolean {
   const others = all.filter(
     ({ metadata }) => metadata?.deletionTimestamp === undefined && metadata?.name !== range.metadata?.name,

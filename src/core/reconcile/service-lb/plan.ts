@@ -1,6 +1,6 @@
 /**
- * The addresses of services of type LoadBalancer: addresses of a pool, each for one service, or without a pool the
- * addresses of the nodes, where services share an address by their ports. Source: the page "Service", "type:
+ * Addresses of services of type LoadBalancer: one address of a pool per service or, without a pool, the addresses of
+ * the nodes, where services share an address as long as their ports differ. Source: the page "Service", "type:
  * LoadBalancer"; k8s.io/cloud-provider/controllers/service; KEP-1860 (ipMode).
  */
 import type { LoadBalancerIngress, Node, Service } from 'kubernetes-types/core/v1';
@@ -17,17 +17,17 @@ const EXCLUDED_NODE = 'node.kubernetes.io/exclude-from-external-load-balancers';
 export interface LoadBalancerInput {
   readonly services: readonly Service[];
   readonly nodes: readonly Node[];
-  /** Empty: services get the addresses of the nodes. */
+  /** Empty if services get the addresses of the nodes. */
   readonly pool: readonly AddressRange[];
-  /** Networks of services and pods: no node has an address there. */
+  /** Networks of services and pods, in which no node address can be. */
   readonly clusterRanges?: readonly string[];
   slices(service: Service): readonly EndpointSlice[];
 }
 
 export interface LoadBalancerPlan {
-  /** In canonical form; undefined: the status stays as it is. */
+  /** Addresses in canonical form; undefined if the status does not change. */
   readonly addresses: readonly string[] | undefined;
-  /** Why the service has no address. */
+  /** Reason why the service has no address. */
   readonly problem: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export function isBalanced({ metadata, spec }: Service): boolean {
   return spec.loadBalancerClass === undefined || spec.loadBalancerClass === LOAD_BALANCER_CLASS;
 }
 
-/** By the services' keys. An older service keeps what a younger one requests. */
+/** Plans by key of the service. In a conflict, the older service keeps its address or port. */
 export function planLoadBalancers(input: LoadBalancerInput): Map<string, LoadBalancerPlan> {
   const services = input.services.filter(isBalanced).sort(byAge);
   return input.pool.length > 0 ? fromPool(services, input.pool) : fromNodes(services, input);
@@ -45,7 +45,7 @@ export function planLoadBalancers(input: LoadBalancerInput): Map<string, LoadBal
 function fromPool(services: readonly Service[], pool: readonly AddressRange[]): Map<string, LoadBalancerPlan> {
   const used = new Set<string>();
   const kept = new Map<string, string[]>();
-  // Addresses in use are kept before others are given out, so that no service takes another's.
+  // Addresses in use are kept before free ones are allocated, so that no service takes another one's address.
   for (const service of services) {
     const wanted = requested(service);
     const own = currentAddresses(service).filter(
@@ -99,9 +99,9 @@ function poolAddress(
 function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<string, LoadBalancerPlan> {
   const nodes = input.nodes.filter(isCandidate);
   const owned = addressesByNode(input);
-  /** `protocol/port` by the service that has it. */
+  /** Owning service by `protocol/port`. */
   const taken = new Map<string, string>();
-  // A node's report reserves ports at its own addresses only.
+  // The ports that a node reserves apply only to its own addresses.
   const reserved = new Map(nodes.map((node) => [node, new Set(reservedPortsOf(node).map(portText))]));
   const plans = new Map<string, LoadBalancerPlan>();
   for (const service of services) {
@@ -118,7 +118,7 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
       continue;
     }
     for (const port of ports) taken.set(port, `service ${key}`);
-    // While no node reports, the addresses stay: it is the reports that are missing.
+    // While no node is ready, the addresses are kept, because only the reports are missing.
     if (nodes.length === 0) plans.set(key, { addresses: undefined, problem: 'no node is ready' });
     else plans.set(key, nodeAddresses(service, free, owned, input));
   }
@@ -127,7 +127,7 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
 
 const portText = ({ protocol, port }: ReservedPort): string => `${protocol}/${port}`;
 
-/** `reserved`: of nodes that all have some of the ports themselves. */
+/** @param reserved Ports of nodes that each reserve some of the wanted ports. */
 function portProblem(
   wanted: readonly ReservedPort[],
   taken: ReadonlyMap<string, string>,
@@ -168,7 +168,7 @@ function nodeAddresses(
   return { addresses: [], problem };
 }
 
-/** Names of the nodes with an endpoint that takes traffic. */
+/** Names of the nodes with an endpoint that accepts traffic. */
 export function nodesWithEndpoints(slices: readonly EndpointSlice[]): Set<string> {
   const names = new Set<string>();
   for (const { endpoints } of slices)
@@ -182,17 +182,17 @@ function isCandidate({ metadata, status }: Node): boolean {
   return status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
 }
 
-/** External addresses where the node has some. */
+/** External addresses of the node if it has any; otherwise the internal ones. */
 function addressesOf(node: Node): readonly string[] {
   const { internal, external } = ownAddressesOf(node);
   return external.length > 0 ? external : internal;
 }
 
-/** A host without an address of its own has that of its pod bridge. */
+/** Whether the address is in the node's pod network. A host without its own address reports that of its pod bridge. */
 const isInOwnRange = ({ spec }: Node, address: string): boolean =>
   (spec?.podCIDRs ?? (spec?.podCIDR === undefined ? [] : [spec.podCIDR])).some((range) => isInNetwork(address, range));
 
-/** Addresses by node. Of several nodes that report one address, the node that joined first has it. */
+/** Addresses by node. If several nodes report the same address, the oldest node has it. */
 function addressesByNode({ nodes, clusterRanges = [] }: LoadBalancerInput): Map<Node, readonly string[]> {
   const owned = new Set<string>();
   const found = new Map<Node, readonly string[]>();

@@ -1,6 +1,6 @@
 /**
- * Under OpenShift's profile each service account has a secret with a token and one with credentials for registries,
- * both listed in its `secrets`, where `oc serviceaccounts get-token` looks for them. Source:
+ * Secrets of service accounts under OpenShift's profile: one with a token and one with registry credentials, both
+ * listed in the account's `secrets`, where `oc serviceaccounts get-token` reads them. Source:
  * openshift/openshift-controller-manager pkg/serviceaccounts/controllers.
  */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
@@ -9,18 +9,18 @@ const MAX_PREFIX = 230;
 const ID_LENGTH = 5;
 const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
 const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
-/** `{}`: the cluster has no registry of its own that an account would be known to. */
+/** `{}` in base64: the cluster has no registry that accepts an account's credentials. */
 const NO_REGISTRIES = 'e30=';
 
 export interface AccountSecretsPlan {
-  /** Made before the account lists them; they may be there already. */
+  /** Created before the account lists them. They may already exist. */
   readonly secrets: readonly Secret[];
   readonly account: ServiceAccount;
 }
 
 /**
- * What an account lacks; undefined: nothing. Names come from the account's uid, so that a step that is done twice makes
- * nothing twice.
+ * Missing secrets of an account, if any. Names are derived from the account's UID, so that a repeated step creates no
+ * duplicates.
  */
 export function planAccountSecrets(account: ServiceAccount): AccountSecretsPlan | undefined {
   const { name = '', namespace = '', uid = '', deletionTimestamp } = account.metadata ?? {};

@@ -1,6 +1,6 @@
 /**
- * Secrets of type kubernetes.io/service-account-token: who makes one that names an account gets a token of it, which
- * lasts as long as the secret. Source: upstream's tokens_controller and pkg/serviceaccount/legacy.go.
+ * Secrets of type kubernetes.io/service-account-token: a secret that names an account gets a token of it, which is
+ * valid as long as the secret exists. Source: upstream's tokens_controller and pkg/serviceaccount/legacy.go.
  */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
 
@@ -10,7 +10,7 @@ const UID = 'kubernetes.io/service-account.uid';
 
 export type TokenSecretPlan =
   | { readonly kind: 'none' }
-  /** Its account is gone, or another one of the same name has come. */
+  /** The account was deleted, or replaced by another one of the same name. */
   | { readonly kind: 'delete' }
   | { readonly kind: 'update'; readonly secret: Secret };
 
@@ -20,13 +20,13 @@ export interface TokenSecretFacts {
   readonly sign: (claims: Readonly<Record<string, string>>) => string;
 }
 
-/** The name of the account that a secret is for; undefined when it is none of these. */
+/** Name of the account in a token secret; undefined for other secrets. */
 export function accountOf(secret: Secret): string | undefined {
   const name = secret.metadata?.annotations?.[NAME];
   return secret.type === TOKEN_SECRET_TYPE && name !== '' ? name : undefined;
 }
 
-/** `account`: the one that the secret names, as it is now. */
+/** @param account The account that the secret names, read from the API server. */
 export function planTokenSecret(
   secret: Secret,
   account: ServiceAccount | undefined,
@@ -61,11 +61,11 @@ export function planTokenSecret(
   return { kind: 'update', secret: { ...secret, metadata, data } };
 }
 
-/** The account without its mention of a secret that is gone; undefined: it mentions none. */
+/** Returns the account without the reference to a deleted secret; undefined if it has none. */
 export function withoutSecret(account: ServiceAccount, secret: string): ServiceAccount | undefined {
   const left = account.secrets?.filter(({ name }) => name !== secret);
   return left === undefined || left.length === account.secrets?.length ? undefined : { ...account, secrets: left };
 }
 
-/** Of ASCII text. */
+/** @param text ASCII only. */
 const base64 = (text: string): string => btoa(text);

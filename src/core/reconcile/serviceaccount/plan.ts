@@ -1,9 +1,9 @@
-/** Every namespace has its default service account. Source: upstream's serviceaccounts_controller. */
+/** Default service account of every namespace. Source: upstream's serviceaccounts_controller. */
 import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
 
 export const DEFAULT_SERVICE_ACCOUNT = 'default';
 
-/** The account to create; undefined: it is there, or the namespace is on its way out. */
+/** Returns the account to create; undefined if it exists or the namespace is being deleted. */
 export function planServiceAccount(
   namespace: Namespace | undefined,
   existing: ServiceAccount | undefined,

@@ -1,4 +1,4 @@
-/** Revisions of a stateful set: the one its pods come from and the one they go to. Source: stateful_set_control.go. */
+/** Revisions of a stateful set: the current one and the one to which it is updated. Source: stateful_set_control.go. */
 import type { ControllerRevision, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { hasTemplate, obsoleteRevisions, planRevision } from '../revisions.ts';
@@ -7,10 +7,10 @@ import { REVISION_LABEL, STATEFUL_SET } from './pod.ts';
 const HASH_LABEL = 'controller.kubernetes.io/hash';
 
 export interface StatefulHistory {
-  /** The last revision that was rolled out completely; the update's own when there is none. */
+  /** The last revision that was rolled out completely; `update` if there is none. */
   readonly current: ControllerRevision;
   readonly update: ControllerRevision;
-  /** What has to happen to `update` first. */
+  /** Required write of `update` before it is used. */
   readonly change: 'create' | 'update' | undefined;
   readonly delete: readonly ControllerRevision[];
 }

@@ -1,6 +1,6 @@
 /**
- * Stateful sets: which pod to create, replace or delete next, and what the status says. Ordered sets do one thing at a
- * time and wait until it is available; parallel ones do everything at once. Source: upstream's stateful_set_control.go.
+ * Stateful sets: the pods to create, replace or delete next, and the status. Ordered sets perform one action at a time
+ * and wait until the pod is available; parallel sets perform all at once. Source: upstream's stateful_set_control.go.
  */
 import type { StatefulSet, StatefulSetStatus } from 'kubernetes-types/apps/v1';
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -16,14 +16,13 @@ import { isStaleClaim, retainedBy } from './retention.ts';
 
 export interface StatefulSnapshot {
   readonly set: StatefulSet;
-  /** Pods the set controls. */
   readonly pods: readonly Pod[];
   readonly history: StatefulHistory;
   claim(name: string): PersistentVolumeClaim | undefined;
 }
 
 export type StatefulAction =
-  /** `pod` undefined: it exists, and only its claims are missing. */
+  /** `pod` is undefined if it exists and only its claims are missing. */
   | {
       readonly type: 'create';
       readonly name: string;
@@ -39,15 +38,15 @@ export type StatefulAction =
     };
 
 export interface StatefulPlan {
-  /** In this order. A parallel set's are independent of each other. */
+  /** Actions in order. Those of a parallel set are independent of each other. */
   readonly actions: readonly StatefulAction[];
-  /** Undefined: as it stands. */
+  /** Undefined if unchanged. */
   readonly status: StatefulSetStatus | undefined;
-  /** When the next ready pod becomes available. */
+  /** Time until the next ready pod becomes available. */
   readonly recheckAfterMs: number | undefined;
 }
 
-/** Pods that one plan of a parallel set creates. The next plan, which their watch events start, creates more. */
+/** Pods created per plan of a parallel set. Their watch events trigger the next plan, which creates more. */
 const CREATE_BURST = 500;
 
 export function planStatefulSet(snapshot: StatefulSnapshot, context: PlanContext): StatefulPlan {
@@ -65,13 +64,13 @@ export function planStatefulSet(snapshot: StatefulSnapshot, context: PlanContext
   };
 }
 
-/** The set's pods by ordinal, and how far each is. */
+/** State of the set's pods by ordinal. */
 class Replicas {
   readonly start: number;
   readonly count: number;
-  /** Pods of the range by position (ordinal minus start), lowest first. It holds only pods that exist. */
+  /** Existing pods of the range by position (ordinal minus start), lowest first. */
   readonly present: ReadonlyMap<number, Pod>;
-  /** Beyond the range, lowest ordinal first. */
+  /** Pods beyond the range, lowest ordinal first. */
   readonly condemned: readonly Pod[];
   readonly all: readonly Pod[];
   recheckAfterMs: number | undefined;
@@ -105,13 +104,13 @@ class Replicas {
     return isRunningAndReady(pod) && availableInMs(pod, this.#minReadySeconds, this.#nowMs) === 0;
   }
 
-  /** Available and staying. */
+  /** Whether the pod is available and not terminating. */
   isHealthy(pod: Pod | undefined): boolean {
     return pod !== undefined && this.isAvailable(pod) && !isTerminating(pod);
   }
 }
 
-/** True when every replica is as far as the set's policy demands before pods are removed. */
+/** Plans creations. Returns true if every replica has the state that the policy requires before pods are removed. */
 function planReplicas(snapshot: StatefulSnapshot, view: Replicas, actions: StatefulAction[]): boolean {
   const ordered = snapshot.set.spec?.podManagementPolicy !== 'Parallel';
   const creatable = ordered ? 1 : CREATE_BURST;
@@ -122,7 +121,7 @@ function planReplicas(snapshot: StatefulSnapshot, view: Replicas, actions: State
   return true;
 }
 
-/** Positions of all pods that exist and of the first `creatable` missing ones, ascending. */
+/** Positions of all existing pods and of the first `creatable` missing ones, ascending. */
 function* positions({ present, count }: Replicas, creatable: number): Generator<number> {
   const existing = [...present.keys(), count];
   let next = 0;
@@ -149,9 +148,9 @@ function planReplica(
   const missing = present.filter(({ claim }) => claim === undefined).map(({ wanted }) => wanted);
   if (pod === undefined) {
     const name = podName(set, ordinal);
-    // Its claim is being collected with the pod of that name before.
+    // The claim is being deleted together with the previous pod of that name.
     if (present.some(({ claim }) => claim !== undefined && isStaleClaim(claim, name, undefined))) return false;
-    // One that is being deleted is tried as well, so that the failure is recorded.
+    // Creation of a claim that is being deleted is attempted as well, so that the failure is recorded.
     const doomed = present.filter(({ claim }) => claim?.metadata?.deletionTimestamp !== undefined);
     const claims = [...missing, ...doomed.map(({ wanted }) => wanted)].map((claim) => owned(set, claim));
     actions.push({ type: 'create', name, pod: newPod(snapshot, ordinal), claims });
@@ -192,7 +191,7 @@ function planOwners(
   }
 }
 
-/** Below the partition pods come from the revision that was rolled out before. */
+/** Pods below the partition are created from the current revision instead of the update revision. */
 function newPod({ set, history }: StatefulSnapshot, ordinal: number): Pod {
   const { updateStrategy, ordinals } = set.spec ?? {};
   const boundary = (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);
@@ -202,7 +201,7 @@ function newPod({ set, history }: StatefulSnapshot, ordinal: number): Pod {
   return statefulPod(set, template, ordinal, revision.metadata?.name ?? '');
 }
 
-/** Scale-down from the highest ordinal. True when none is left. */
+/** Scales down from the highest ordinal. Returns true if no pod beyond the range is left. */
 function planCondemned(snapshot: StatefulSnapshot, view: Replicas, actions: StatefulAction[]): boolean {
   const { set } = snapshot;
   const ordered = set.spec?.podManagementPolicy !== 'Parallel';
@@ -220,7 +219,7 @@ function planCondemned(snapshot: StatefulSnapshot, view: Replicas, actions: Stat
   return true;
 }
 
-/** Pods of older revisions go from the highest ordinal down to the partition, within what may be unavailable. */
+/** Replaces pods of older revisions from the highest ordinal down to the partition, within the unavailability limit. */
 function planUpdate({ set, history }: StatefulSnapshot, view: Replicas, actions: StatefulAction[]): void {
   const strategy = set.spec?.updateStrategy;
   if (strategy?.type === 'OnDelete') return;

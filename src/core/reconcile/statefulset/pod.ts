@@ -9,7 +9,7 @@ export const REVISION_LABEL = 'controller-revision-hash';
 const POD_NAME_LABEL = 'statefulset.kubernetes.io/pod-name';
 const POD_INDEX_LABEL = 'apps.kubernetes.io/pod-index';
 
-/** The ordinal in a pod's name; undefined for names that are not `<set>-<ordinal>`. */
+/** Ordinal in a pod's name; undefined for names that are not `<set>-<ordinal>`. */
 export function ordinalOf(set: StatefulSet, pod: Pod): number | undefined {
   const match = /^(.*)-(0|[1-9]\d{0,9})$/.exec(pod.metadata?.name ?? '');
   return match?.[1] === set.metadata?.name ? Number(match?.[2]) : undefined;
@@ -17,7 +17,7 @@ export function ordinalOf(set: StatefulSet, pod: Pod): number | undefined {
 
 export const podName = (set: StatefulSet, ordinal: number): string => `${set.metadata?.name ?? ''}-${ordinal}`;
 
-/** The pod as it is created; its hostname and subdomain are its stable network identity. */
+/** The pod to create. Its hostname and subdomain are its stable network identity. */
 export function statefulPod(
   set: StatefulSet,
   template: PodTemplateSpec | undefined,
@@ -54,7 +54,7 @@ function identityLabels(set: StatefulSet, ordinal: number): Record<string, strin
   return { [POD_NAME_LABEL]: podName(set, ordinal), [POD_INDEX_LABEL]: String(ordinal) };
 }
 
-/** The labels that an adopted pod lacks; undefined when its identity is right. */
+/** Labels that an adopted pod lacks; undefined if its identity is complete. */
 export function missingIdentity(set: StatefulSet, pod: Pod, ordinal: number): Record<string, string> | undefined {
   const labels = identityLabels(set, ordinal);
   const isRight = Object.entries(labels).every(([key, value]) => pod.metadata?.labels?.[key] === value);
@@ -64,14 +64,14 @@ export function missingIdentity(set: StatefulSet, pod: Pod, ordinal: number): Re
 const claimNameOf = (set: StatefulSet, template: string, ordinal: number): string =>
   `${template}-${podName(set, ordinal)}`;
 
-/** Whether the set makes a claim of this name for one of its ordinals. */
+/** Whether the name is that of a claim for one of the set's ordinals. */
 export const isClaimOf = (set: StatefulSet, name: string): boolean =>
   (set.spec?.volumeClaimTemplates ?? []).some(({ metadata }) => {
     const prefix = `${metadata?.name ?? ''}-${set.metadata?.name ?? ''}-`;
     return name.startsWith(prefix) && /^\d{1,10}$/.test(name.slice(prefix.length));
   });
 
-/** The claims of one ordinal, as they are created. */
+/** Claims to create for one ordinal. */
 export function claimsOf(set: StatefulSet, ordinal: number): PersistentVolumeClaim[] {
   return (set.spec?.volumeClaimTemplates ?? []).map((template) => ({
     ...template,

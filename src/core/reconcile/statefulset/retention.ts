@@ -1,6 +1,6 @@
 /**
- * Owners of a stateful set's claims: an owner lets the garbage collector delete the claim. Source: KEP-1847, upstream's
- * stateful_set_utils.go updateClaimOwnerRefForSetAndPod.
+ * Owner references of a stateful set's claims. With an owner, the garbage collector can delete the claim. Source:
+ * KEP-1847, upstream's stateful_set_utils.go updateClaimOwnerRefForSetAndPod.
  */
 import type { StatefulSet } from 'kubernetes-types/apps/v1';
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -11,9 +11,10 @@ import { STATEFUL_SET } from './pod.ts';
 const POD = { group: '', version: 'v1', kind: 'Pod' } as const;
 
 /**
- * The references that the claim should have; undefined when they are right. `condemned`: its pod is beyond the
- * replicas. A claim with another controller, or of an earlier set or pod of the same name, gets none of ours: the
- * garbage collector decides about it.
+ * Owner references that the claim should have; undefined if they are correct. A claim with another controller, or of an
+ * earlier set or pod of the same name, gets none from this set: the garbage collector decides about it.
+ *
+ * @param condemned The claim's pod is beyond the replicas.
  */
 export function retainedBy(
   set: StatefulSet,
@@ -53,7 +54,7 @@ function matches(
   return reference.apiVersion === apiVersion && reference.kind === kind && reference.name === metadata?.name;
 }
 
-/** Owned by an earlier pod of the same name: the claim is about to be deleted and must not be used. */
+/** Whether an earlier pod of the same name owns the claim. It is about to be deleted and must not be used. */
 export function isStaleClaim(claim: PersistentVolumeClaim, pod: string, uid: string | undefined): boolean {
   return (claim.metadata?.ownerReferences ?? []).some(
     (reference) => reference.kind === 'Pod' && reference.name === pod && reference.uid !== uid,

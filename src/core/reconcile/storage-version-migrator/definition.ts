@@ -1,5 +1,5 @@
 /**
- * What a migration writes to the definition of a custom resource. Source:
+ * Changes of a migration to the definition of a custom resource. Source:
  * k8s.io/kubernetes/pkg/controller/storageversionmigrator/migrationrunner.go.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
@@ -15,7 +15,7 @@ export function beginMigration(definition: CustomResourceDefinition, migration: 
   noteGeneration(definition);
 }
 
-/** Objects are stored in the storage version alone, unless the definition has changed since the migration began. */
+/** Records that objects are stored only in the storage version, unless the definition changed during the migration. */
 export function endMigration(definition: CustomResourceDefinition, succeeded: boolean, now: string): void {
   const before = definition.status?.conditions?.find(({ type }) => type === TYPE) as Observed | undefined;
   const unchanged = before !== undefined && before.observedGeneration === generationOf(definition);
@@ -41,7 +41,7 @@ const stateOf = (definition: CustomResourceDefinition, status: 'True' | 'False',
   observedGeneration: generationOf(definition),
 });
 
-/** Of a condition whose words are the same as before, too. */
+/** Sets the observed generation even if the condition is otherwise unchanged. */
 function noteGeneration(definition: CustomResourceDefinition): void {
   const condition = definition.status?.conditions?.find(({ type }) => type === TYPE) as Observed | undefined;
   if (condition !== undefined) condition.observedGeneration = generationOf(definition);

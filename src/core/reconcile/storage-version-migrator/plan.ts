@@ -16,11 +16,11 @@ const REASON: Readonly<Record<MigrationState, string>> = {
 const hasCondition = ({ status }: StorageVersionMigration, type: MigrationState): boolean =>
   status?.conditions?.some((each) => each.type === type && each.status === 'True') === true;
 
-/** Whether nothing is left to do. */
+/** Whether the migration has succeeded or failed. */
 export const isOver = (migration: StorageVersionMigration): boolean =>
   hasCondition(migration, 'Succeeded') || hasCondition(migration, 'Failed');
 
-/** The status with this state as its newest condition; Running ends with the others. */
+/** Status with this state as its newest condition. A final state ends Running. */
 export function withState(
   migration: StorageVersionMigration,
   state: MigrationState,

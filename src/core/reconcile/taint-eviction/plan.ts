@@ -1,4 +1,4 @@
-/** Which pods a node's NoExecute taints drive away, and when. Source: upstream's tainteviction controller. */
+/** Pods that a node's NoExecute taints evict, and when. Source: upstream's tainteviction controller. */
 import type { Node, Pod, Taint, Toleration } from 'kubernetes-types/core/v1';
 import { isPodTerminal } from '../pods.ts';
 
@@ -7,7 +7,7 @@ export type Eviction = { readonly kind: 'stay' } | { readonly kind: 'leave'; rea
 export interface EvictionRules {
   /** The scheduling rule for one toleration and one taint. */
   tolerates(toleration: Toleration, taint: Taint): boolean;
-  /** How long the taint has been on the node, on a clock that does not jump. */
+  /** Time since the taint was added, on a monotonic clock. */
   heldForMs(taint: Taint): number;
 }
 

@@ -1,8 +1,8 @@
-/** When a finished job is deleted. Source: upstream's pkg/controller/ttlafterfinished. */
+/** Deletion of finished jobs after their TTL. Source: upstream's pkg/controller/ttlafterfinished. */
 import type { Job } from 'kubernetes-types/batch/v1';
 import { timeMs } from '../context.ts';
 
-/** Milliseconds until the job's TTL has passed; 0: delete it now. Undefined: it has not finished, or has no TTL. */
+/** Milliseconds until the job's TTL has passed; 0 if it has. Undefined if the job has not finished or has no TTL. */
 export function expiresInMs(job: Job, nowMs: number): number | undefined {
   const seconds = job.spec?.ttlSecondsAfterFinished;
   if (seconds === undefined || job.metadata?.deletionTimestamp !== undefined) return undefined;

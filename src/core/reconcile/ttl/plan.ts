@@ -1,5 +1,5 @@
 /**
- * How long kubelets may cache secrets and config maps, by the size of the cluster. Source: upstream's ttl controller.
+ * Time for which kubelets may cache secrets and config maps, by size of the cluster. Source: upstream's ttl controller.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 
@@ -11,7 +11,7 @@ interface Step {
   readonly seconds: number;
 }
 
-/** The ranges overlap, so that a cluster near a border does not swing. */
+/** The ranges overlap, so that the TTL does not alternate near a border. */
 const STEPS: readonly Step[] = [
   { min: 0, max: 100, seconds: 0 },
   { min: 90, max: 500, seconds: 15 },
@@ -20,7 +20,7 @@ const STEPS: readonly Step[] = [
   { min: 1800, max: Number.POSITIVE_INFINITY, seconds: 300 },
 ];
 
-/** The TTL for `nodes` nodes when it was `current` before. */
+/** TTL for a cluster of `nodes` nodes, given the `current` TTL. */
 export function ttlSeconds(nodes: number, current: number): number {
   let index = Math.max(
     0,
@@ -31,7 +31,7 @@ export function ttlSeconds(nodes: number, current: number): number {
   return STEPS[index]?.seconds ?? 0;
 }
 
-/** The annotation's new value; undefined: as it stands. */
+/** New value of the annotation; undefined if unchanged. */
 export function planTtl(node: Node, seconds: number): string | undefined {
   const wanted = String(seconds);
   return node.metadata?.annotations?.[TTL_ANNOTATION] === wanted ? undefined : wanted;
