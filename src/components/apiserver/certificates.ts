@@ -1,4 +1,4 @@
-/** What the server proves itself with and whose certificates it believes, as configuration and as TLS want it. */
+/** Converts certificate settings from the configuration to the form that TLS needs. */
 import type { ApiServerConfig, CertificateSettings } from './config.ts';
 import type { TlsMaterial } from './port.ts';
 

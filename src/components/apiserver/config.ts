@@ -8,25 +8,25 @@ import type { NamedCertificate, TlsMaterial } from './port.ts';
 
 export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
-/** `name`: how metrics call it; default: its type in lower case. */
+/** `name`: label in metrics. Default: the type in lower case. */
 export type Authorizer = { readonly name?: string } & (
   | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
   | { readonly type: 'Webhook'; readonly webhook: AccessWebhook }
 );
 
-/** What may change while the server runs: another value when it has. */
+/** A setting that may change at run time. `current` returns a new value after a change. */
 export interface Followed<T> {
   readonly current: T;
-  /** Of a file. */
+  /** Reload results, if the setting comes from a file. */
   readonly reloads?: Reloads;
 }
 
-/** How it went with a file since the start. */
+/** Results of reloading a file since the start. */
 export interface Reloads {
-  /** What is in force. */
+  /** Text of the active configuration. */
   readonly text: string;
   readonly success: Reload | undefined;
-  /** It could not be read or understood, and what was in force still is. */
+  /** Last failed reload. The previous configuration stays active. */
   readonly failure: Reload | undefined;
 }
 
@@ -35,10 +35,10 @@ interface Reload {
   readonly lastMs: number;
 }
 
-/** Whom it believes of those whom others know, and whom it lets in without credentials. */
+/** Settings for anonymous requests and token issuers. */
 export type IdentitySettings = Pick<ApiServerConfig, 'anonymous' | 'anonymousPaths' | 'tokenIssuers'>;
 
-/** What it proves itself with, and whose certificates it believes: of clients, and of front proxies. */
+/** Serving certificates, and the CAs of client certificates and front proxies. */
 export interface CertificateSettings {
   readonly serving: { readonly certificate: string; readonly key: string };
   readonly named?: readonly NamedCertificate[];
@@ -46,31 +46,32 @@ export interface CertificateSettings {
   readonly proxyCa?: string;
   readonly kubelet?: ApiServerConfig['kubelet'];
   readonly proxyClient?: ApiServerConfig['proxyClient'];
-  /** Of service account tokens. */
+  /** Keys of service account tokens. */
   readonly tokenKeys?: Pick<ApiServerConfig['serviceAccounts'], 'signingKey' | 'publicKeys'>;
 }
 
-/** Certificates that are exchanged while the server runs. Values are good: pairs fit, and bundles hold certificates. */
+/**
+ * Certificates that can be replaced at run time. The values are valid: keys match, and bundles contain certificates.
+ */
 export interface FollowedCertificates extends Followed<CertificateSettings> {
-  /** `changed` is called after each change, by one server at most. */
+  /** `changed` is called after each change. Only one server may subscribe. */
   subscribe(changed: () => void): void;
 }
 
-/** How OpenShift's groups behave. */
+/** Settings of the OpenShift API groups. */
 export interface OpenShiftLayer {
   /** `okd`: security context constraints are enforced, and users may request projects. */
   readonly profile: 'kubernetes' | 'okd';
   /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
-  /** Ranges of pods, with the length of the prefix that a node gets. */
+  /** Pod CIDRs, with the prefix length of a node's part. */
   readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
-  /** URL of the API for users. */
   readonly publicUrl?: string;
 }
 
-/** What the Lease of this server shows. */
+/** Contents of this server's Lease. */
 export interface ServerIdentity {
-  /** `apiserver-` and a digest that no other API server of the cluster has. */
+  /** `apiserver-` and a digest that is unique in the cluster. */
   readonly name: string;
   readonly hostname: string;
 }
@@ -78,39 +79,42 @@ export interface ServerIdentity {
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
-  /** 0: any free port (tests). */
+  /** 0: any free port (for tests). */
   readonly port: number;
-  /** Written into the `kubernetes` service's endpoints; clients in the cluster reach this server by it. */
+  /** Endpoint address of the `kubernetes` service, by which clients in the cluster connect. */
   readonly advertiseAddress: string;
-  /** Name and label of the Lease that shows this server; undefined: none is written. */
+  /** Name and label of this server's Lease. Undefined: no Lease is written. */
   readonly identity?: ServerIdentity;
-  /** OpenShift's layer. Default: the profile `kubernetes`. */
+  /** Default: the profile `kubernetes`. */
   readonly openshift?: OpenShiftLayer;
   /**
    * Only the groups, versions and default objects of kube-apiserver are served: no kinds of OpenShift, OLM, machines
    * and rigs. Default false.
    */
   readonly upstreamOnly?: boolean;
-  /** Port written beside it; default: the port that is listened on. */
+  /** Endpoint port of the `kubernetes` service. Default: the port on which the server listens. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };
-  /** Certificates for who asks for a name, beside `serving`; the first that has it counts. */
+  /** Certificates for certain server names (SNI), in addition to `serving`. The first match is used. */
   readonly namedServing?: readonly NamedCertificate[];
-  /** What is spoken; default: TLS 1.2 and 1.3 with the suites that are safe. */
+  /** Default: TLS 1.2 and 1.3 with secure cipher suites. */
   readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers' | 'curves'>;
-  /** Streams that one HTTP/2 connection may have open at once. Default 250. */
+  /** Maximum number of concurrent streams per HTTP/2 connection. Default 250. */
   readonly maxStreams?: number;
   /** Only HTTP/1.1 is served. Default false. */
   readonly withoutHttp2?: boolean;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
-  /** Part of the HTTP/2 requests after which a connection takes no more, 0 to 1. Default 0. */
+  /** Probability, 0 to 1, that an HTTP/2 request makes the server close the connection with GOAWAY. Default 0. */
   readonly goawayChance?: number;
   /** CORS and HSTS settings; default: none. */
   readonly browsers?: BrowserSettings;
-  /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
+  /**
+   * Seconds that the server continues to serve after shutdown began, while /readyz fails, so that load balancers
+   * notice. Default 0.
+   */
   readonly shutdownDelaySeconds?: number;
-  /** The same, where other API servers serve this store and none is given. Default 0. */
+  /** Shutdown delay if `shutdownDelaySeconds` is not set and other API servers serve the same store. Default 0. */
   readonly handoverDelaySeconds?: number;
   /**
    * CA bundle of client certificates: CN is the user, O the groups. Undefined: no client certificate authentication.
@@ -118,17 +122,16 @@ export interface ApiServerConfig {
   readonly clientCa?: string;
   /** Requests admitted as system:anonymous: health and version paths (default), all, or none. */
   readonly anonymous?: 'health' | 'all' | 'none' | 'paths';
-  /** Those of 'paths'. */
+  /** Paths that anonymous users may request if `anonymous` is 'paths'. */
   readonly anonymousPaths?: readonly string[];
-  /** In the order they are asked. Default: Node, RBAC. */
+  /** Authorizers in their order. Default: Node, RBAC. */
   readonly authorizers?: readonly Authorizer[];
-  /** Admission plug-ins that are not to run. */
+  /** Admission plug-ins that are switched off. */
   readonly disabledAdmission?: readonly string[];
-  /** Of those that run only where they are asked for: which do. */
+  /** Admission plug-ins that are off by default and are switched on. */
   readonly enabledAdmission?: readonly string[];
-  /** Configuration of admission plug-ins. */
   readonly admission?: AdmissionSettings;
-  /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
+  /** Front proxy settings. X-Remote-* headers are used only with a client certificate of this CA. */
   readonly requestHeader?: {
     readonly ca: string;
     readonly allowedNames: readonly string[];
@@ -139,8 +142,8 @@ export interface ApiServerConfig {
     readonly uidHeaders?: readonly string[];
   };
   /**
-   * Client certificate for aggregated servers: they trust the user names that it forwards. Undefined: nothing, and they
-   * will not.
+   * Client certificate for aggregated API servers, which then trust the user headers of this server. Undefined: no
+   * client certificate, so aggregated servers reject the headers.
    */
   readonly proxyClient?: { readonly certificate: string; readonly key: string };
   readonly serviceAccounts: {
@@ -148,23 +151,23 @@ export interface ApiServerConfig {
     readonly signingKey: string;
     /** PEM public keys (or certificates) that tokens are verified with, the signing key's own among them. */
     readonly publicKeys: readonly string[];
-    /** The first is that of new tokens; those of the others are taken too. */
+    /** Issuer of new tokens. Tokens of `otherIssuers` are accepted too. */
     readonly issuer: string;
     readonly otherIssuers?: readonly string[];
-    /** Where the discovery document says the keys are. Default: this server's advertised address. */
+    /** URL of the keys in the discovery document. Default: this server's advertised address. */
     readonly jwksUri?: string;
-    /** Longest life of a token; undefined: no limit. */
+    /** Maximum lifetime of a token. Undefined: no limit. */
     readonly maxTokenSeconds?: number;
-    /** Pods' tokens live a year, with a warning for those that are used after their hour. Default false. */
+    /** Tokens of pods are valid for a year, and use after their requested hour is reported. Default false. */
     readonly extendTokens?: boolean;
     /** Default: the issuer. */
     readonly audiences?: readonly string[];
   };
-  /** How long a kubelet may take to take a connection. Default 10 s. */
+  /** Timeout of connections to kubelets. Default 10 s. */
   readonly kubeletTimeoutMs?: number;
   /**
-   * How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: no client certificate, and the
-   * kubelet's certificate is not verified.
+   * Client certificate and CA for kubelets (logs, exec, attach, port-forward, proxy). Undefined: no client certificate,
+   * and the kubelet's certificate is not verified.
    */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs, or `v4,v6`, the primary one first. Default 172.30.0.0/16. */
@@ -173,43 +176,40 @@ export interface ApiServerConfig {
   readonly nodePortRange?: readonly [number, number];
   /** Lines of a static token file: `token,user,uid,"group1,group2"`. */
   readonly staticTokens?: string;
-  /** Take tokens of bootstrap.kubernetes.io/token secrets. Default false. */
+  /** Accepts bootstrap tokens, stored in bootstrap.kubernetes.io/token secrets. Default false. */
   readonly bootstrapTokens?: boolean;
-  /** OpenID Connect issuers whose ID tokens are taken. */
+  /** OpenID Connect issuers whose ID tokens are accepted. */
   readonly tokenIssuers?: readonly TokenIssuer[];
   /** TokenReview webhook for bearer tokens that no other authenticator accepts. */
   readonly tokenWebhook?: TokenWebhook;
-  /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
+  /** CA bundle of the cluster, which controllers publish as `kube-root-ca.crt` and in kube-public/cluster-info. */
   readonly clusterCa?: string;
   /**
-   * True when this may be the only API server that writes to the store: while no other server has announced itself, a
-   * read at "now" is satisfied by this process's own writes. False: every read asks the store.
+   * True if this may be the only API server that writes to the store. Then, while no other server has announced itself,
+   * consistent reads are served from this process's own writes. False: every consistent read queries the store.
    */
   readonly soleWriter: boolean;
-  /** How long events live, in whole seconds. Default: an hour. */
+  /** Lifetime of events in seconds. Default: 3600. */
   readonly eventTtlSeconds?: number;
-  /** How often history is compacted, and how much is kept. Default 300 s. */
+  /** Interval between compactions, which is also the length of the kept history. Default 300 s. */
   readonly compactionIntervalSeconds?: number;
   /** Largest request body in bytes. Default 3 MiB. */
   readonly maxBodyBytes?: number;
-  /** Time to answer an ordinary request. Default 60 s. */
+  /** Deadline of ordinary requests. Default 60 s. */
   readonly requestTimeoutSeconds?: number;
-  /** Watches that do not say how long they are to last end after this time or up to twice as much. Default 1800 s. */
+  /** Watches without a timeout end after this time or up to twice as much. Default 1800 s. */
   readonly minWatchSeconds?: number;
   /**
-   * Requests that may be under way at once; default 400 and 200. With priority and fairness their sum is what the
-   * server does at once; without, each is a limit of its own, and 0 none.
+   * Maximum number of concurrent requests. Default 400 and 200. With priority and fairness, their sum is the number of
+   * seats. Without it, each is a limit of its own, and 0 means no limit.
    */
   readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
-  /** Whether requests are classified, queued and let through by flow schemas and priority levels. Default true. */
+  /** Classifies and queues requests by flow schemas and priority levels. Default true. */
   readonly priorityAndFairness?: boolean;
-  /**
-   * Built-in groups, versions and resources that are switched off, and those that stay on beside them. Default: all are
-   * on.
-   */
+  /** Built-in groups, versions and resources that are switched off or on. Default: all are on. */
   readonly runtimeConfig?: RuntimeConfig;
   readonly features?: {
-    /** Serve `/metrics` details. Default true. */
+    /** Serves detailed metrics at `/metrics`. Default true. */
     readonly metrics?: boolean;
     /** Keep `metadata.managedFields` on every write. Default true. */
     readonly managedFields?: boolean;

@@ -13,7 +13,7 @@ import type { ReleaseSource } from './release-port.ts';
 
 export interface ApiServerDeps {
   readonly store: Store;
-  /** The addresses of this host's links, now: none of them is a destination of a client's. Default: none. */
+  /** Current addresses of this host's network interfaces. Client requests are never proxied to them. Default: none. */
   readonly ownAddresses?: () => readonly string[];
   /** `createHttp()` of `src/io/http`. */
   readonly http: HttpPort;
@@ -21,39 +21,38 @@ export interface ApiServerDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly config: ApiServerConfig;
-  /** What is recorded of requests; undefined: nothing. */
+  /** Audit settings. Undefined: nothing is recorded. */
   readonly audit?: AuditSettings;
-  /** What is encrypted in the store; undefined: nothing. */
+  /** Encryption at rest. Undefined: nothing is encrypted. */
   readonly encryption?: EncryptionSource;
-  /** Those who are asked about requests, where that may change; in the place of the configuration's. */
+  /** Authorizers that can change at run time. Replaces the value of the configuration. */
   readonly authorizers?: Followed<readonly Authorizer[]>;
-  /** Whom it believes, where that may change; in the place of the configuration's. */
+  /** Identity settings that can change at run time. Replaces the values of the configuration. */
   readonly identities?: Followed<IdentitySettings>;
-  /** Certificates, where they may change; in the place of the configuration's. */
+  /** Certificates that can change at run time. Replaces the values of the configuration. */
   readonly certificates?: FollowedCertificates;
   /**
-   * The documentation of the built-in types for OpenAPI and `kubectl explain`: loaded on the first request, so that it
-   * neither delays the start nor occupies memory before. Undefined: documents without descriptions.
+   * Loads the descriptions of the built-in types for OpenAPI and `kubectl explain`. Called on the first request, so
+   * that the descriptions neither delay the start nor use memory before. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
-  /** For the metrics of the process; undefined: they are not shown. */
+  /** Source of the process metrics. Undefined: they are not served. */
   readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/io/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
-  /** Files of imported releases, for other hosts; undefined: none. */
+  /** Files of imported releases, served to other hosts. Undefined: none. */
   readonly releases?: ReleaseSource;
-  /** The OAuth server; undefined: its paths are not served. */
+  /** The OAuth server. Undefined: its paths are not served. */
   readonly login?: CreateLogin;
-  /** Where images are imported from besides the hosts' stores; undefined: from these alone. */
+  /** Registries for image imports. Undefined: images are imported only from the stores of the hosts. */
   readonly imageRegistries?: ImageRegistries;
 }
 
 export interface ApiServer {
   /**
-   * Loads the watch cache, writes what every cluster must have and begins to serve. Resolves once requests are
-   * answered.
+   * Loads the watch cache, writes the bootstrap objects and starts to serve. Resolves when the server accepts requests.
    */
   start(): Promise<{ readonly port: number }>;
-  /** Stops accepting, ends watches, lets requests in flight finish. Idempotent. */
+  /** Stops accepting connections, ends watches and waits for requests in flight. Idempotent. */
   stop(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * Where this server may be made to connect to. Every connection that it opens for a request or an object is judged
- * here, on the address that is about to be connected to. Source: upstream's isProxyableIP, and stricter: what the
- * control plane uses itself is no destination.
+ * Rules for the addresses to which this server may connect. They are applied to the resolved address of every
+ * connection that the server opens for a request or an object. Source: upstream's isProxyableIP. Stricter than
+ * upstream: addresses and ports of the control plane are rejected.
  */
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { ServiceCidr } from '../../api/kinds/servicecidrs/index.ts';
@@ -13,21 +13,20 @@ export type AddressRule = (address: string) => boolean;
 
 export interface DestinationsDeps {
   readonly cache: WatchCache;
-  /** What other hosts reach this server by. */
+  /** Address by which other hosts reach this server. */
   readonly advertiseAddress: string;
-  /** Of this server. */
+  /** Ports of this server. */
   readonly ports: readonly number[];
-  /** CIDR of cluster IPs. */
   readonly serviceRange: string;
-  /** The addresses of this host's links now. */
+  /** Current addresses of this host's network interfaces. */
   ownAddresses(): readonly string[];
 }
 
 export const KUBELET_PORT = 10250;
-/** etcd for clients and peers, gossip, controllers, scheduler: as `hyperedge run` sets them up. */
+/** Ports of etcd clients and peers, gossip, controllers and scheduler in `hyperedge run`. */
 const CONTROL_PLANE_PORTS = [2379, 2380, 7946, 10257, 10259];
 
-/** For what an administrator names by URL: webhooks, token issuers, the audit log's sink. They may be on this host. */
+/** Rule for URLs from administrators: webhooks, token issuers, the audit sink. They may be on this host. */
 export const mayBeNamed: AddressRule = (address) => {
   const kind = addressKind(address);
   return kind === 'unicast' || kind === 'loopback';
@@ -41,7 +40,8 @@ export class Destinations {
   }
 
   /**
-   * For pods, services and nodes that are reached for a client. Never an address of the control plane or of this host.
+   * Rule for pods, services and nodes that are proxied for a client. Rejects all addresses of the control plane and of
+   * this host.
    */
   proxied(): AddressRule {
     const { addresses } = this.#controlPlane();
@@ -50,20 +50,20 @@ export class Destinations {
   }
 
   /**
-   * For the address and port that a node registers as its kubelet's, which may be this very host's. A node writes both
-   * itself: were they another component's, requests would arrive there with this server's identity. `loopback`: a
-   * kubelet beside a server for tests.
+   * Rule for kubelets, which may be on this host. The node itself registers the address and port; a port of another
+   * component is rejected, because requests would arrive there with this server's identity. `loopback` permits a
+   * kubelet beside a server in tests.
    */
   kubelet(port: number, loopback: boolean): AddressRule {
     return this.#beside(port, loopback, false);
   }
 
-  /** For the end points of aggregated API servers and of webhooks that are services. */
+  /** Rule for endpoints of aggregated API servers and of webhooks that are services. */
   extension(port: number): AddressRule {
     return this.#beside(port, true, true);
   }
 
-  /** Hosts of the control plane are destinations, its ports there are not. */
+  /** Permits hosts of the control plane, except the control plane's ports there. */
   #beside(port: number, loopback: boolean, refusesKubelet: boolean): AddressRule {
     const { addresses, ports } = this.#controlPlane();
     const services = this.#services();
@@ -88,7 +88,9 @@ export class Destinations {
     return { addresses: new AddressSet(addresses), ports };
   }
 
-  /** Cluster IPs lead wherever the rules of the host send them, the API server's own among them. */
+  /**
+   * Service addresses are rejected, because the service proxy may redirect them anywhere, including to this API server.
+   */
   #services(): AddressSet {
     const ranges = this.#deps.serviceRange.split(',');
     for (const object of this.#deps.cache.kind('servicecidrs'))

@@ -1,4 +1,4 @@
-/** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
+/** Endpoints other than resources: health, version, discovery, OpenAPI, metrics, issuer documents. */
 import type { ProcessFacts } from '../../base/process-facts.ts';
 import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
 import { authorityOf } from './aggregation/backend.ts';
@@ -24,11 +24,11 @@ export interface EndpointsDeps {
   readonly metrics: Metrics;
   readonly foreign: ForeignDiscovery;
   bootstrapped(): boolean;
-  /** Rejects when what values are encrypted with does not answer. */
+  /** Rejects if a KMS plug-in does not respond. */
   readonly checkEncryption?: () => Promise<void>;
-  /** It is about to stop. */
+  /** True when shutdown has begun. */
   leaving(): boolean;
-  /** Debug pages by path; not listed in the index. */
+  /** Debug pages by path. They are not listed in the index. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
   readonly processFacts: ProcessFacts | undefined;
@@ -39,7 +39,7 @@ export interface Endpoints {
   answer(exchange: Exchange): Promise<void> | undefined;
 }
 
-/** Relying parties need not ask for the keys at every token. */
+/** Lets relying parties cache the keys. */
 const ISSUER_CACHE_CONTROL = 'public, max-age=3600';
 
 type Handler = (exchange: Exchange) => Promise<void> | undefined | void;
@@ -133,8 +133,9 @@ function issuerDocument(context: RestContext): object {
 }
 
 /**
- * Post-start hooks of kube-apiserver 1.36 with its default feature gates. The start is one step here, so they share one
- * check. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver, apiextensions-apiserver and kube-aggregator.
+ * Post-start hooks of kube-apiserver 1.36 with its default feature gates. The start is a single step here, so they
+ * share one check. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver, apiextensions-apiserver and
+ * kube-aggregator.
  */
 const START_STEPS: readonly string[] = [
   'poststarthook/start-apiserver-admission-initializer',
@@ -198,7 +199,7 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   const encryption = checkEncryption === undefined ? [] : [{ name: 'kms-providers', check: checkEncryption }];
   return [
     { path: '/healthz', checks: [ping, log, loopback, store, ...encryption, ...steps] },
-    // As upstream: a restart does not repair a KMS plug-in.
+    // As upstream, /livez has no KMS check, because a restart does not repair a KMS plug-in.
     { path: '/livez', checks: [ping, log, loopback, store, ...steps] },
     { path: '/readyz', checks: [ping, log, store, ...encryption, storeReady, synced, ...steps, shutdown] },
   ];
@@ -234,7 +235,9 @@ const BUILD_INFO = (() => {
   ].join('\n');
 })();
 
-/** Without it where the store does not say. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector). */
+/**
+ * Empty if the store does not report its size. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector).
+ */
 async function storeSize({ store }: RestContext): Promise<string> {
   try {
     const bytes = await store.size(STORE_TIMEOUT_MS);

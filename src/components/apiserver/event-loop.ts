@@ -1,15 +1,15 @@
 /**
- * Yields to the event loop between the steps of a large write. Each step is one pass over the object and takes up to a
- * few tens of milliseconds; without a pause between them all other requests would wait.
+ * Yields to the event loop between the steps of a large write. Each step is one pass over the object and takes up to
+ * tens of milliseconds; without pauses all other requests would wait.
  */
 import { setImmediate } from 'node:timers/promises';
 
 const LARGE = 128 * 1024;
 
-/** Whether an object of so many bytes is processed with pauses. */
+/** Reports whether an object of this size is processed with pauses. */
 export const isLarge = (bytes = 0): boolean => bytes >= LARGE;
 
-/** Resolves after a whole round of the event loop: one immediate alone may run within the current round. */
+/** Resolves after a full round of the event loop. A single immediate may run within the current round. */
 export async function yieldEventLoop(): Promise<void> {
   await setImmediate();
   await setImmediate();
@@ -18,10 +18,7 @@ export async function yieldEventLoop(): Promise<void> {
 /** Milliseconds of uninterrupted work. */
 const SLICE_MS = 8;
 
-/**
- * Runs all steps and yields whenever they took longer than a slice. Uses the real clock, as the event loop is real:
- * results never depend on it.
- */
+/** Runs all steps and yields after every slice. Uses the real clock; results do not depend on it. */
 export function runSteps<T>(steps: Iterator<undefined, T>): T | Promise<T> {
   const begunMs = performance.now();
   for (;;) {

@@ -34,15 +34,15 @@ const TOO_MANY = 429;
 const MAX_DISCARDED = 256 * 1024;
 const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'console', 'portforward', 'proxy']);
-/** Joining hosts read it before they trust the server; RBAC decides what an anonymous client may do there. */
+/** Joining hosts read this before they trust the server. RBAC decides whether an anonymous client may read it. */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
-/** Blank hosts send signed offers; RBAC decides here too. */
+/** Hosts without credentials post signed offers here. RBAC decides whether an anonymous client may do so. */
 const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
-/** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
+/** Paths that reveal nothing about the cluster. Load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
 interface Identified extends ImpersonationNote {
-  /** Who it was before any impersonation. */
+  /** The user before impersonation. */
   authenticated: UserInfo | undefined;
 }
 
@@ -55,12 +55,12 @@ export class Frontend {
   readonly #timeoutMs: number;
   readonly #browsers: Browsers | undefined;
   readonly #login: LoginServer | undefined;
-  /** Requests that have to end. */
+  /** Requests with a deadline. */
   readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
-  /** What the timer is set for. */
+  /** Deadline for which the timer is set. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
-  /** Called when no request is left that has to end. */
+  /** Called when the last request with a deadline has ended. */
   #idle: (() => void) | undefined;
 
   constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, login?: LoginServer) {
@@ -75,7 +75,7 @@ export class Frontend {
     this.#browsers = browsers === undefined ? undefined : new Browsers(browsers);
   }
 
-  /** Resolves when no request is left that has to end. No more may come. */
+  /** Resolves when the last request with a deadline has ended. No new requests may arrive. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#underWay.size === 0) resolve();
@@ -131,7 +131,7 @@ export class Frontend {
     else if (this.#gate.admit(exchange, nowMs)) this.#authorize(exchange);
   }
 
-  /** Nothing is begun before the audit log knows of it, and nothing at all when it must and does not. */
+  /** Waits until the audit event has been written, and rejects the request if that is required and fails. */
   async #admitRecorded(exchange: Exchange, recorded: Promise<boolean>): Promise<void> {
     if (!(await recorded)) {
       exchange.audit?.abandon();
@@ -187,7 +187,7 @@ export class Frontend {
     return recorded;
   }
 
-  /** Audits a request that failed before authorization: invalid credentials or impersonation. */
+  /** Audits a request that failed before authorization because of invalid credentials or impersonation. */
   #auditUnauthenticated(exchange: Exchange): void {
     const { request, connection, info } = exchange;
     if (info.path === '') return;
@@ -202,7 +202,7 @@ export class Frontend {
     else this.#follow(exchange, pending);
   }
 
-  /** Notes in `note` the user before any impersonation, and on the connection whether it brings one. */
+  /** Authenticates the request. Stores the user before impersonation in `note`. */
   #identify(
     request: HttpRequest,
     connection: ConnectionInfo,
@@ -260,12 +260,12 @@ export class Frontend {
       return dispatch(this.#context, exchange, info);
     }
     exchange.longRunning = isLongRunning(info);
-    // When the other server's watch has begun is not known here.
+    // This server does not see when the watch of the aggregated server has started, so it counts as started now.
     exchange.initialised?.();
     return passOn(this.#context, exchange, delegate);
   }
 
-  /** Waits for a handler that could not answer at once. */
+  /** Waits for a handler that did not finish synchronously. */
   #follow(exchange: Exchange, pending: Promise<void>): void {
     const { info } = exchange;
     const metrics = this.#metrics;
@@ -331,7 +331,7 @@ export class Frontend {
       });
     }
     if (response.headersSent || response.destroyed) {
-      // Too late for words: a truncated answer must not look complete.
+      // Headers are already sent. The connection is destroyed, because a truncated response must not look complete.
       if (!response.writableEnded) response.destroy();
       return;
     }
@@ -347,7 +347,7 @@ export class Frontend {
   }
 
   /**
-   * Discards the rest of an unread body: closes the HTTP/1.1 connection after the answer, or the HTTP/2 stream alone.
+   * Discards the rest of an unread body: closes the HTTP/1.1 connection after the response, or only the HTTP/2 stream.
    */
   #abandonBody(exchange: Exchange): void {
     const { request, response } = exchange;
@@ -375,13 +375,13 @@ export class Frontend {
     const ms = nowMs - startedMs;
     this.#gate.leave(exchange, nowMs);
     const kind = info.resource ? kinds.at(info.group, info.version, info.plural) : undefined;
-    // Whatever else anybody writes there must not become a series of its own.
+    // Unknown resources share one series, so that clients cannot create series.
     const known = info.resource && kind !== undefined && hasSubresource(kind, info.subresource);
     if (known && info.resource) this.#noteDeprecated(info, kind);
     const { compressedBytes } = exchange;
     const bytes = compressedBytes === undefined ? exchange.sentBytes : undefined;
     this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000, bytes);
-    // It is still being compressed.
+    // The response is still being compressed.
     void compressedBytes?.then((sent) => this.#metrics.recordSize(info, known, sent));
     if (log.enabled(6)) {
       log.v(6, 'request', {
@@ -398,7 +398,9 @@ export class Frontend {
     }
   }
 
-  /** HTTP/1.1 upgrades: exec, attach, port-forward, proxied WebSockets; and logs and watches in messages. */
+  /**
+   * Handles HTTP/1.1 upgrades: exec, attach, port-forward and proxied WebSockets, and logs and watches over WebSocket.
+   */
   upgrade(
     request: IncomingMessage,
     socket: Duplex,
@@ -423,7 +425,7 @@ export class Frontend {
       });
   }
 
-  /** Nothing is done by these but to read, so they go the way of every request. */
+  /** Reports whether the upgrade is a log or watch over WebSocket. These only read, so they use the normal pipeline. */
   #isReadInMessages(request: IncomingMessage): boolean {
     if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') return false;
     try {
@@ -431,7 +433,7 @@ export class Frontend {
       if (!info.resource || delegateOf(this.#context, info) !== undefined) return false;
       return info.verb === 'watch' || (info.verb === 'get' && info.subresource === 'log');
     } catch {
-      // What is wrong with it is said where it is answered.
+      // The normal pipeline reports the error.
       return false;
     }
   }
@@ -466,9 +468,9 @@ export class Frontend {
   }
 
   /**
-   * Throws an ApiError for what knows no upgrade and for a user who may not create there. A WebSocket begins with GET,
-   * but what follows runs commands and opens connections, through a proxy as well. Source: upstream's
-   * AuthorizePodWebsocketUpgradeCreatePermission, which knows pods only.
+   * Throws an ApiError if the resource has no upgrade or the user lacks the `create` permission. A WebSocket starts
+   * with GET, but it runs commands and opens connections, also through a proxy. Source: upstream's
+   * AuthorizePodWebsocketUpgradeCreatePermission, which covers pods only.
    */
   async #requireUpgradable(info: RequestInfo, method: string | undefined, user: UserInfo): Promise<void> {
     if (!info.resource || !UPGRADABLE.has(info.subresource) || (info.tail !== '' && info.subresource !== 'proxy')) {
@@ -483,7 +485,7 @@ export class Frontend {
   }
 }
 
-/** Some clients put their token into the address; it is no business of the log's. */
+/** Masks tokens, which some clients send in the query string. */
 function uriForLog(uri = ''): string {
   return uri.slice(0, 1024).replaceAll(/([?&](?:access_token|token|bearer)=)[^&]*/gi, '$1…');
 }

@@ -5,25 +5,30 @@ import { jsonEqual } from '../../../api/structural/schema.ts';
 import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 
-/** One mutating pass, with reinvocation when a webhook changed what earlier plug-ins saw. */
+/**
+ * State of the mutating phase of one request. A change by a webhook or policy causes a second pass over all plug-ins.
+ */
 export class Mutation {
   /** True in the second pass. */
   again = false;
-  /** Something that came from outside has changed the object: everybody looks at it once more. */
+  /** A webhook or mutating policy has changed the object, so that a second pass is needed. */
   changed = false;
-  /** Webhooks that saw the object and want to see it again when others change it, and those of them that have to. */
+  /** `seen`: webhooks and policies with reinvocation that have run. `due`: those of them that must run again. */
   readonly seen = new Set<unknown>();
   readonly due = new Set<unknown>();
-  /** The object after the last webhook; undefined: no reinvocation check is needed. */
+  /** Copy of the object after the last webhook. Undefined when no comparison is needed. */
   #left: unknown;
 
-  /** All plug-ins see the object a second time. */
+  /** Starts the second pass. */
   repeat({ object }: AdmissionRequest): void {
     this.again = true;
     if (this.seen.size > 0 && object !== undefined) this.#left = structuredClone(object);
   }
 
-  /** Before anybody from outside is asked: they see again what plug-ins of this server have changed since. */
+  /**
+   * Called before the webhooks of the second pass: marks them as due when a built-in plug-in has changed the object
+   * since.
+   */
   compare({ object }: AdmissionRequest): void {
     const left = this.#left;
     if (left === undefined) return;
@@ -35,24 +40,23 @@ export class Mutation {
 export interface AdmissionPlugin {
   readonly name: string;
   /**
-   * What it has anything to do with (`pods`, `ingresses.networking.k8s.io`), sub-resources included; absent:
-   * everything. It is not asked about anything else.
+   * Resources that the plug-in handles, including their subresources (`pods`, `ingresses.networking.k8s.io`). It is not
+   * called for any other resource. Absent: all resources.
    */
   readonly resources?: readonly string[];
-  /** Takes requests that are about a body alone. */
+  /** True if the plug-in also handles requests that have a body but no stored object (`bodyOnly`). */
   readonly takesBodies?: boolean;
-  /** May change `request.object`; throws an `ApiError` to refuse. */
+  /** May change `request.object`. Throws an `ApiError` to reject the request. */
   mutate?(request: AdmissionRequest, mutation: Mutation): void | Promise<void>;
-  /** Sees the object as it will be stored; throws an `ApiError` to refuse. */
+  /** Receives the object as it will be stored. Throws an `ApiError` to reject the request. */
   validate?(request: AdmissionRequest): void | Promise<void>;
 }
 
 export type AdmissionStep = 'admit' | 'validate';
 
-/** Observes the duration of each plug-in. */
 export interface PluginTimes {
   nowMs(): number;
-  /** Returns the time it is now: when the next one begins. */
+  /** Records one call and returns the current time, which is the start time of the next call. */
   took(
     plugin: AdmissionPlugin,
     step: AdmissionStep,
@@ -64,7 +68,7 @@ export interface PluginTimes {
 
 const UNTIMED: PluginTimes = { nowMs: () => 0, took: () => 0 };
 
-/** The plug-ins that are asked about a kind, in their order. */
+/** Plug-ins that handle a kind, in their configured order. */
 interface Concerned {
   readonly mutating: readonly AdmissionPlugin[];
   readonly validating: readonly AdmissionPlugin[];
@@ -88,7 +92,7 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     }
     return concerned;
   };
-  /** When it had done; a promise where it has to wait. A plug-in that changes objects is given the `mutation`. */
+  /** Runs one plug-in and returns its end time. Mutates when `mutation` is given, otherwise validates. */
   const timed = (
     plugin: AdmissionPlugin,
     step: AdmissionStep,

@@ -42,7 +42,7 @@ export const alwaysPullImages: AdmissionPlugin = {
   },
 };
 
-/** The pod, where it can bring images that it did not have. */
+/** The pod of the request if it may contain images that the stored pod did not have. */
 function concerned(request: AdmissionRequest): Pod | undefined {
   if (!isFor(request, '', 'pods') || request.subresource !== '' || request.object === undefined) return undefined;
   const pod = request.object as Pod;

@@ -17,12 +17,12 @@ import { selectorsOf } from '../authorization/selectors.ts';
 import { runSteps } from '../event-loop.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 
-/** The authorizer; a promise when a webhook decides. */
+/** Asynchronous when a webhook decides. */
 export interface AccessSource {
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision>;
 }
 
-/** Thrown by an evaluation that needs an authorizer's decision: it is repeated once the decision is there. */
+/** Thrown by an evaluation that needs a pending authorization decision. The evaluation is repeated after `arrived`. */
 class PendingAnswer extends Error {
   readonly arrived: Promise<void>;
   constructor(arrived: Promise<void>) {
@@ -31,7 +31,7 @@ class PendingAnswer extends Error {
   }
 }
 
-/** Call first in every catch around an evaluation. */
+/** Rethrows a `PendingAnswer`. Call it first in every catch block around an evaluation. */
 export function rethrowPending(error: unknown): void {
   if (error instanceof PendingAnswer) throw error;
 }
@@ -51,7 +51,7 @@ export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Pr
   }
 }
 
-/** The variables `authorizer` and `authorizer.requestResource` of one request; undefined for other names. */
+/** Resolves the variables `authorizer` and `authorizer.requestResource` of one request; undefined for other names. */
 export function authorizerOf(request: AdmissionRequest, source: AccessSource): (name: string) => Value | undefined {
   const ask = checkerOf(request.user, source);
   return (name) => {

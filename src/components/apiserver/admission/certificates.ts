@@ -1,6 +1,6 @@
 /**
- * Restricts approval and signing of certificate requests, and their subjects.
- * Sources: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
+ * Restricts approval and signing of certificate requests, and their subjects. Sources:
+ * plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
  */
 
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
@@ -21,7 +21,7 @@ const GROUP = 'certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const PRIVILEGED = 'system:masters';
 
-/** Throws CodedError for a PEM that cannot be read. */
+/** Parses a PEM certificate request. Throws a CodedError when it cannot be parsed. */
 export type ReadSigningRequest = (
   pem: string,
 ) => CertificateRequestFacts & { /** Why key or signature are not acceptable. */ readonly refusal: string | undefined };
@@ -83,8 +83,8 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
 }
 
 /**
- * Requests of v1beta1 may leave open whose signature they want. Not a plug-in of upstream's, which does this among its
- * defaults. Source: pkg/apis/certificates/v1beta1/defaults.go.
+ * Sets the signer of v1beta1 requests that do not name one. Upstream does this in the defaults of the version, not in a
+ * plug-in. Source: pkg/apis/certificates/v1beta1/defaults.go.
  */
 export function inferSigner(read: ReadSigningRequest): AdmissionPlugin {
   return {
@@ -112,9 +112,9 @@ function inferred(
 }
 
 /**
- * What is stored as a request can be read and signed: its structure is bounded, its key is of a type and size that
- * signers take, and the signature is that of the key. Not a plug-in of upstream's, which does this in validation.
- * Source: pkg/apis/certificates/validation (validateCSR).
+ * Rejects certificate requests that cannot be parsed or signed: the structure must be bounded, the key must have a type
+ * and size that signers accept, and the signature must match the key. Upstream does this in validation, not in a
+ * plug-in. Source: pkg/apis/certificates/validation (validateCSR).
  */
 export function readableRequest(read: ReadSigningRequest): AdmissionPlugin {
   return {
@@ -131,7 +131,7 @@ export function readableRequest(read: ReadSigningRequest): AdmissionPlugin {
   };
 }
 
-/** Undefined: the request is in order. */
+/** The reason to reject the request; undefined if it is acceptable. */
 function refusalOf(read: ReadSigningRequest, request: string): string | undefined {
   try {
     return read(Buffer.from(request, 'base64').toString('latin1')).refusal;
@@ -154,8 +154,8 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
 };
 
 /**
- * Whether the request has the words `system:masters` in it, in any of the encodings DER knows for text. Looking for the
- * bytes instead of reading the structure errs on the side of refusal and cannot be led astray by an unusual structure.
+ * Reports whether the request contains `system:masters` in any text encoding of DER. A search for the bytes rejects too
+ * much rather than too little, and an unusual structure cannot hide the name from it.
  */
 function namesPrivilegedGroup(request: string): boolean {
   const pem = Buffer.from(request, 'base64').toString('latin1');

@@ -83,24 +83,24 @@ export interface ChainDeps {
   readonly webhooks: WebhookCaller;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** Names of plug-ins that are not to run. */
+  /** Names of plug-ins that are switched off. */
   readonly disabled: ReadonlySet<string>;
-  /** Names of those that run only where they are asked for. */
+  /** Names of plug-ins that are switched on although they are off by default. */
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
   kinds(): Kinds;
-  /** Of routes without a host; default: OpenShift's layer's. */
+  /** Domain of routes without a host. Default: the domain of the OpenShift layer. */
   readonly domain?: string | undefined;
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
-  /** Stores the group of a Node that its own host deletes. */
+  /** Stores the group of a Node that the host itself deletes. */
   rememberGroup(node: KubeObject, group: string): Promise<void>;
-  /** A namespace from the store itself. */
+  /** Reads a namespace from the store, not from the watch cache. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
 
-/** Constraints and restrictions of bindings are enforced by profile okd alone. */
+/** Security context constraints and role binding restrictions are enforced in profile okd only. */
 export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
   return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : OKD_PLUGINS)]);
 }
@@ -200,7 +200,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       rigs: () => cache.kind(RIGS).list(undefined),
       claim: (namespace, name) => cache.kind(RIG_CLAIMS).get(namespace, name),
     }),
-    // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
+    // Policies and webhooks run after the built-in plug-ins, so that they see and validate the final object.
     mutatingPolicies({
       ...policySources,
       policies: () => cache.kind('mutatingadmissionpolicies'),
@@ -213,7 +213,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       bindings: () => cache.kind('validatingadmissionpolicybindings'),
     }),
     validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
-    // Behind everything that could still refuse: what it sets aside is then as good as used.
+    // Quota runs last: it reserves usage, which must not be done for a request that another plug-in rejects.
     resourceQuota({
       quotas: deps.quotas,
       limited: settings.limitedResources ?? new Map(),

@@ -1,5 +1,5 @@
 /**
- * Rejects the expansion of claims without support by their class, and protects claims and volumes in use.
+ * Rejects the expansion of claims whose storage class does not allow it, and protects claims and volumes in use.
  * Sources: plugin/pkg/admission/storage/{persistentvolume/resize,storageobjectinuseprotection}.
  */
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';

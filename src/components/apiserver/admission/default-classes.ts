@@ -1,5 +1,5 @@
 /**
- * Claims and ingresses that name no class get the default one. Sources:
+ * Sets the default storage class of claims and the default ingress class of ingresses that name no class. Sources:
  * plugin/pkg/admission/storage/storageclass/setdefault, network/defaultingressclass.
  */
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -17,7 +17,7 @@ const STORAGE_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const INGRESS_DEFAULT = ['ingressclass.kubernetes.io/is-default-class'];
 const INGRESS_ANNOTATION = 'kubernetes.io/ingress.class';
 
-/** Those that are marked as default, the newest first; of one age, by name. */
+/** Classes marked as default, newest first. Classes of the same age are sorted by name. */
 function defaults(classes: Iterable<CachedObject>, marks: readonly string[]): Readonly<KubeObject>[] {
   const created = (object: Readonly<KubeObject>): string => object.metadata?.creationTimestamp ?? '';
   const name = (object: Readonly<KubeObject>): string => object.metadata?.name ?? '';
@@ -34,7 +34,7 @@ export function defaultStorageClass(classes: () => Iterable<CachedObject>): Admi
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'persistentvolumeclaims')) return;
       const claim = request.object as PersistentVolumeClaim;
-      // An empty class is a choice: no provisioning.
+      // An empty class name means that no volume is provisioned, so no default is set.
       const chosen =
         claim.spec?.storageClassName !== undefined || claim.metadata?.annotations?.[STORAGE_ANNOTATION] !== undefined;
       if (claim.spec === undefined || chosen) return;

@@ -1,6 +1,6 @@
 /**
- * Restricts adminAccess to devices in use to namespaces labelled by an administrator. Source: KEP-5018,
- * k8s.io/kubernetes/pkg/registry/resource, where it is part of the kinds' strategies.
+ * Restricts adminAccess to devices to namespaces that an administrator has labelled. Source: KEP-5018,
+ * k8s.io/kubernetes/pkg/registry/resource, where the check is part of the strategies of the kinds.
  */
 
 import type { ClaimSpec, DeviceRequest, ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';
@@ -13,7 +13,7 @@ import { isFor } from './subject.ts';
 
 const LABEL = 'resource.kubernetes.io/admin-access';
 
-/** Where administrative access is asked for in a specification. */
+/** Field paths of the requests for administrative access in a claim specification. */
 function* requestsAt({ devices }: ClaimSpec, path: string): Generator<string> {
   const asks = (request: Pick<NonNullable<DeviceRequest['exactly']>, 'adminAccess'> | undefined): boolean =>
     request?.adminAccess === true;
@@ -21,7 +21,7 @@ function* requestsAt({ devices }: ClaimSpec, path: string): Generator<string> {
     if (asks(exactly)) yield `${path}.devices.requests[${index}].exactly.adminAccess`;
 }
 
-/** Where an object asks for administrative access, or was given it. */
+/** Field paths at which an object requests administrative access or has been granted it. */
 function places(request: AdmissionRequest, object: KubeObject | undefined): string[] {
   if (object === undefined) return [];
   if (isFor(request, 'resource.k8s.io', 'resourceclaimtemplates'))
@@ -42,7 +42,7 @@ export function deviceAdminAccess(namespaces: NamespaceSource): AdmissionPlugin 
       if (request.operation === 'DELETE') return;
       const asked = places(request, request.object);
       if (asked.length === 0) return;
-      // What was asked for, and given, in good time stays.
+      // Existing requests and grants stay valid; only new ones are checked.
       const before = new Set(places(request, request.old));
       const fresh = asked.filter((place) => !before.has(place));
       if (fresh.length === 0) return;

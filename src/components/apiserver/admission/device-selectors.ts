@@ -6,14 +6,17 @@ import { standardFunctions } from '../../../core/cel/library/index.ts';
 import type { Environment } from '../../../core/cel/part.ts';
 import { BOOL, DYN, formatType, mapOf, STRING, structureOf, type Type } from '../../../core/cel/types.ts';
 
-/** What an evaluation may cost. Source: k8s.io/api/resource/v1 CELSelectorExpressionMaxCost, as the sizes below. */
+/**
+ * Maximum cost of one evaluation. Source of this and the sizes below: k8s.io/api/resource/v1
+ * CELSelectorExpressionMaxCost.
+ */
 const MAX_COST = 1_000_000;
 const QUANTITY: Type = { kind: 'opaque', name: 'kubernetes.Quantity' };
 const MOST_NAMES = 32;
 const DOMAIN: Type = { ...STRING, max: 63 };
 const ID: Type = { ...STRING, max: 32 };
 const VALUE: Type = { ...DYN, max: 64 };
-/** By domain, then by name. */
+/** Map of values by domain, then by name. */
 const byName = (value: Type): Type => mapOf(DOMAIN, mapOf(ID, value, MOST_NAMES), MOST_NAMES);
 const DEVICE = structureOf('kubernetes.DRADevice', {
   driver: { ...STRING, max: 63 },
@@ -24,7 +27,10 @@ const DEVICE = structureOf('kubernetes.DRADevice', {
 
 let environment: Environment | undefined;
 
-/** Throws where it cannot be compiled, or gives something else than an answer; false: it may cost too much. */
+/**
+ * Compiles a selector and returns whether its estimated cost is within the limit. Throws an Error if it does not
+ * compile or does not return a boolean.
+ */
 export function compileSelector(source: string): boolean {
   environment ??= { functions: standardFunctions(), variables: new Map([['device', DEVICE]]) };
   const { type, cost } = compile(source, environment);
@@ -32,7 +38,7 @@ export function compileSelector(source: string): boolean {
   throw new Error(`must evaluate to bool or the unknown type, not ${formatType(type)}`);
 }
 
-/** What selectors an object has, and where. */
+/** Returns the selectors of an object with their field paths. */
 export type SelectorReader = (object: KubeObject) => [DeviceSelector, string][];
 
 export const classSelectors: SelectorReader = (object) => {

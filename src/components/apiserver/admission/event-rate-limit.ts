@@ -9,7 +9,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import type { EventLimit } from './settings.ts';
 
-/** Tokens come at `qps`, at most `burst` of them are kept. */
+/** Token bucket: refilled at `qps`, holds at most `burst` tokens. */
 class Bucket {
   #tokens: number;
   #filledMs: number;
@@ -28,7 +28,7 @@ class Bucket {
   }
 }
 
-/** One limit, with a bucket for each key; those that were used longest ago are forgotten. */
+/** One limit with a bucket per key. The least recently used bucket is dropped when the cache is full. */
 class Enforcer {
   readonly #limit: EventLimit;
   readonly #buckets = new Map<string, Bucket>();
@@ -37,7 +37,7 @@ class Enforcer {
     this.#limit = limit;
   }
 
-  /** What is to be said of the request; undefined: it may pass. */
+  /** Returns the message of the rejection; undefined if the request is within the limit. */
   check(request: AdmissionRequest, nowMs: number): string | undefined {
     const { type, burst, cacheSize } = this.#limit;
     const key = keyOf(type, request);

@@ -1,4 +1,4 @@
-/** Replaces the object of a request by the one that a webhook or policy returned. */
+/** Replaces the object of a request with the one that a webhook or policy returned. */
 
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
@@ -9,14 +9,15 @@ import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteOptions } from '../pipeline/options.ts';
 import { takeBack } from './review.ts';
 
-/** What can be changed of a request; undefined: nothing, as of one that deletes. */
+/** The object or body that plug-ins may change. Undefined for requests without one, such as deletes. */
 export function targetOf(request: AdmissionRequest): object | undefined {
   return (request.bodyKind === undefined ? request.object : request.body) as object | undefined;
 }
 
 /**
- * Takes `changed`, a document of version `as`, with defaults for what is new in it. Throws an ApiError when it cannot
- * be decoded, under Strict validation also when it has fields that there are not. The request must have a target.
+ * Decodes `changed`, a document of version `as`, sets defaults for new fields, and puts it in place of the request's
+ * target. Throws an ApiError when it cannot be decoded, and under Strict field validation when it has unknown fields.
+ * The request must have a target.
  */
 export async function exchangeObject(
   request: AdmissionRequest,
@@ -37,7 +38,7 @@ export async function exchangeObject(
   replace(target, next);
 }
 
-/** The object keeps its identity: the pipeline goes on with it. */
+/** Changes the object in place, because the pipeline holds a reference to it. */
 function replace(target: object, source: object): void {
   for (const key of Object.keys(target)) delete (target as Record<string, unknown>)[key];
   for (const [key, value] of Object.entries(source)) setFieldOf(target as JsonObject, key, value as JsonValue);

@@ -1,6 +1,6 @@
 /**
- * CEL expressions on requests: match conditions of webhooks, and policies.
- * Source: k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
+ * CEL expressions on requests: match conditions of webhooks, and policies. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
  */
 import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
@@ -27,14 +27,14 @@ import {
 import { BudgetError, type Value } from '../../../core/cel/values.ts';
 import { rethrowPending } from './authorizer.ts';
 
-/** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
+/** Upstream's cost limits of one expression and of all match conditions of a webhook together. */
 const MAX_CALL_COST = 1_000_000;
 /**
- * What an expression may cost together with the variables that it is the first to need: they are worked out in one go.
+ * Cost limit of an expression including the variables that it evaluates first: these run without a pause in between.
  */
 const MAX_TURN_COST = MAX_CALL_COST + TURN_COST;
 export const MAX_CONDITIONS_COST = 2_500_000;
-/** What all expressions of a policy together may cost for one request, or those of one mutation. */
+/** Cost limit of all expressions of a validating policy, or of one mutation, per request. */
 export const MAX_POLICY_COST = 10_000_000;
 
 const TIMESTAMP = parseType('timestamp');
@@ -61,7 +61,7 @@ const REQUEST = structureOf('kubernetes.AdmissionRequest', {
   options: DYN,
 });
 
-/** What of a namespace expressions may speak of. */
+/** Fields of a namespace that are visible to expressions. */
 const NAMESPACE = structureOf('kubernetes.Namespace', {
   metadata: structureOf('kubernetes.NamespaceMetadata', {
     name: STRING,
@@ -93,8 +93,8 @@ const NAMESPACE = structureOf('kubernetes.Namespace', {
 });
 
 /**
- * What every expression can speak of, but for messages, which cannot ask who may do what. Of webhooks' namespaces
- * nothing is known.
+ * Variables of every expression. Expressions other than messages also have the authorizers below. Match conditions of
+ * webhooks have no namespace.
  */
 const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['object', DYN],
@@ -108,17 +108,17 @@ const AUTHORIZERS: readonly (readonly [string, Type])[] = [
 ];
 
 /**
- * What an expression has to yield, known when it is written; a message is a text, an annotation one or null, a
- * configuration `Object{…}`, a patch a list of `JSONPatch{…}`. What is only `checked` is never evaluated, and knows
- * nothing of `authorizer.requestResource`, as upstream.
+ * Result type that an expression must have. It is checked at compile time. `message`: a string; `annotation`: a string
+ * or null; `configuration`: `Object{…}`; `patch`: a list of `JSONPatch{…}`. A `checked` expression is only type
+ * checked, never evaluated; as upstream, it has no `authorizer.requestResource`.
  */
 export type Expected = 'checked' | 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
 
 const PATCHES = listOf(PATCH_TYPE);
 
 /**
- * Throws an Error that says what is wrong with the expression. `more`: variables beside those that every expression
- * has.
+ * Compiles an expression. `more` declares variables in addition to the common ones. Throws an Error with the
+ * compilation problem.
  */
 export function compileExpression(
   source: string,
@@ -137,7 +137,7 @@ export function compileExpression(
   return program;
 }
 
-/** What is asked for, where `type` is something else. What may be anything is something else too. */
+/** Describes the expected type when `type` does not match it. A dynamic type does not match. */
 function problemOfResult(type: Type, expected: Expected): string | undefined {
   switch (expected) {
     case 'bool':
@@ -157,14 +157,14 @@ function problemOfResult(type: Type, expected: Expected): string | undefined {
   }
 }
 
-/** What is wrong with an expression, as upstream says it when it is written. */
+/** Compilation problem in upstream's wording. */
 export function explainProblem(error: unknown): string {
   return error instanceof CompileError ? `compilation failed: ${error.message}` : messageOf(error);
 }
 
 /**
- * Gives the variables of expressions; each document is read only where an expression speaks of it. `others` gives those
- * that are no documents.
+ * Resolves the variables of expressions. A document is converted only when an expression uses it. `others` resolves
+ * variables that are not documents.
  */
 export function variablesOf(
   documents: Readonly<Record<string, JsonValue | undefined>>,
@@ -182,12 +182,12 @@ export function variablesOf(
   };
 }
 
-/** What expressions about one request may still cost. */
+/** Remaining cost budget of the expressions of one request. */
 export class CostBudget {
   left: number;
   /**
-   * What was left at the beginning of the turn that is under way, and what an expression and its variables may cost in
-   * one.
+   * Budget that was left at the start of the current turn. Between two turns the event loop runs; the cost of one turn
+   * is limited.
    */
   #turn: number;
   constructor(limit: number) {
@@ -195,14 +195,14 @@ export class CostBudget {
     this.#turn = limit;
   }
 
-  /** Whether others should have their turn now; begins another. */
+  /** Reports whether the evaluation should yield to the event loop now. If so, a new turn starts. */
   isTurnOver(): boolean {
     if (this.#turn - this.left < TURN_COST) return false;
     this.#turn = this.left;
     return true;
   }
 
-  /** What one evaluation may cost. */
+  /** Cost limit of the next evaluation. */
   get call(): number {
     return Math.min(MAX_CALL_COST, this.left, MAX_TURN_COST - (this.#turn - this.left));
   }
@@ -211,7 +211,7 @@ export class CostBudget {
 export const OUT_OF_BUDGET =
   'validation failed due to running out of cost budget, no further validation rules will be run';
 
-/** All expressions together cost more than they may. */
+/** Thrown when the expressions together exceed the cost budget. */
 export class OutOfBudget extends Error {
   constructor() {
     super(OUT_OF_BUDGET);
@@ -219,8 +219,8 @@ export class OutOfBudget extends Error {
 }
 
 /**
- * Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream, OutOfBudget where nothing
- * may follow.
+ * Evaluates a program and subtracts its cost from `budget`. Throws a FailedExpression with upstream's wording, or
+ * OutOfBudget when no further expression may run.
  */
 export function evaluate(
   program: Program,
@@ -241,12 +241,12 @@ export function evaluate(
     const why = isTooMuch ? 'operation cancelled: actual cost limit exceeded' : messageOf(error);
     throw new FailedExpression(source, why, error);
   } finally {
-    // Variables that were worked out on the way have taken off theirs.
+    // Variables evaluated on the way have already subtracted their own cost.
     budget.left -= started - Math.max(own.left, 0);
   }
 }
 
-/** `why`: without saying of which expression. */
+/** Error of one expression. `why` is the reason without the expression's text. */
 export class FailedExpression extends Error {
   readonly why: string;
 
@@ -259,7 +259,7 @@ export class FailedExpression extends Error {
 export interface Condition {
   readonly name: string;
   readonly source: string;
-  /** Undefined: does not compile, although another API server accepted it. */
+  /** Undefined if the expression does not compile here although another API server accepted it. */
   readonly program: Program | undefined;
 }
 
@@ -277,8 +277,8 @@ export function compileConditions(
 }
 
 /**
- * A condition that is false counts more than another's error. Throws the errors when none is false. Stops where others
- * should have their turn.
+ * Reports whether all conditions are true. A false condition takes precedence over errors of other conditions. Throws
+ * the errors if no condition is false. Yields at the end of each turn.
  */
 export function* conditionsHold(
   conditions: readonly Condition[],
@@ -303,7 +303,7 @@ export function* conditionsHold(
 
 export type Documents = Readonly<Record<'object' | 'oldObject' | 'request', JsonValue | undefined>>;
 
-/** `request` without the objects, which are variables of their own. */
+/** Splits a review request into the documents `object`, `oldObject` and `request`; the latter omits the objects. */
 export function documentsOf(request: JsonObject): Documents {
   const { object: now, oldObject: before, ...rest } = request;
   return { object: now, oldObject: before, request: rest };

@@ -1,12 +1,12 @@
 /**
- * Times of host claims: of two namespaces that claim one host, the first claim counts and not the older object, so an
- * update that adds a host records its time.
+ * Records the time at which a route or ingress claims a host. Of two namespaces that claim the same host, the earlier
+ * claim wins, not the older object; therefore an update that adds a host records its time.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { CLAIMS, HOST_CLAIMS, recordedClaims } from '../../../core/routing/index.ts';
 import type { AdmissionPlugin } from './admission.ts';
 
-/** `nowMs`: wall clock, as of creation timestamps. */
+/** `nowMs`: wall clock, the same clock as for creation timestamps. */
 export function hostClaims(nowMs: () => number): AdmissionPlugin {
   return {
     name: 'HostClaims',

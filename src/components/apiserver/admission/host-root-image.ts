@@ -1,7 +1,8 @@
 /**
- * Rejects pods with the image of the host's root file system. Mirror pods of static pods may name it, which only the
- * node creates; the kubelet does not run mirror pods, so they grant no access. Pods of `oc adm must-gather` select
- * masters by the value that OpenShift 4's labels of roles have; those of OKD 3.11, which nodes have here, differ.
+ * Rejects pods that use the image of the host's root file system. Mirror pods may name it: only the node can create
+ * them, and the kubelet does not run them, so they grant no access. For pods of `oc adm must-gather` it also adapts the
+ * node selector, because they select masters by the label value of OpenShift 4, and nodes here have the value of OKD
+ * 3.11.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { HOST_PROGRAMS_IMAGE, hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';
@@ -27,14 +28,15 @@ export const hostRootImage: AdmissionPlugin = {
       const node = nodeNameOf(request.user);
       if (isMirrorPod(pod) && node !== undefined && node === pod.spec?.nodeName) return;
     }
-    // What is stored already may be written again, so that its status, labels and finalizers can change.
+    // Fields that are already stored are accepted, so that status, labels and finalizers of the pod can still be
+    // updated.
     const before = new Set(request.operation === 'UPDATE' ? hostRootFields((request.old ?? {}) as Pod) : []);
     const added = fields.find((field) => !before.has(field));
     if (added !== undefined) throw forbid(request, hostRootRefusal(added));
   },
 };
 
-/** An empty value of a role's label in the node selector becomes a condition that the label is there. */
+/** Replaces a role label with an empty value in the node selector by a condition that the label exists. */
 function selectRoles({ spec }: Pod): void {
   const selector = spec?.nodeSelector;
   if (selector === undefined || !spec?.containers.every(({ image }) => image === HOST_PROGRAMS_IMAGE)) return;

@@ -1,7 +1,7 @@
 /**
- * Replaces names of image stream tags in pods and workloads by the images that the tags have, where the stream's
- * look-up policy allows it. Source: openshift/openshift-apiserver plugin image.openshift.io/ImagePolicy; OKD's
- * documentation "Using image streams with Kubernetes resources".
+ * Replaces image stream tags in pods and workloads with the images that the tags refer to, if the lookup policy of the
+ * stream allows it. Source: openshift/openshift-apiserver plugin image.openshift.io/ImagePolicy; OKD documentation,
+ * "Using image streams with Kubernetes resources".
  */
 import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -9,7 +9,7 @@ import { latestEvent, splitTagName } from '../../../core/imagestreams/index.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionPlugin } from './admission.ts';
 
-/** `*`: all names of the object are looked up, whatever the policies of the streams say. */
+/** With the value `*`, all image names of the object are resolved, whatever the lookup policies of the streams are. */
 const RESOLVE_NAMES = 'alpha.image.policy.openshift.io/resolve-names';
 const NAME = /^[a-z0-9][a-z0-9._-]*(?::[\w.-]+)?$/;
 
@@ -65,7 +65,7 @@ function containersOf(request: AdmissionRequest, object: Workload | undefined): 
   return object?.spec?.template?.spec;
 }
 
-/** What is stored already stays as it is: a template is not to change because another field does. */
+/** Images that are already stored are not resolved again: an update of another field must not change the template. */
 function imagesOf(spec: Containers | undefined): ReadonlySet<string> {
   return new Set([...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ image = '' }) => image));
 }

@@ -1,6 +1,6 @@
 /**
- * Hosts of Ingresses need `routes/custom-host`: `create` to set them, `update` to change them. Source:
- * openshift/kubernetes openshift-kube-apiserver/admission/route/ingress (route.openshift.io/IngressAdmission).
+ * Requires permissions on `routes/custom-host` for hosts of Ingresses: `create` to set them, `update` to change them.
+ * Source: openshift/kubernetes openshift-kube-apiserver/admission/route/ingress (route.openshift.io/IngressAdmission).
  */
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';

@@ -95,7 +95,7 @@ function setDefaults(pod: Pod, items: readonly LimitRangeItem[]): void {
   };
 }
 
-/** The first that says something of a resource counts. */
+/** Merges amounts. The first entry that sets a resource takes precedence. */
 function merged(all: readonly (Amounts | undefined)[]): Amounts {
   return Object.assign({}, ...[...all].reverse());
 }
@@ -158,8 +158,8 @@ function ratioProblems(resources: ResourceRequirements, item: LimitRangeItem): s
 const textOf = (amounts: unknown, name: string): string => String((amounts as Amounts | undefined)?.[name]);
 
 /**
- * Containers run together, ordinary init containers one after the other before them, those that stay beside all that
- * follow.
+ * Problems of the pod's total. App containers run together and count as a sum. Init containers run one after the other
+ * before them. A restartable init container (sidecar) keeps running beside all that follow.
  */
 function podProblems(pod: Pod, item: LimitRangeItem): string[] {
   const names = new Set([

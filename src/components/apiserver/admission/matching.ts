@@ -1,6 +1,6 @@
 /**
- * Matches requests to webhooks and policies: rules, match policy, selectors.
- * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
+ * Matches requests to webhooks and policies: rules, match policy, selectors. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
  */
 
 import type { MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
@@ -17,14 +17,14 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 
-/** The declarations know fewer of a rule's fields than it has. */
+/** Adds fields that the type declarations lack. */
 type Rule = RuleWithOperations & {
   readonly scope?: string;
   readonly resources?: readonly string[];
   readonly resourceNames?: readonly string[];
 };
 
-/** What webhooks and policies have in common; a webhook's rules stand in another field. */
+/** Match criteria shared by webhooks and policies, which keep their rules in different fields. */
 export interface MatchSpec {
   readonly rules: readonly Rule[];
   readonly excluded: readonly Rule[];
@@ -54,7 +54,7 @@ function ruleMatches(rule: Rule, request: AdmissionRequest, kind: ServedKind): b
   if (!listed(rule.operations, request.operation)) return false;
   if (!listed(rule.apiGroups, kind.group) || !listed(rule.apiVersions, kind.version)) return false;
   if (rule.scope === 'Namespaced' || rule.scope === 'Cluster') {
-    // A namespace is of the cluster, though requests for it bear its own name as namespace.
+    // Namespaces are cluster-scoped although requests for them carry their own name as the namespace.
     const namespaced = kind.definition.namespaced;
     if (namespaced !== (rule.scope === 'Namespaced')) return false;
   }
@@ -67,7 +67,7 @@ function ruleMatches(rule: Rule, request: AdmissionRequest, kind: ServedKind): b
   });
 }
 
-/** The kind as which `spec` sees the request: the one that was asked for, or the same objects in another version. */
+/** The kind as which `spec` sees the request: the requested one, or an equivalent version of the same objects. */
 export function matchRules(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): ServedKind | undefined {
   const { kind } = request;
   const any = (rules: readonly Rule[], as: ServedKind): boolean => rules.some((rule) => ruleMatches(rule, request, as));
@@ -77,7 +77,7 @@ export function matchRules(spec: MatchSpec, request: AdmissionRequest, kinds: Ki
   return same.find((other) => any(spec.rules, other));
 }
 
-/** Other versions, and other groups, under which the same objects are served. */
+/** Other versions and groups that serve the same objects. */
 function equivalents(kind: ServedKind, kinds: Kinds): ServedKind[] {
   const isSame = (other: ServedKind): boolean =>
     other !== kind &&
@@ -88,15 +88,14 @@ function equivalents(kind: ServedKind, kinds: Kinds): ServedKind[] {
 }
 
 /**
- * Whether `spec` may want to see requests such as this one, whatever their names: what need not be asked again for
- * each.
+ * Reports whether `spec` may match requests of this kind and operation, whatever their names. The result can be cached.
  */
 export function mayMatch(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): boolean {
   const rules = spec.rules.map(({ resourceNames: _names, ...rule }) => rule as Rule);
   return matchRules({ ...spec, rules, excluded: [] }, request, kinds) !== undefined;
 }
 
-/** Whether the namespace and the object are among those that `spec` selects. */
+/** Reports whether the namespace selector and the object selector of `spec` match the request. */
 export async function selects(spec: MatchSpec, request: AdmissionRequest, source: NamespaceSource): Promise<boolean> {
   if (!isEverything(spec.namespaces)) {
     const labels = await namespaceLabels(request, source);
@@ -105,26 +104,24 @@ export async function selects(spec: MatchSpec, request: AdmissionRequest, source
   return matchesObject(spec, request);
 }
 
-/** Sources of what selectors look at. */
+/** Namespaces for selectors. */
 export interface NamespaceSource {
   cached(name: string): CachedObject | undefined;
-  /** From the store: for one that was made a moment ago. */
+  /** Reads from the store, for a namespace that was created too recently to be in the watch cache. */
   stored(name: string): Promise<CachedObject | undefined>;
 }
 
-/**
- * Labels that a namespace selector is held against; undefined: the request is in no namespace, and every selector fits.
- */
+/** Labels for the namespace selector. Undefined: the request has no namespace, and every selector matches. */
 async function namespaceLabels(request: AdmissionRequest, source: NamespaceSource): Promise<Labels | undefined> {
   const found = await namespaceOf(request, source);
   return found === undefined ? undefined : (found.metadata?.labels ?? {});
 }
 
-/** The namespace that a request is in, or that it is about. */
+/** The namespace that contains the object, or the namespace object itself if the request is about one. */
 export async function namespaceOf(request: AdmissionRequest, source: NamespaceSource): Promise<KubeObject | undefined> {
   const { kind, object } = request;
   if (kind.plural === 'namespaces' && kind.definition.group === '') {
-    // Of a namespace that is being written, what it is going to be counts.
+    // For a write of a namespace, its new state counts.
     if (request.subresource === '' && object !== undefined) return object;
     if (request.old !== undefined) return request.old;
   } else if (!kind.definition.namespaced) return undefined;
@@ -134,7 +131,7 @@ export async function namespaceOf(request: AdmissionRequest, source: NamespaceSo
   return found.shared();
 }
 
-/** The namespace that expressions of policies know: none of what is in none, and none of namespaces themselves. */
+/** The value of `namespaceObject` in policies: undefined for cluster-scoped objects and for namespaces themselves. */
 export async function knownNamespace(
   request: AdmissionRequest,
   source: NamespaceSource,
@@ -155,12 +152,12 @@ function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
 const REGISTRATION = 'admissionregistration.k8s.io';
 const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
-/** Webhook and policy configurations are exempt from webhooks: a wrong one could not be repaired any more. */
+/** Webhook and policy configurations are exempt from webhooks; otherwise a faulty one could not be repaired. */
 export function isExempt({ kind, derived }: AdmissionRequest): boolean {
   return kind.definition.group === REGISTRATION || derived === true;
 }
 
-/** Policies skip authentication and authorization reviews too; webhooks do not. */
+/** Policies also skip authentication and authorization reviews; webhooks do not. */
 export function isExemptOfPolicies(request: AdmissionRequest): boolean {
   const { group, virtual } = request.kind.definition;
   return isExempt(request) || (virtual === true && REVIEWS.has(group));

@@ -1,4 +1,4 @@
-/** Mirror pods have no service account, and the mirror annotation is immutable. */
+/** Rejects mirror pods with a service account and changes of the mirror annotation. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';

@@ -1,4 +1,7 @@
-/** Sources: plugin/pkg/admission/namespace/{exists,autoprovision}. */
+/**
+ * Checks the existence of namespaces, or creates missing ones. Sources:
+ * plugin/pkg/admission/namespace/{exists,autoprovision}.
+ */
 
 import { errors } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
@@ -7,7 +10,7 @@ import type { NamespaceSource } from './matching.ts';
 
 const isInside = ({ kind, namespace }: AdmissionRequest): boolean => kind.definition.namespaced && namespace !== '';
 
-/** Nothing happens in a namespace that is not there. */
+/** Rejects requests in namespaces that do not exist. */
 export function namespaceExists(namespaces: NamespaceSource): AdmissionPlugin {
   return {
     name: 'NamespaceExists',
@@ -19,7 +22,7 @@ export function namespaceExists(namespaces: NamespaceSource): AdmissionPlugin {
   };
 }
 
-/** A namespace that is not there is made for whatever is created in it. */
+/** Creates a missing namespace when an object is created in it. */
 export function namespaceAutoProvision(
   namespaces: NamespaceSource,
   create: (name: string) => Promise<void>,

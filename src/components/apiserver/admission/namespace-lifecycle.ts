@@ -21,7 +21,6 @@ const IMMORTAL: ReadonlySet<string> = new Set([
 export interface NamespaceSource {
   cached(name: string): CachedObject | undefined;
   stored(name: string): Promise<CachedObject | undefined>;
-  /** Key of the namespace in the store. */
   key(name: string): string;
 }
 
@@ -50,7 +49,9 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
     check(request, stored);
     return stored;
   };
-  /** Another server may end the namespace between this check and the commit, so the commit compares its revision. */
+  /**
+   * Another server may terminate the namespace between this check and the commit, so the commit compares its revision.
+   */
   const guardOf = (request: AdmissionRequest, { revision }: CachedObject): NamespaceGuard => ({
     guard: { key: namespaces.key(request.namespace), modRevision: revision },
     renew: async () => guardOf(request, await readStored(request)),
@@ -65,7 +66,7 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
         request.namespaceGuard = guardOf(request, cached);
         return;
       }
-      // It may have been made a moment ago.
+      // The namespace may be too new for the watch cache.
       return readStored(request).then((stored) => {
         request.namespaceGuard = guardOf(request, stored);
       });

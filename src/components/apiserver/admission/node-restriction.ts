@@ -1,6 +1,6 @@
 /**
- * Restricts which fields a kubelet may write; the node authorizer decides on which objects.
- * Source: plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
+ * Restricts which fields a kubelet may write; the node authorizer decides on which objects. Source:
+ * plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
 
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
@@ -25,14 +25,14 @@ export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
   pod(namespace: string, name: string): CachedObject | undefined;
   readonly access: AccessSource;
-  /** Stores the group of a Node that its own host deletes. */
+  /** Stores the group of a Node that the host itself deletes. */
   rememberGroup(node: KubeObject, group: string): Promise<void>;
 }
 
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    // As upstream before validation: a request without audiences does not have the server's own yet.
+    // Runs in the mutating phase, as upstream: a request without audiences must not have the server's defaults yet.
     async mutate(request) {
       const nodeName = nodeNameOf(request.user);
       if (nodeName === undefined) return;
@@ -47,7 +47,7 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
         checkNode(request, nodeName);
         const left = request.operation === 'DELETE' && !request.dryRun ? request.old : undefined;
         const group = left?.metadata?.labels?.[GROUP_LABEL];
-        // Registered again, it must not be able to claim another one.
+        // The group is kept so that the host cannot claim another one when it registers again.
         if (left !== undefined && group !== undefined) await sources.rememberGroup(left, group);
       }
       if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
@@ -64,7 +64,7 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
   };
 }
 
-/** Of the node lifecycle controller, which sets them again. */
+/** Prefix of the taints of the node lifecycle controller, which sets them again after a new registration. */
 const LIFECYCLE_TAINTS = 'node.kubernetes.io/';
 
 const nameOf = (request: AdmissionRequest): string => request.object?.metadata?.name ?? request.name;
@@ -110,11 +110,12 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
   }
 }
 
-/** Registered again, the Node would lack what an administrator has set against its host. */
+/** Rejects the deletion if a new registration would lose taints or labels that an administrator has set on the Node. */
 function checkDeletedNode(request: AdmissionRequest, nodeName: string): void {
   const { metadata, spec } = (request.old ?? {}) as Node;
   const taint = spec?.taints?.find(({ key }) => !key.startsWith(LIFECYCLE_TAINTS));
-  // The label of the group that the host itself has claimed is set again.
+  // The label of the group that the host itself has claimed is set again by the registration, so it is no reason to
+  // reject.
   const group = metadata?.annotations?.[GROUP_CLAIM];
   const label = Object.entries(metadata?.labels ?? {}).find(
     ([name, value]) => isRestrictedLabel(name) && !(name === GROUP_LABEL && value === group),
@@ -142,7 +143,7 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
     throw forbid(request, `node ${JSON.stringify(nodeName)} can only ${act} pods with spec.nodeName set to itself`);
   }
   if (request.operation === 'UPDATE') {
-    // An eviction marks the pod with words of this server's.
+    // Evictions update the pod with values that this server chooses.
     if (request.subresource !== 'status' && request.subresource !== 'eviction')
       throw forbid(request, `node ${JSON.stringify(nodeName)} can only update pod status`);
     const pod = request.object as Pod;
@@ -156,8 +157,8 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
 }
 
 /**
- * Others go by what the node authorizer knows of a slice; it knows neither what is created nor each one of a collection
- * that is deleted.
+ * Checks create and delete of slices only. For other verbs the node authorizer decides by the stored slice; it cannot
+ * do so for new slices or for the objects of a deleted collection.
  */
 function checkSlice(request: AdmissionRequest, nodeName: string): void {
   const { operation } = request;
@@ -170,7 +171,7 @@ function checkSlice(request: AdmissionRequest, nodeName: string): void {
   );
 }
 
-/** What was claimed for a pod decides which claims its node may read: the node must not say it. */
+/** Claim statuses of a pod decide which claims its node may read, so the node must not change them. */
 function claimStatuses(pod: Pod): unknown {
   const { resourceClaimStatuses, extendedResourceClaimStatus } = (pod.status ?? {}) as Readonly<
     Record<string, unknown>
@@ -178,7 +179,7 @@ function claimStatuses(pod: Pod): unknown {
   return { resourceClaimStatuses, extendedResourceClaimStatus };
 }
 
-/** A kubelet that has grown a file system says so; labels, owners, finalizers and the phase are not its business. */
+/** Allows a kubelet to report a grown file system. It must not change labels, owners, finalizers or the phase. */
 function checkClaim(request: AdmissionRequest, nodeName: string): void {
   if (request.operation !== 'UPDATE' || request.subresource !== 'status')
     throw forbid(request, 'may only update PVC status');
@@ -189,7 +190,7 @@ function checkClaim(request: AdmissionRequest, nodeName: string): void {
   );
 }
 
-/** A claim without what a node may write, and without what every write changes. */
+/** A copy of the claim without the fields that a node may write and the fields that every write changes. */
 function beyondSize(object: KubeObject | undefined): object {
   const claim = (object ?? {}) as PersistentVolumeClaim;
   const { resourceVersion: _version, managedFields: _fields, ...metadata } = claim.metadata ?? {};
@@ -203,7 +204,9 @@ function beyondSize(object: KubeObject | undefined): object {
   return { ...claim, metadata, status };
 }
 
-/** The shadow of a static pod: what the kubelet already runs, so nothing in it may reach for more. */
+/**
+ * Checks a mirror pod. The kubelet already runs the static pod, so the mirror pod must not refer to further objects.
+ */
 function checkMirrorPod(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
   const pod = request.object as Pod;
   const refuse = (why: string): never => {
@@ -272,7 +275,7 @@ function reachesFor(pod: Pod): string | undefined {
   return undefined;
 }
 
-/** Whether a volume of the kinds that are left names a secret of its own. */
+/** Reports whether a volume of one of these types refers to a secret. */
 function hasSecret({ azureFile, cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos }: Volume): boolean {
   if ((azureFile?.secretName ?? '') !== '') return true;
   return [cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos].some((each) => each?.secretRef !== undefined);
@@ -310,7 +313,7 @@ function checkToken(
   if (!wantsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
 }
 
-/** Audiences that no volume names (a credential provider's) need an explicit grant. */
+/** Requires an explicit grant for an audience that no volume names, such as that of a credential provider. */
 function requireAudience(request: AdmissionRequest, audience: string, access: AccessSource): void | Promise<void> {
   const decided = access.authorize(request.user, {
     verb: 'request-serviceaccounts-token-audience',

@@ -1,4 +1,4 @@
-/** Plug-ins of OpenShift's. */
+/** Admission plug-ins of OpenShift. */
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -24,10 +24,10 @@ interface Deps {
   kinds(): Kinds;
 }
 
-/** Their names. */
+/** Names of the plug-ins of profile okd. */
 export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN, INGRESS_PLUGIN];
 
-/** Under the profile okd. */
+/** Plug-ins of profile okd. */
 export function okdPlugins(cache: WatchCache, authorization: Authorization, clock: Clock): AdmissionPlugin[] {
   const constraints = constraintSources(cache, authorization, clock);
   return [
@@ -38,7 +38,7 @@ export function okdPlugins(cache: WatchCache, authorization: Authorization, cloc
   ];
 }
 
-/** Behind all others, for what a quota sets aside is then as good as used. */
+/** Plug-ins of all profiles. They run last because a quota reserves usage, which no later plug-in must reject. */
 export function openshiftPlugins({ cache, clock, kinds }: Deps): AdmissionPlugin[] {
   const objectsOf = ({ group, plural }: GroupResource) =>
     kinds().all.find((kind) => kind.group === group && kind.plural === plural && kind.alias === undefined)?.cache;

@@ -1,6 +1,6 @@
 /**
- * An owner reference lets the collector delete the dependent, and a blocking one holds up the owner's deletion: so both
- * need the right to do just that. Source: plugin/pkg/admission/gc.
+ * An owner reference lets the garbage collector delete the dependent, and a blocking one delays the deletion of the
+ * owner. Both therefore require the permission to do this directly. Source: plugin/pkg/admission/gc.
  */
 
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';
@@ -32,7 +32,7 @@ export function ownerReferences(authorization: Authorization, kinds: () => Kinds
         namespace,
         name: request.name,
       };
-      // The creator of an object had the power never to create it.
+      // On create no delete permission is needed: the creator could as well not have created the object.
       if (request.operation !== 'CREATE' && !authorization.allows(request.user, removal)) {
         throw forbid(request, "cannot set an ownerRef on a resource you can't delete");
       }

@@ -8,14 +8,16 @@ import { histogramText, type Metrics } from '../metrics.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './admission.ts';
 
-/** In seconds. */
+/** Upper bounds in seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 
 type Figures = Partial<Record<AdmissionRequest['operation'], Histogram>>;
 type PluginFigures = Readonly<Record<AdmissionStep | 'admitRejected' | 'validateRejected', Figures>>;
 const REJECTED = { admit: 'admitRejected', validate: 'validateRejected' } as const;
 
-/** Counts among `metrics`. Each write asks this for each plug-in, so nothing is written down or looked up by text. */
+/**
+ * Adds the histograms to `metrics`. Every write calls this for every plug-in, so figures are found without text keys.
+ */
 export function pluginTimes(metrics: Metrics, nowMs: () => number): PluginTimes {
   const figures = new Map<AdmissionPlugin, PluginFigures>();
   metrics.addGauge(() =>

@@ -19,7 +19,7 @@ const TOPOLOGY_LABELS = ['topology.kubernetes.io/region', 'topology.kubernetes.i
 const isNewPod = (request: AdmissionRequest): boolean =>
   request.operation === 'CREATE' && isFor(request, '', 'pods') && request.subresource === '';
 
-/** Pods get the node selector of their namespace, and may not ask for more than it allows. */
+/** Merges the node selector of the namespace into pods and rejects pods whose own selector conflicts with it. */
 export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: NamespaceSource): AdmissionPlugin {
   const selectorFor = async (request: AdmissionRequest): Promise<Labels> => {
     const annotations = (await namespaceOf(request, namespaces))?.metadata?.annotations ?? {};
@@ -63,7 +63,7 @@ export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: N
   };
 }
 
-/** A pod that keeps others off more than its own node keeps them off a zone, or a whole cluster. */
+/** Rejects pods whose required anti-affinity has a larger topology than one node, such as a zone. */
 export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
   name: 'LimitPodHardAntiAffinityTopology',
   resources: ['pods'],
@@ -81,7 +81,7 @@ export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
   },
 };
 
-/** Pods bear the zone and region of their node, so that they can read them from themselves. */
+/** Copies the zone and region labels of the node to its pods, so that they can read them with the downward API. */
 export function podTopologyLabels(node: (name: string) => CachedObject | undefined): AdmissionPlugin {
   const label = (object: { metadata?: { labels?: Record<string, string> } }, name: string): void => {
     const all = node(name)?.labels() ?? {};

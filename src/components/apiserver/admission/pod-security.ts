@@ -1,7 +1,6 @@
 /**
- * Checks pods against the profile of their namespace's labels; templates of workloads only cause warnings. Source:
- * k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity. The checks are in
- * core/podsecurity.
+ * Checks pods against the profiles in the labels of their namespace. Workload templates only cause warnings. The checks
+ * are in core/podsecurity. Source: k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity.
  */
 
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
@@ -40,7 +39,7 @@ export interface PodSecurityDeps {
   readonly clock: Clock;
 }
 
-/** Sub-resources that do not change what a pod is. */
+/** Subresources that do not change the security-relevant fields of a pod. */
 const HARMLESS = new Set(['attach', 'binding', 'eviction', 'exec', 'log', 'portforward', 'proxy', 'status']);
 const WORKLOADS = new Set([
   'replicationcontrollers.',
@@ -53,7 +52,7 @@ const WORKLOADS = new Set([
   'cronjobs.batch',
 ]);
 const SECCOMP_ANNOTATION = 'container.seccomp.security.alpha.kubernetes.io/';
-/** How long existing pods are looked at, and how long without letting others go on. */
+/** Time limit for checking existing pods, and the longest time without yielding to the event loop. */
 const SEARCH_MS = 1_000;
 const SLICE_MS = 4;
 
@@ -82,7 +81,7 @@ class PodSecurity {
     this.#deps = deps;
   }
 
-  /** Hardly any request has to wait: the namespace is at hand. */
+  /** Usually synchronous, because the namespace is in the watch cache. */
   validatePod(request: AdmissionRequest): void | Promise<void> {
     if (HARMLESS.has(request.subresource) || this.#isExempt(request)) return;
     return this.#withPolicy(request, (read) => this.#judgePod(request, read));
@@ -122,7 +121,7 @@ class PodSecurity {
       return;
     }
     const before = policyOf(request.old?.metadata?.labels, defaults);
-    // What was wrong before may stay wrong: else nothing else of the namespace could be changed.
+    // Labels that were already invalid are accepted; otherwise other fields of the namespace could not be updated.
     if (now.problems.length > 0 && JSON.stringify(now.problems) !== JSON.stringify(before.problems)) {
       throw badLabels(request, name, now.problems);
     }
@@ -134,7 +133,7 @@ class PodSecurity {
     else request.warnings.push(...(await this.#existingPods(name, enforce)));
   }
 
-  /** A request that is exempt is not looked at, whatever the namespace says. */
+  /** Reports whether the user or the namespace is exempt. The labels of the namespace do not matter then. */
   #isExempt(request: AdmissionRequest): boolean {
     const { namespaces, usernames } = this.#deps.settings.exemptions;
     const why = namespaces.has(request.namespace) ? 'namespace' : usernames.has(request.user.name) ? 'user' : undefined;
@@ -158,7 +157,7 @@ class PodSecurity {
     }
     if (problems.length > 0) annotate(request, 'error', `Failed to parse policy: ${problemsText(problems)}`);
     const cached = new Map<string, readonly Violation[]>();
-    /** Two modes of one profile are one evaluation. */
+    /** Modes with the same profile share one evaluation. */
     const violations = (profile: LevelVersion): string => {
       const key = levelVersionText(profile);
       const found = cached.get(key) ?? evaluatePod(profile, pod);
@@ -188,7 +187,7 @@ class PodSecurity {
     );
   }
 
-  /** One pod of each controller first: its others are alike. */
+  /** Checks one pod of each controller first, because its other pods are alike. */
   async #existingPods(namespace: string, enforce: LevelVersion): Promise<string[]> {
     const { clock, settings } = this.#deps;
     const review = new ExistingPods(enforce);
@@ -250,7 +249,7 @@ interface Template {
   readonly spec?: PodSpec;
 }
 
-/** Controllers may do without a template. */
+/** The pod template of a workload. Some controllers have none. */
 function templateOf(object: KubeObject): Template | undefined {
   const { template, spec } = object as {
     template?: Template;
@@ -259,7 +258,10 @@ function templateOf(object: KubeObject): Template | undefined {
   return template ?? spec?.jobTemplate?.spec?.template ?? spec?.template;
 }
 
-/** Of what may change in a pod, only images and debuggers (and an old annotation) can change the verdict. */
+/**
+ * Reports whether an update can change the result: only images, ephemeral containers and the old seccomp annotation
+ * can.
+ */
 function isSignificant(pod: Pod, old: Pod): boolean {
   const now = pod.spec;
   const before = old.spec;

@@ -1,6 +1,6 @@
 /**
- * Tolerations by namespace, and for extended resources.
- * Sources: plugin/pkg/admission/{podtolerationrestriction,extendedresourcetoleration}, pkg/util/tolerations.
+ * Tolerations by namespace, and for extended resources. Sources:
+ * plugin/pkg/admission/{podtolerationrestriction,extendedresourcetoleration}, pkg/util/tolerations.
  */
 
 import type { Pod, Toleration } from 'kubernetes-types/core/v1';
@@ -28,7 +28,10 @@ const writtenPod = (request: AdmissionRequest): Pod | undefined => {
   return request.object as Pod | undefined;
 };
 
-/** Pods get the tolerations of their namespace (or the cluster's), and may tolerate nothing but what it allows. */
+/**
+ * Merges the tolerations of the namespace (or the cluster default) into pods and rejects tolerations that it does not
+ * allow.
+ */
 export function podTolerationRestriction(
   settings: PodTolerationSettings,
   namespaces: NamespaceSource,
@@ -63,7 +66,7 @@ export function podTolerationRestriction(
   };
 }
 
-/** Undefined: the namespace does not say. */
+/** Tolerations in an annotation of the namespace; undefined without the annotation. */
 function annotated(
   request: AdmissionRequest,
   namespace: KubeObject | undefined,
@@ -85,7 +88,7 @@ function annotated(
   return parsed as Toleration[];
 }
 
-/** Whether whatever `narrow` tolerates is tolerated by `wide` too. */
+/** Reports whether every taint that `narrow` tolerates is also tolerated by `wide`. */
 function covers(wide: Toleration, narrow: Toleration): boolean {
   if (semanticEqual(wide, narrow)) return true;
   const matchesAll = (wide.key ?? '') === '' && wide.operator === 'Exists';
@@ -100,7 +103,7 @@ function covers(wide: Toleration, narrow: Toleration): boolean {
   return (narrow.operator ?? 'Equal') === 'Equal' && (wide.value ?? '') === (narrow.value ?? '');
 }
 
-/** Without those that others cover; of equal ones the first stays. */
+/** Removes tolerations that others cover. The first of several equal ones stays. */
 function mergeTolerations(all: readonly Toleration[]): Toleration[] {
   const merged: Toleration[] = [];
   for (const [index, each] of all.entries()) {
@@ -111,7 +114,9 @@ function mergeTolerations(all: readonly Toleration[]): Toleration[] {
   return merged;
 }
 
-/** Nodes with special devices are tainted with the device's name, so that only pods that ask for one come there. */
+/**
+ * Nodes with special devices are tainted with the device's resource name. Adds the toleration to pods that request it.
+ */
 export const extendedResourceToleration: AdmissionPlugin = {
   name: 'ExtendedResourceToleration',
   resources: ['pods'],

@@ -51,7 +51,7 @@ export function priority(classes: () => KindCache): AdmissionPlugin {
       if (pod?.spec === undefined) return;
       if (request.operation === 'CREATE') resolve(request, pod);
       else if (request.operation === 'UPDATE') {
-        // A client that leaves out what it never set means no change.
+        // An update without a priority leaves the stored priority unchanged.
         const before = (request.old as Pod | undefined)?.spec;
         if (pod.spec.priority === undefined && before?.priority !== undefined) pod.spec.priority = before.priority;
         if (pod.spec.preemptionPolicy === undefined && before?.preemptionPolicy !== undefined) {

@@ -1,4 +1,4 @@
-/** Adds the compilation of CEL expressions to the validation of kinds that hold expressions. */
+/** Adds the compilation of CEL expressions to the validation of kinds that contain expressions. */
 import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { claimSelectors } from '../../../api/devices/claims.ts';
 import { MAX_EXPRESSION } from '../../../api/devices/parts.ts';
@@ -13,7 +13,7 @@ import type { Expression } from './policies/generic/composition.ts';
 import { compileMutating, mutatingExpressions } from './policies/mutating/compile.ts';
 import { compileValidating, validatingExpressions } from './policies/validating/compile.ts';
 
-/** What could be, and may not. */
+/** A valid expression that is not allowed. */
 interface Forbidden {
   readonly why: string;
 }
@@ -21,7 +21,7 @@ interface Forbidden {
 interface Written {
   readonly at: string;
   readonly source: string;
-  /** What is wrong with it; undefined: nothing. */
+  /** The problem of the expression; undefined if there is none. */
   problem(): string | Forbidden | undefined;
 }
 
@@ -61,7 +61,7 @@ const READERS: Readonly<Record<string, (object: KubeObject) => Written[]>> = {
   MutatingAdmissionPolicy: (object) => policyExpressions(mutatingExpressions(compileMutating(object))),
 };
 
-/** What is too long is refused for that. */
+/** Expressions that are too long are skipped here, because validation rejects them for their length. */
 const selectorExpressions =
   (read: SelectorReader) =>
   (object: KubeObject): Written[] =>
@@ -79,7 +79,7 @@ function selectorProblem(source: string): string | Forbidden | undefined {
   }
 }
 
-/** What was accepted once is not held against an update that leaves it as it is. */
+/** Errors of expressions that are new or changed. An unchanged expression is not checked again on update. */
 function expressionErrors(read: (object: KubeObject) => Written[], object: KubeObject, old?: KubeObject): FieldError[] {
   const before = new Set(old === undefined ? [] : read(old).map(({ source }) => source));
   return read(object).flatMap(({ at, source, problem }) => {

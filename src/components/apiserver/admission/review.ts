@@ -1,6 +1,6 @@
 /**
- * The `AdmissionRequest` of admission.k8s.io/v1 for webhooks and expressions.
- * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
+ * The `AdmissionRequest` of admission.k8s.io/v1 for webhooks and expressions. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
  */
 
 import type { GroupVersionKind, JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
@@ -11,7 +11,7 @@ import { CachedObject } from '../watchcache/cached-object.ts';
 
 const OPTIONS = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions', CONNECT: '' } as const;
 
-/** `as`: the version that the objects are shown in. */
+/** Builds the AdmissionRequest. `as`: the version in which the objects are shown. */
 export async function describeRequest(request: AdmissionRequest, as: ServedKind, uid: string): Promise<JsonObject> {
   const { kind, user } = request;
   const [object, oldObject] = await shownObjects(request, as);
@@ -19,7 +19,7 @@ export async function describeRequest(request: AdmissionRequest, as: ServedKind,
   const known =
     request.name === '' && request.operation !== 'CREATE' ? (request.old?.metadata?.name ?? '') : request.name;
   const name = request.collective === true ? '' : known;
-  // A namespace is shown as being in itself.
+  // A namespace is shown with its own name as the namespace.
   const isNamespace = kind.definition.group === '' && kind.definition.plural === 'namespaces';
   const namespace = isNamespace ? name : request.namespace;
   const options = optionsOf(request);
@@ -79,15 +79,15 @@ async function shownObjects(request: AdmissionRequest, as: ServedKind): Promise<
 
 const json = (value: unknown): JsonValue => (value === undefined ? null : (value as JsonValue));
 
-/** A stored object as `as` serves it; where nothing has to be done, the object itself. */
+/** Converts a stored object to version `as`. Returns the same object if no conversion is needed. */
 async function convert(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
   if (as.view === undefined) return as.alias === undefined ? object : fromStored(as, structuredClone(object));
-  // What is deleted is still in the version that is stored.
+  // An object that is being deleted is still in its storage version.
   const isAs = as === kind && (object.apiVersion === undefined || object.apiVersion === kind.apiVersion);
   return isAs ? object : seenBy(as, kind, object);
 }
 
-/** A custom resource of version `from` as version `to` has it. */
+/** Converts a custom resource from version `from` to version `to`. */
 async function seenBy(to: ServedKind, from: ServedKind, object: KubeObject): Promise<KubeObject> {
   const bytes = encodeObject({ apiVersion: object.apiVersion ?? from.apiVersion, kind: from.kind }, object);
   const { namespace = '', name = '', resourceVersion } = object.metadata ?? {};
@@ -100,7 +100,7 @@ async function seenBy(to: ServedKind, from: ServedKind, object: KubeObject): Pro
   return converted as KubeObject;
 }
 
-/** What came back, in the form in which the pipeline has the object. */
+/** Converts a returned object to the form in which the pipeline keeps it. */
 export async function takeBack(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
   if (as.view === undefined) return toStored(as, object);
   return as === kind ? object : seenBy(kind, as, object);

@@ -1,6 +1,6 @@
 /**
- * Fixtures of a rig are for pods of its claim. A pod that names a claim is held by a scheduling gate until the claim is
- * granted, so that it can be created at once.
+ * Reserves the fixtures of a rig for pods of its claim. A pod that names a claim gets a scheduling gate until the claim
+ * is granted, so that the pod can be created at any time.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../api/devices/types.ts';
@@ -30,7 +30,7 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
       `fixture "${fixture}" belongs to rig "${names}"; claim the rig with a RigClaim and name it in the annotation ${CLAIM_ANNOTATION}`,
     );
   };
-  /** What was allocated before its fixture belonged to a rig stays until it is released. */
+  /** Rejects a new allocation of a fixture that belongs to a rig. Older allocations stay until they are released. */
   const refuseAllocation = (request: AdmissionRequest): void => {
     if (request.operation !== 'UPDATE' || request.subresource !== 'status' || rigs().length === 0) return;
     if ((request.old as ResourceClaim).status?.allocation !== undefined) return;

@@ -1,6 +1,6 @@
 /**
- * RestrictSubjectBindings: role bindings of a namespace with RoleBindingRestrictions get only subjects that one of them
- * permits. Source: openshift/kubernetes openshift-kube-apiserver/admission/authorization/restrictusers.
+ * RestrictSubjectBindings: in a namespace with RoleBindingRestrictions, role bindings may only have subjects that one
+ * of them permits. Source: openshift/kubernetes openshift-kube-apiserver/admission/authorization/restrictusers.
  */
 import type { RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { RoleBindingRestriction } from '../../../api/kinds/rolebindingrestrictions/index.ts';

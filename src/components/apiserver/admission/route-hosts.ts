@@ -1,6 +1,6 @@
 /**
- * Hosts and certificates of routes: a route without a host gets one below the cluster's domain, and setting either
- * needs `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
+ * Hosts and certificates of routes. A route without a host gets one in the cluster's domain. Setting a host or a
+ * certificate requires `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
  */
 import type { Route } from '../../../api/kinds/routes/types.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
@@ -13,7 +13,7 @@ import { isFor } from './subject.ts';
 const GROUP = 'route.openshift.io';
 const HOST_GENERATED = 'openshift.io/host.generated';
 const CERTIFICATE_FIELDS = ['certificate', 'key', 'caCertificate', 'destinationCACertificate'] as const;
-/** As the API server's default of `openshift.domain`. */
+/** Equals the API server's default of `openshift.domain`. */
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 
 export function routeHosts(access: AccessSource, domain = DEFAULT_DOMAIN): AdmissionPlugin {
@@ -70,7 +70,7 @@ export function routeHosts(access: AccessSource, domain = DEFAULT_DOMAIN): Admis
       if (await mayChoose(request, 'update')) return;
       const errors: FieldError[] = [];
       if (isMoved) errors.push(fieldError.invalid('spec.host', now.host ?? '', 'field is immutable'));
-      // Who may create a route with certificates may renew them.
+      // A user who may create a route with certificates may also renew them.
       if (isResealed && !(await mayChoose(request, 'create')))
         errors.push(
           fieldError.forbidden('spec.tls', 'you do not have permission to update certificate fields on the route'),

@@ -1,7 +1,7 @@
 /**
- * Security context constraints of profile okd. Source: openshift/apiserver-library-go
- * pkg/securitycontextconstraints/sccadmission. Ephemeral containers are judged too, as in later releases; updates that
- * change nothing that constraints judge pass, so that pods outlive the constraints that admitted them.
+ * Security context constraints of profile okd. Ephemeral containers are checked too, as in later releases. Updates that
+ * do not change checked fields pass, so that pods stay valid when the constraints that admitted them change. Source:
+ * openshift/apiserver-library-go pkg/securitycontextconstraints/sccadmission.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { errorsText, isSameToConstraints, SCC_ANNOTATION, type Scope } from '../../../core/scc/admit.ts';
@@ -13,13 +13,12 @@ import { forbid, isFor, isMirrorPod } from './subject.ts';
 
 const SCC_PLUGIN = 'security.openshift.io/SecurityContextConstraint';
 const EXEC_PLUGIN = 'security.openshift.io/SCCExecRestrictions';
-/** The plug-ins of profile okd alone. */
 export const SCC_PLUGINS: readonly string[] = [SCC_PLUGIN, EXEC_PLUGIN];
 const AUDIT = 'securitycontextconstraints.admission.openshift.io/';
 const COMMANDS = new Set(['attach', 'exec']);
 const DEBUGGERS = 'ephemeralcontainers';
 /**
- * Namespaces of the platform, where constraints do not apply. Source: openshift/kubernetes
+ * Namespaces of the platform, which are exempt from constraints. Source: openshift/kubernetes
  * openshift-kube-apiserver/admission/namespaceconditions.
  */
 const PLATFORM = new Set(['default', 'kube-system', 'kube-public', 'openshift', 'openshift-infra', 'openshift-node']);
@@ -55,8 +54,9 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
 }
 
 /**
- * Only users who could create a pod with access to its host may run commands in it; the service account of the pod does
- * not count. Source: openshift/apiserver-library-go pkg/securitycontextconstraints/sccadmission, SCCExecRestrictions.
+ * Restricts exec and attach to pods with host access: only users who could create such a pod may use them. The service
+ * account of the pod does not count. Source: openshift/apiserver-library-go
+ * pkg/securitycontextconstraints/sccadmission, SCCExecRestrictions.
  */
 export function execRestrictions(
   sources: ConstraintSources,
@@ -91,7 +91,7 @@ function concerns(request: AdmissionRequest): boolean {
   return request.operation === 'UPDATE' && (request.subresource === '' || request.subresource === DEBUGGERS);
 }
 
-/** A static pod runs whatever the API says: its node only mirrors it, and nodes can create no other pods. */
+/** Mirror pods are exempt: the node runs the static pod in any case, and nodes cannot create other pods. */
 function isExempt(request: AdmissionRequest, { namespace }: ConstraintSources): boolean {
   if (PLATFORM.has(request.namespace)) return true;
   if (isMirrorPod(request.object) && request.user.groups.includes(NODES)) return true;
@@ -127,7 +127,7 @@ async function admit(
   throw forbid(request, `unable to validate against any security context constraint: ${why}`);
 }
 
-/** Sets or, undefined, removes the annotation: clients have no say in it. */
+/** Sets the annotation, or removes it for undefined. Values from clients are overwritten. */
 function annotate(pod: Pod, name: string | undefined): void {
   const { annotations = {} } = pod.metadata ?? {};
   if (annotations[SCC_ANNOTATION] === name) return;

@@ -8,9 +8,9 @@ import type { AdmissionPlugin } from './admission.ts';
 import { forbid, isFor, isMirrorPod } from './subject.ts';
 
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** Upstream's: kubelets renew long before; the odd seconds mark tokens that were asked for like this. */
+/** Token lifetime, as upstream. Kubelets renew long before. The 7 extra seconds mark tokens of this origin. */
 const TOKEN_SECONDS = 3607;
-/** The account of a namespace that was just made is on its way. */
+/** Wait for the default account of a new namespace, which a controller creates. */
 const WAIT_MS = 100;
 const MAX_WAITS = 10;
 
@@ -49,7 +49,7 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
   return {
     name: 'ServiceAccount',
     resources: ['pods'],
-    // Every create comes by: only pods wait.
+    // Synchronous except for pods, because every create calls it.
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod;

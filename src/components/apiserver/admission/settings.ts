@@ -1,4 +1,4 @@
-/** Configuration of admission plug-ins: upstream's AdmissionConfiguration. */
+/** Configuration of admission plug-ins, from upstream's AdmissionConfiguration. */
 import type { Toleration } from 'kubernetes-types/core/v1';
 import type { Labels } from '../../../base/selector.ts';
 import type { Policy } from '../../../core/podsecurity/policy.ts';
@@ -6,7 +6,7 @@ import type { LimitedResource } from '../../../core/quota/check.ts';
 import type { WebhookIdentities } from '../webhooks/identities.ts';
 
 export interface PodSecuritySettings {
-  /** For namespaces whose labels do not say. */
+  /** Profiles of namespaces without labels. */
   readonly defaults: Policy;
   readonly exemptions: {
     readonly usernames: ReadonlySet<string>;
@@ -16,9 +16,9 @@ export interface PodSecuritySettings {
 }
 
 export interface PodNodeSelectorSettings {
-  /** For namespaces without an annotation. */
+  /** Node selector of namespaces without an annotation. */
   readonly clusterDefault: Labels;
-  /** By namespace: labels that pods there may select by; none: any. */
+  /** Labels that pods may select by, per namespace. Empty: any label. */
   readonly whitelists: ReadonlyMap<string, Labels>;
 }
 
@@ -31,25 +31,25 @@ export interface EventLimit {
   readonly type: 'Server' | 'Namespace' | 'User' | 'SourceAndObject';
   readonly qps: number;
   readonly burst: number;
-  /** How many keys are remembered. */
+  /** Maximum number of buckets in memory. */
   readonly cacheSize: number;
 }
 
-/** How long pods that say nothing of it stay on a node, in seconds. */
+/** Seconds that a pod without its own tolerations stays on such a node. */
 export interface TolerationSeconds {
   readonly notReady: number;
   readonly unreachable: number;
 }
 
-/** How many projects users may have requested, by their labels; the first that fits a user counts. */
+/** Limit of project requests for users with certain labels. The first entry that matches a user applies. */
 export interface ProjectRequestLimit {
   /** Labels of users; empty: every user. */
   readonly selector: Labels;
-  /** Undefined: any number. */
+  /** Undefined: unlimited. */
   readonly maxProjects: number | undefined;
 }
 
-/** Each absent: the plug-in's defaults. */
+/** An absent setting means the default of the plug-in. */
 export interface AdmissionSettings {
   /** Default: 300 each. */
   readonly tolerationSeconds?: TolerationSeconds;
@@ -59,9 +59,9 @@ export interface AdmissionSettings {
   readonly eventLimits?: readonly EventLimit[];
   /** Default: none. */
   readonly projectRequestLimits?: readonly ProjectRequestLimit[];
-  /** What may be used only where a quota covers it, by `plural.group`. */
+  /** Resources that may be used only where a quota covers them, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
-  /** Client credentials for mutating and validating webhooks; absent: none. */
+  /** Client credentials for mutating and validating webhooks. Absent: none. */
   readonly mutatingAs?: WebhookIdentities;
   readonly validatingAs?: WebhookIdentities;
 }

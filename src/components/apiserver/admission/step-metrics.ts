@@ -8,14 +8,14 @@ import { histogramText, type Metrics } from '../metrics.ts';
 import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
 import type { AdmissionStep } from './admission.ts';
 
-/** In seconds. */
+/** Upper bounds in seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 const REJECTED = { admit: 'admitRejected', validate: 'validateRejected' } as const;
 const NAME = 'apiserver_admission_step_admission_duration_seconds';
 
-/** `admission`, with its figures among `metrics`. */
+/** Wraps `admission` and adds its histograms to `metrics`. */
 export function measured(admission: Admission, metrics: Metrics, nowMs: () => number): Admission {
-  /** There are no more than operations, steps and outcomes; found without writing their labels down. */
+  /** Histograms by step and operation, so that no label text is built per request. */
   const figures: Record<AdmissionStep | 'admitRejected' | 'validateRejected', Map<string, Histogram>> = {
     admit: new Map(),
     validate: new Map(),

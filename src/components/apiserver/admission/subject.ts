@@ -6,7 +6,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
-/** True for requests of this built-in kind; a custom resource in the place of one that is switched off is another. */
+/** Reports whether the request is for this built-in kind. A custom resource with the same name does not count. */
 export function isFor(request: AdmissionRequest, group: string, plural: string): boolean {
   const { definition, plural: own } = request.kind;
   return definition.group === group && own === plural && definition.custom === undefined;
@@ -32,7 +32,7 @@ export function forbid(request: AdmissionRequest, why: string): ApiError {
   });
 }
 
-/** As `forbid`, where upstream does not name the object. */
+/** Like `forbid`, for messages in which upstream does not name the object. */
 export function forbidPlainly(request: AdmissionRequest, message: string): ApiError {
   return new ApiError('Forbidden', message, forbid(request, message).details);
 }

@@ -12,7 +12,7 @@ export interface AudienceSources {
   driver(name: string): CachedObject | undefined;
 }
 
-/** Whether a volume of the pod wants tokens for `audience`; '' is this API server. */
+/** Reports whether a volume of the pod needs tokens for `audience`. The empty audience means this API server. */
 export function wantsAudience(pod: Pod, audience: string, sources: AudienceSources): boolean {
   return (pod.spec?.volumes ?? []).some(
     (volume) =>
@@ -29,7 +29,7 @@ function driverWants(name: string | undefined, audience: string, sources: Audien
   return requests.some((request) => (request.audience ?? '') === audience);
 }
 
-/** The CSI driver behind a volume: named by it, or by what its claim is bound to. */
+/** The CSI driver of a volume: inline, or of the persistent volume that its claim is bound to. */
 function driverOf(pod: Pod, volume: Volume, sources: AudienceSources): string | undefined {
   if (volume.csi !== undefined) return volume.csi.driver;
   const { name = '', namespace = '', uid } = pod.metadata ?? {};

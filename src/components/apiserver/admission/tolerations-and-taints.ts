@@ -1,4 +1,7 @@
-/** Sources: plugin/pkg/admission/defaulttolerationseconds and nodetaint. */
+/**
+ * Default tolerations of pods and the initial taint of nodes. Sources: plugin/pkg/admission/defaulttolerationseconds
+ * and nodetaint.
+ */
 import type { Node, Pod, Toleration } from 'kubernetes-types/core/v1';
 import type { AdmissionPlugin } from './admission.ts';
 import type { TolerationSeconds } from './settings.ts';
@@ -12,7 +15,9 @@ const tolerates = (toleration: Toleration, key: string): boolean =>
   (toleration.key === key || toleration.key === undefined || toleration.key === '') &&
   (toleration.effect === 'NoExecute' || toleration.effect === undefined || toleration.effect === '');
 
-/** A pod stays this long on a node that is not ready or out of reach, unless it says otherwise. */
+/**
+ * Adds tolerations that keep a pod this long on a node that is not ready or unreachable, unless the pod has its own.
+ */
 export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SECONDS): AdmissionPlugin {
   const missing = [
     [NOT_READY, seconds.notReady],
@@ -22,7 +27,7 @@ export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SE
     name: 'DefaultTolerationSeconds',
     resources: ['pods'],
     mutate(request) {
-      // Updates too: who sends a pod without what was added to it has not taken it away.
+      // Also on updates: a client that sends the pod without the added tolerations does not remove them.
       if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
       if (!isFor(request, '', 'pods') || request.subresource !== '') return;
       const spec = (request.object as Pod | undefined)?.spec;
@@ -38,7 +43,7 @@ export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SE
   };
 }
 
-/** A new node takes no pods until it has been seen ready: whatever it says of itself. */
+/** Taints a new node as not ready until its Ready condition has been observed. */
 export const taintNodesByCondition: AdmissionPlugin = {
   name: 'TaintNodesByCondition',
   resources: ['nodes'],

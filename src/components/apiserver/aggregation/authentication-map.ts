@@ -1,7 +1,7 @@
 /**
  * Publishes the client and request-header CAs for aggregated API servers in
- * kube-system/extension-apiserver-authentication. What another API server has written stays beside ours until it
- * expires. Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
+ * kube-system/extension-apiserver-authentication. CAs of other API servers stay in the config map until they expire.
+ * Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
  */
 import { X509Certificate } from 'node:crypto';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
@@ -39,7 +39,7 @@ export class AuthenticationMap {
     });
   }
 
-  /** Writes the config map, and again after each foreign change. Rejects when the write fails. */
+  /** Writes the config map now and after every change by another client. Rejects when the write fails. */
   async start(): Promise<void> {
     await this.#sync();
     if (this.#isFollowing) return;
@@ -55,7 +55,7 @@ export class AuthenticationMap {
     );
   }
 
-  /** Whom to believe has changed. */
+  /** Called when the trusted CAs of this server have changed. */
   changed(): void {
     if (this.#isFollowing) this.#work.add(NAME);
   }
@@ -70,7 +70,7 @@ export class AuthenticationMap {
       try {
         await createObject(this.#context, request, made);
       } catch (error) {
-        // Another server was first, or the cache does not have it yet: it is looked at when it comes.
+        // Another server created it first, or the cache lags behind. The watch event triggers the next attempt.
         if (!isApiError(error, 'AlreadyExists')) throw error;
       }
       return;
@@ -103,12 +103,12 @@ function dataOf(
   return data;
 }
 
-/** As one would write it: `X-Remote-User`. */
+/** Header name in canonical case: `X-Remote-User`. */
 function headerName(name: string): string {
   return name.replaceAll(/(^|-)([a-z])/g, (_, before: string, letter: string) => `${before}${letter.toUpperCase()}`);
 }
 
-/** Ours, and what other servers have put there. */
+/** Merges the values of this server with those that other servers have written. */
 function joined(
   present: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,
@@ -143,7 +143,7 @@ function isOver(pem: string, nowMs: number): boolean {
 function joinedLists(before: string, ours: string): string {
   const own = namesIn(ours);
   const others = namesIn(before);
-  // An empty list means any: there is nothing wider.
+  // An empty list allows any name, so it cannot be widened.
   if (own.length === 0 || others.every((each) => own.includes(each))) return ours;
   return JSON.stringify([...new Set([...own, ...others])].sort());
 }

@@ -1,6 +1,6 @@
 /**
- * Whether registered servers can be reached: looked at when an APIService, its service or that one's end points change,
- * and every half minute. Every API server does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
+ * Checks the availability of aggregated API servers when an APIService, its service or the endpoints change, and every
+ * 30 seconds. Every API server of the cluster does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -27,7 +27,7 @@ import type { Delegated } from './services.ts';
 
 const RECHECK_MS = 30_000;
 const PROBE_TIMEOUT_MS = 5_000;
-/** End points asked in the same time; one that answers will do. */
+/** Number of endpoints probed in parallel. One successful response is enough. */
 const MAX_PROBES = 5;
 
 const PASSED: Availability = { status: 'True', reason: 'Passed', message: 'all checks passed' };
@@ -37,7 +37,7 @@ export class AvailabilityController {
   readonly #context: RestContext;
   readonly #metrics: AvailabilityMetrics;
   readonly #work: Work;
-  /** The specification that was last looked at, by name. */
+  /** Last checked specification by name. */
   readonly #seen = new Map<string, string>();
 
   constructor(context: RestContext, metrics: AvailabilityMetrics) {
@@ -67,8 +67,8 @@ export class AvailabilityController {
   }
 
   /**
-   * What others write into the status is no reason to look again: servers that see it differently would do so without
-   * end.
+   * Ignores changes of the status by other servers: servers that disagree about the availability would trigger each
+   * other endlessly.
    */
   #changed(name: string): void {
     const now = this.#context.apiServices.get(name);
@@ -82,7 +82,7 @@ export class AvailabilityController {
     if (isNew || (now.service === undefined && !now.available)) this.#work.add(name);
   }
 
-  /** `serviceOf`: the name of the service that an object of the kind is about. */
+  /** `serviceOf` returns the name of the service that an object of the kind belongs to. */
   #follow(prefix: string, serviceOf: (object: CachedObject) => string | undefined): void {
     const { apiServices } = this.#context;
     follow(
@@ -130,11 +130,11 @@ export class AvailabilityController {
       found = no('FailedDiscoveryCheck', messageOf(error));
     }
     await this.#write(name, delegated.specText, found);
-    // Looked at again sooner than those that are only absent: nothing tells when it answers.
+    // Throwing causes a retry with back-off, because no event announces that the server responds again.
     if (failure !== undefined) throw failure;
   }
 
-  /** What the service and its end points lack; undefined: nothing. */
+  /** The problem of the service or its endpoints; undefined if there is none. */
   #judgeService({ service: { namespace, name, port } }: Delegated): Availability | undefined {
     const { cache } = this.#context;
     const at = `service/${name} in ${JSON.stringify(namespace)}`;
@@ -158,7 +158,10 @@ export class AvailabilityController {
     );
   }
 
-  /** Asks what every such server must have. Whom its certificate is from does not matter here; the proxy will look. */
+  /**
+   * Requests a path that every aggregated server must serve. The probe does not verify the server's certificate; the
+   * proxy does.
+   */
   async #probe(to: Delegated): Promise<void> {
     const { cache, random } = this.#context;
     const { namespace, name, port } = to.service;
@@ -196,7 +199,7 @@ export class AvailabilityController {
     if (code < 200 || code >= 300) throw failed(`bad status from ${url}: ${code}`);
   }
 
-  /** `specText`: what was judged; a later specification is judged by itself. */
+  /** Writes the result for `specText`. If the specification has changed since, the result is dropped. */
   async #write(name: string, specText: string, found: Availability): Promise<void> {
     const { apiServices, log } = this.#context;
     const before = apiServices.get(name);

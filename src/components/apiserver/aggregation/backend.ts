@@ -1,4 +1,4 @@
-/** This server's own requests to aggregated API servers: discovery, probes, OpenAPI. Bounded in time and size. */
+/** This server's own requests to aggregated API servers (discovery, probes, OpenAPI), limited in time and size. */
 import { CodedError } from '../../../base/errors.ts';
 import type { BackendRequest, BackendTls, IncomingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -8,7 +8,7 @@ import type { Delegated } from './services.ts';
 
 export const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Any of the service's ready end points. Throws CodedErrors. */
+/** A random ready endpoint of the service. Throws a CodedError if there is none. */
 export function endpointOf(context: RestContext, { service }: Delegated): HostPort {
   const { namespace, name, port } = service;
   const found = serviceEndpoints(context.cache, namespace, name, port);
@@ -24,7 +24,7 @@ export interface Asked {
   readonly etag?: string;
   readonly tls: BackendTls;
   readonly timeoutMs: number;
-  /** Longest answer in bytes; 0: the body is of no interest. */
+  /** Maximum length of the response body in bytes. With 0 the body is discarded. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
 }
@@ -35,7 +35,7 @@ export interface Answered {
   readonly body: Buffer;
 }
 
-/** A GET. Throws CodedErrors that say what went wrong. */
+/** Sends a GET request. Throws CodedErrors. */
 export async function ask(context: RestContext, asked: Asked): Promise<Answered> {
   const { backends, clock } = context;
   const { at, timeoutMs, maxBytes } = asked;

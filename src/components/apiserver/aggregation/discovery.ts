@@ -1,7 +1,7 @@
 /**
- * Discovery and OpenAPI of aggregated API servers: fetched on changes and every minute, cached with the ETag, and
- * marked stale while its server does not answer. Source: k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go,
- * controllers/openapiv3.
+ * Discovery and OpenAPI documents of aggregated API servers. They are fetched on changes and every minute, cached with
+ * their ETag, and marked stale while the server does not respond. Source:
+ * k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, controllers/openapiv3.
  */
 import { resourcesInDiscovery, resourcesInList } from '../../../api/discovery/foreign.ts';
 import { type AggregatedResource, aggregatedContentType, type ForeignVersion } from '../../../api/discovery/index.ts';
@@ -16,16 +16,16 @@ import type { Delegated } from './services.ts';
 
 const REFRESH_MS = 60_000;
 const TIMEOUT_MS = 5_000;
-/** What is parsed in one go must not hold up others. */
+/** The size is limited because parsing blocks the event loop. */
 const MAX_BYTES = 1024 * 1024;
 const ACCEPT = [aggregatedContentType('v2'), aggregatedContentType('v2beta1'), 'application/json;q=0.9'].join(',');
 
 interface Known {
   resources: readonly AggregatedResource[];
   fresh: boolean;
-  /** Of the aggregated answer, for asking whether it changed. */
+  /** ETag of the aggregated document, for conditional requests. */
   etag: string | undefined;
-  /** The digest of its OpenAPI v3 document; undefined: it has none that we know of. */
+  /** Digest of the OpenAPI v3 document; undefined if none is known. */
   openapiHash: string | undefined;
 }
 
@@ -57,12 +57,12 @@ export class ForeignDiscovery {
     this.#refresh();
   }
 
-  /** Changes with what `versions` and `openapiHashOf` answer. */
+  /** Changes whenever the results of `versions` and `openapiHashOf` change. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Every group and version that another server is registered for. */
+  /** All groups and versions that are registered for other servers. */
   versions(): ForeignVersion[] {
     return this.#context.apiServices.delegated.map(({ name, group, version, priority }) => {
       const known = this.#known.get(name);
@@ -80,7 +80,7 @@ export class ForeignDiscovery {
     return this.#known.get(name)?.openapiHash;
   }
 
-  /** Availability is part of it: a server that is back has to be asked. */
+  /** A change of the availability also triggers a fetch, because a server that is available again must be queried. */
   #changed(name: string): void {
     const now = this.#context.apiServices.get(name);
     if (now?.service === undefined) {
@@ -109,7 +109,7 @@ export class ForeignDiscovery {
     if (to === undefined) return;
     const before = this.#known.get(name);
     try {
-      // Whether it can be reached is looked at by the controller; its verdict brings us back here.
+      // Availability is determined by its controller, whose result triggers another run of this function.
       const known = to.available ? await this.#fetch(to, before) : undefined;
       this.#keep(name, known ?? { ...(before ?? NOTHING), fresh: false });
     } catch (error) {
@@ -138,14 +138,14 @@ export class ForeignDiscovery {
       return { ...NOTHING, resources: found ?? [], fresh: true, etag: answer.headers.etag, openapiHash };
     }
     if (answer.code === 503) throw new Error(`discovery was answered with ${answer.code}`);
-    // It knows the older form only.
+    // The server supports only unaggregated discovery.
     const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
     const list = await this.#ask(to, path, 'application/json');
     if (list.code !== 200) throw new Error(`${path} was answered with ${list.code}`);
     return { ...NOTHING, resources: resourcesInList(decodeJson(list.body), to), fresh: true, openapiHash };
   }
 
-  /** Of the server's own index; a server without one has no document that could be shown. */
+  /** Digest from the OpenAPI index of the server; undefined if it has no index and therefore no document. */
   async #openapiHash(to: Delegated): Promise<string | undefined> {
     const { code, body } = await this.#ask(to, '/openapi/v3', 'application/json');
     if (code !== 200) return undefined;
@@ -176,7 +176,7 @@ const NOTHING: Known = {
   openapiHash: undefined,
 };
 
-/** The key of its document in an index. */
+/** Key of the document in an OpenAPI v3 index. */
 export function openapiPathOf({ group, version }: { readonly group: string; readonly version: string }): string {
   return group === '' ? `api/${version}` : `apis/${group}/${version}`;
 }

@@ -3,10 +3,12 @@
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { OutgoingHttpHeaders } from '../port.ts';
 
-/** This server's own identity there, for discovery and probes. */
+/** Identity of this server in its own discovery requests and probes. */
 export const AGGREGATOR: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] };
 
-/** Bytes that a header's name may have (RFC 9110 §5.6.2), without the percent sign that escapes all others. */
+/**
+ * Characters allowed in a header name (RFC 9110 §5.6.2), except the percent sign, which escapes all other characters.
+ */
 const PLAIN = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
 
 export function identityHeaders({ name, uid, groups, extra = {} }: UserInfo): OutgoingHttpHeaders {

@@ -1,9 +1,9 @@
-/** Unavailable APIServices, now and by count. Source: k8s.io/kube-aggregator/pkg/controllers/status/metrics. */
+/** Metrics of unavailable APIServices. Source: k8s.io/kube-aggregator/pkg/controllers/status/metrics. */
 import type { Availability } from '../../../api/kinds/apiservices/conditions.ts';
 
 export class AvailabilityMetrics {
   readonly #unavailable = new Map<string, boolean>();
-  /** By name, then reason. Names are those of objects, reasons a handful. */
+  /** Counts by name and reason. Bounded by the number of APIServices. */
   readonly #found = new Map<string, Map<string, number>>();
 
   observe(name: string, { status, reason = '' }: Availability): void {

@@ -12,10 +12,10 @@ import type { Delegated } from './services.ts';
 
 const FRESH_MS = 60_000;
 const TIMEOUT_MS = 5_000;
-/** What is parsed in one go must not hold up others for long. */
+/** The size is limited because parsing blocks the event loop. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** The same object as long as the server says the same. */
+/** The same object is returned as long as the server's document does not change. */
 export type ForeignPart = ReturnType<typeof partOfV2>;
 
 interface Entry {
@@ -25,7 +25,7 @@ interface Entry {
   digest: string;
   part: ForeignPart | undefined;
   pending: Promise<void> | undefined;
-  /** Requests wait only once for a server without an answer. */
+  /** Requests wait only once for a server that does not respond. */
   wasAsked: boolean;
 }
 
@@ -38,7 +38,8 @@ export class ForeignOpenApi {
   }
 
   /**
-   * Of every server that can be asked, in the order of discovery. Waits only for those of which nothing is known yet.
+   * Documents of all available servers in the order of discovery. Waits only for documents that have not been fetched
+   * yet.
    */
   async parts(): Promise<readonly ForeignPart[]> {
     const { apiServices } = this.#context;
@@ -51,7 +52,7 @@ export class ForeignOpenApi {
     return entries.flatMap(({ part }) => (part === undefined ? [] : [part]));
   }
 
-  /** Of one server; undefined when it says nothing. */
+  /** Document of one server; undefined if it does not provide one. */
   async partOf(to: Delegated): Promise<ForeignPart | undefined> {
     return (await this.#entryOf(to)).part;
   }

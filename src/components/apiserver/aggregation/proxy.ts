@@ -20,7 +20,7 @@ import type { Delegated } from './services.ts';
 const LONG_RUNNING: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 const UNAVAILABLE = 'service unavailable';
 
-/** The aggregated API server that serves the request; undefined: this server does. */
+/** The aggregated API server that serves the request; undefined if this server does. */
 export function delegateOf(context: RestContext, info: RequestInfo): Delegated | undefined {
   if (context.apiServices.delegated.length === 0) return undefined;
   if (info.resource) return context.apiServices.delegate(info.group, info.version);
@@ -30,13 +30,13 @@ export function delegateOf(context: RestContext, info: RequestInfo): Delegated |
   return root === 'api' && first !== '' && second === '' ? context.apiServices.delegate('', first) : undefined;
 }
 
-/** Whether the request has no end of its own. */
+/** Reports whether the request runs until client or server ends it. */
 export function isLongRunning(info: RequestInfo): boolean {
   if (!info.resource) return false;
   return info.verb === 'watch' || LONG_RUNNING.has(info.subresource);
 }
 
-/** Resolves when the answer is complete or the client gone. */
+/** Proxies the request. Resolves when the response is complete or the client has disconnected. */
 export async function passOn(context: RestContext, exchange: Exchange, to: Delegated): Promise<void> {
   const { request, response, user, connection } = exchange;
   const target = targetOf(context, to);
@@ -74,11 +74,11 @@ export async function passOn(context: RestContext, exchange: Exchange, to: Deleg
   await new Promise<void>((resolve) => {
     pipeline(answer, response, () => resolve());
   });
-  // What is left of a body that the other server had no use for.
+  // Closes the connection of a body that the backend has not read completely.
   if (body && !request.complete && request.httpVersionMajor < 2) request.socket.end();
 }
 
-/** A request to speak another protocol; who it is from is known. */
+/** An authenticated request for a protocol upgrade. */
 interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly connection: ConnectionInfo;
@@ -87,7 +87,7 @@ interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-/** As `passOn`. Rejects while the connection is the caller's to answer on. */
+/** Like `passOn`, for upgrades. Rejects as long as the caller can still send a response on the connection. */
 export async function passUpgradeOn(
   context: RestContext,
   { request, connection, user, socket, head }: UpgradeRequest,
@@ -171,7 +171,7 @@ function headersFor(
   return { ...headers, ...identityHeaders(user) };
 }
 
-/** Whether the request has a body. One whose length is not known is sent in chunks. */
+/** Reports whether the request has a body. A body of unknown length is sent in chunks. */
 function bodyOf(request: HttpRequest, headers: OutgoingHttpHeaders): boolean {
   if (request.method === 'GET' || request.method === 'HEAD') {
     delete headers['content-length'];
@@ -185,7 +185,7 @@ function bodyOf(request: HttpRequest, headers: OutgoingHttpHeaders): boolean {
   return chunked;
 }
 
-/** Plain text, as upstream: clients make their own words of it. */
+/** Plain text, as upstream. */
 function refuse(exchange: Exchange, code: number, text: string): void {
   const { response } = exchange;
   response.setHeader('x-content-type-options', 'nosniff');

@@ -1,7 +1,7 @@
 /**
- * APIServices of what this server has itself: of built-in groups and versions made at the start, of custom ones kept as
- * their definitions are. An APIService without our label belongs to its author. Source:
- * k8s.io/kube-aggregator/pkg/controllers/autoregister.
+ * APIServices of the groups and versions that this server itself serves. Those of built-in groups are written at start,
+ * those of custom groups follow their definitions. An APIService without the label of this controller is not changed.
+ * Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
  */
 import { servedGroupVersions } from '../../../api/discovery/index.ts';
 import { builtinPriority, CUSTOM_PRIORITY, REGISTRATION_GROUP } from '../../../api/discovery/priorities.ts';
@@ -20,7 +20,7 @@ const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const ON_START = 'onstart';
 const ALWAYS = 'true';
 const SETTLE_MS = 20;
-/** Users may install another server of these; ours is back when its APIService is deleted. */
+/** APIServices that users may redirect to another server. The local one returns when theirs is deleted. */
 const REPLACEABLE: ReadonlySet<string> = new Set(['v1beta1.metrics.k8s.io']);
 
 export class Registration {
@@ -28,7 +28,7 @@ export class Registration {
   readonly #work: Work;
   readonly #builtin = new Map<string, APIService>();
   #custom: ReadonlyMap<string, APIService> = new Map();
-  /** Looked at once: built-in ones are left alone from then on. */
+  /** APIServices of built-in groups that have been reconciled. They are not changed again. */
   readonly #done = new Set<string>();
   #atStart: ReadonlySet<string> = new Set();
   #isFollowing = false;
@@ -52,7 +52,7 @@ export class Registration {
     });
   }
 
-  /** Writes what is missing. Resolves when the built-in ones are there; rejects when one cannot be written. */
+  /** Creates missing APIServices. Resolves when those of built-in groups exist; rejects when one cannot be written. */
   async start(): Promise<void> {
     const { apiServices } = this.#context;
     if (!this.#isFollowing) this.#atStart = new Set(apiServices.all.map(({ name }) => name));
@@ -64,7 +64,7 @@ export class Registration {
     for (const name of new Set([...this.#atStart, ...this.#custom.keys()])) this.#work.add(name);
   }
 
-  /** Definitions of custom kinds came, changed or went; often many at a time. */
+  /** Called when custom resource definitions change. Calls are batched, because changes often come in large numbers. */
   customKindsChanged(): void {
     if (!this.#isFollowing || this.#isDue) return;
     this.#isDue = true;
@@ -107,7 +107,7 @@ export class Registration {
     }
     const managed = present.metadata?.labels?.[LABEL];
     if (managed !== ON_START && managed !== ALWAYS) return;
-    // A server of the user's own, whose manifest keeps the label when it is applied over ours.
+    // The user has redirected the APIService with a manifest that kept the label.
     if (REPLACEABLE.has(name) && present.spec?.service !== undefined) return;
     if (managed === ON_START && (!this.#atStart.has(name) || this.#done.has(name))) return;
     if (wanted === undefined) {

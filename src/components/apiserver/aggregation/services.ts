@@ -1,6 +1,6 @@
 /**
- * The groups and versions that are registered, and which server has them: what the APIServices in the watch cache say,
- * so every member of a control plane delegates the same. Source: k8s.io/kube-aggregator/pkg/apiserver.
+ * Registered groups and versions and the servers that serve them, from the APIServices in the watch cache. Every API
+ * server of the cluster therefore delegates the same groups. Source: k8s.io/kube-aggregator/pkg/apiserver.
  */
 import type { GroupVersion } from '../../../api/discovery/index.ts';
 import type { Priority } from '../../../api/discovery/priorities.ts';
@@ -12,10 +12,10 @@ import type { BackendConnector, BackendTls } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 
-/** Where they are stored. */
+/** Storage prefix of APIServices. */
 export const API_SERVICES = 'apiregistration.k8s.io/apiservices';
 
-/** The service that a group and version are delegated to. */
+/** Service to which a group and version are delegated. */
 export interface ServiceAddress {
   readonly namespace: string;
   readonly name: string;
@@ -25,17 +25,17 @@ export interface ServiceAddress {
 export interface Registered extends GroupVersion {
   readonly name: string;
   readonly priority: Priority;
-  /** Undefined: this server itself. */
+  /** Undefined if this server serves the group itself. */
   readonly service: ServiceAddress | undefined;
   readonly available: boolean;
-  /** For the proxy: the authority that is trusted, our certificate. */
+  /** TLS settings of the proxy: trusted authority and client certificate. */
   readonly tls: BackendTls;
-  /** Equal texts: the same specification. */
+  /** Serialized specification, for comparison. */
   readonly specText: string;
   readonly object: CachedObject;
 }
 
-/** One to whom a group and version are delegated. */
+/** A group and version that another server serves. */
 export interface Delegated extends Registered {
   readonly service: ServiceAddress;
 }
@@ -43,7 +43,7 @@ export interface Delegated extends Registered {
 export interface ApiServicesDeps {
   readonly cache: WatchCache;
   readonly log: Log;
-  /** What we show to servers that extend this one. */
+  /** Client certificate for connections to aggregated servers. */
   readonly certificates: Followed<Pick<CertificateSettings, 'proxyClient'>>;
   readonly backends: Pick<BackendConnector, 'publicAuthorities'>;
 }
@@ -62,7 +62,7 @@ export class ApiServices {
     this.#deps = deps;
   }
 
-  /** Follows the watch cache, which is loaded. */
+  /** Follows the watch cache, which must be loaded. */
   start(): void {
     const { cache } = this.#deps;
     const kind = cache.kind(API_SERVICES);
@@ -71,7 +71,7 @@ export class ApiServices {
         deliver: (batch) => {
           for (const { type, object } of batch.events) this.#take(object, type === 'DELETED');
         },
-        // After a reload, deletions are found by comparison.
+        // After a reload the list is rebuilt, which also finds deletions.
         reset: () => queueMicrotask(() => this.start()),
       },
       undefined,
@@ -87,7 +87,7 @@ export class ApiServices {
     this.#unsubscribe?.();
   }
 
-  /** New connections to delegated servers use the client certificate of now. */
+  /** Makes new connections to aggregated servers use the current client certificate. */
   renewCredentials(): void {
     for (const each of this.#byName.values()) {
       this.#byName.set(each.name, { ...each, tls: this.#tlsOf(each.object.parse<APIService>().spec) });
@@ -95,12 +95,15 @@ export class ApiServices {
     this.#delegated = undefined;
   }
 
-  /** Calls `listener` synchronously with the name of each added, changed or deleted APIService; it must not wait. */
+  /**
+   * Calls `listener` synchronously with the name of each added, changed or deleted APIService. The listener must not
+   * block.
+   */
   onChange(listener: (name: string) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Changes whenever any of them does. */
+  /** Changes with every change of an APIService. */
   get generation(): number {
     return this.#generation;
   }
@@ -118,7 +121,7 @@ export class ApiServices {
     return this.#delegated;
   }
 
-  /** Who has the group and version, when it is not this server. */
+  /** The server of a group and version; undefined if this server serves it. */
   delegate(group: string, version: string): Delegated | undefined {
     const found = this.#byName.get(`${version}.${group}`);
     return found !== undefined && isDelegated(found) ? found : undefined;

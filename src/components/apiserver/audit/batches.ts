@@ -1,25 +1,25 @@
 /**
- * Batches of audit events: sent when full or when the first event has waited long enough, with a token bucket on
- * batches per second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
+ * Batches of audit events. A batch is sent when it is full or when its first event has waited long enough; a token
+ * bucket limits the batches per second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { AuditSink } from './port.ts';
 
 export interface BatchSettings {
-  /** Events that may wait. */
+  /** Maximum number of waiting events. */
   readonly bufferEvents: number;
   readonly batchEvents: number;
   readonly batchWaitMs: number;
-  /** Undefined: batches go as they are ready. */
+  /** Undefined: the rate is not limited. */
   readonly throttle?: { readonly perSecond: number; readonly burst: number };
 }
 
 interface Delivery {
-  /** How many of the first ones go together, `most` at the most; default: all of those. */
+  /** Returns how many of the first events form a batch, at most `most`. Default: `most`. */
   readonly fit?: (events: readonly string[], most: number) => number;
-  /** Batches that may be under way at once. */
+  /** Maximum number of concurrent deliveries. */
   readonly atOnce: number;
-  /** Never rejects. */
+  /** Must not reject. */
   readonly deliver: (events: readonly string[]) => Promise<void>;
 }
 
@@ -29,10 +29,10 @@ export class EventBatches {
   readonly #clock: Clock;
   readonly #underWay = new Set<Promise<void>>();
   #waiting: string[] = [];
-  /** Runs until the first that waits has waited long enough. */
+  /** Runs while events wait; fires when the oldest must be sent. */
   #due: Timer | undefined;
   #isDue = false;
-  /** Runs until there is a token again. */
+  /** Runs while no token is available; fires when the next one is. */
   #pause: Timer | undefined;
   #tokens: number;
   #countedMs: number;
@@ -47,7 +47,7 @@ export class EventBatches {
     this.#countedMs = clock.monotonicMs();
   }
 
-  /** False: too many wait already, and it is lost. */
+  /** Queues an event. Returns false if the queue is full and the event is lost. */
   offer(event: string): boolean {
     if (this.#waiting.length >= this.#settings.bufferEvents) return false;
     this.#waiting.push(event);
@@ -55,7 +55,7 @@ export class EventBatches {
     return true;
   }
 
-  /** Delivers what waits, at once. */
+  /** Delivers all waiting events immediately. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#advance();
@@ -63,7 +63,7 @@ export class EventBatches {
     this.stop();
   }
 
-  /** Nothing is begun any more. */
+  /** Starts no further delivery. */
   stop(): void {
     this.#stopped = true;
     this.#due?.cancel();
@@ -86,7 +86,7 @@ export class EventBatches {
       if (!this.#closing && !this.#takeToken()) return;
       const most = Math.min(this.#waiting.length, batchEvents);
       const batch = this.#waiting.splice(0, fit?.(this.#waiting, most) ?? most);
-      // What did not fit has waited as long; what came behind a whole batch begins to wait.
+      // Events left over from a partial batch are due too. After a full batch, the wait starts again.
       this.#isDue = batch.length < most;
       this.#due?.cancel();
       this.#due = undefined;
@@ -98,7 +98,7 @@ export class EventBatches {
     }
   }
 
-  /** False: there is none, and what waits goes on when there is one. */
+  /** Takes a token. If there is none, returns false and resumes delivery when the next token is available. */
   #takeToken(): boolean {
     const { throttle } = this.#settings;
     if (throttle === undefined) return true;

@@ -1,21 +1,23 @@
-/** The audit sink. Implemented by `src/io/audit` and by the webhook of this room. */
+/** Audit sink. Implemented by `src/io/audit` and by the audit webhook in this folder. */
 export interface AuditSink {
-  /** Answers wait until what is recorded of them has been written. */
+  /** True: responses wait until their events have been written. */
   readonly blocks?: boolean;
-  /** Larger events go without bodies, and not at all when they are larger still; undefined: no limit. Bytes. */
+  /**
+   * Maximum size of an event in bytes. A larger event loses its bodies, and is dropped if it is still too large.
+   * Undefined: no limit.
+   */
   readonly maxEventBytes?: number;
   /**
-   * Takes one event, as JSON on one line. Never throws: an event that cannot be stored is dropped, counted and logged.
-   * Undefined: the request does not wait. Otherwise the
-   * promise, which never rejects, says whether the request may be served.
+   * Takes one event as JSON on one line. Never throws: an event that cannot be stored is dropped, counted and logged.
+   * Returns undefined if the request need not wait. Otherwise resolves to whether the request may be served.
    */
   accept(event: string): Promise<boolean> | undefined;
-  /** Writes what is still waiting, as far as that can be done in a few seconds. */
+  /** Writes waiting events for at most a few seconds. */
   close(): Promise<void>;
 }
 
 /**
- * `batch`: requests never wait; `blocking`: answers wait; `blocking-strict`: and a request is refused when its first
- * event cannot be kept.
+ * `batch`: requests never wait. `blocking`: responses wait for their events. `blocking-strict`: in addition, a request
+ * is rejected when its first event cannot be stored.
  */
 export type AuditMode = 'batch' | 'blocking' | 'blocking-strict';

@@ -11,7 +11,7 @@ import type { ConnectionInfo, IncomingMessage } from '../port.ts';
 import { AUDIT_LEVELS, type AuditDecision, type AuditPolicy, type AuditStage, decideAudit } from './policy.ts';
 import type { AuditSink } from './port.ts';
 
-/** Bodies beyond this are left out: taking them apart would hold up everybody else. */
+/** Larger bodies are not recorded, because parsing them would block the event loop. */
 const MAX_BODY = 1024 * 1024;
 const TRUNCATED = 'audit.k8s.io/truncated';
 const MAX_ID = 64;
@@ -20,7 +20,7 @@ const MAX_AGENT = 1024;
 export interface AuditSettings {
   readonly policy: AuditPolicy;
   readonly sinks: readonly AuditSink[];
-  /** Called for an event dropped because it exceeds the sink's limit even without bodies. */
+  /** Called for an event that is dropped because it exceeds the sink's limit even without bodies. */
   readonly tooLarge?: (auditId: string) => void;
 }
 
@@ -28,7 +28,7 @@ interface Subject {
   readonly request: IncomingMessage;
   readonly connection: ConnectionInfo;
   readonly info: RequestInfo;
-  /** Who it was before any impersonation. */
+  /** The user before impersonation. */
   readonly authenticated: UserInfo;
 }
 
@@ -54,7 +54,7 @@ export class AuditTrail {
     this.#random = random;
   }
 
-  /** Undefined when the policy has nothing to record of this request. */
+  /** Starts the record of a request. Returns undefined if the policy records nothing for it. */
   begin(subject: Subject): AuditRecord | undefined {
     const decision = decideAudit(this.#settings.policy, subject.authenticated, subject.info);
     this.#counts.levels[decision.level] += 1;
@@ -62,7 +62,7 @@ export class AuditTrail {
     return new AuditRecord(subject, decision, this.#settings, this.#clock, this.#random.uuid(), this.#counts);
   }
 
-  /** Without a line break at the end. Source: k8s.io/apiserver/pkg/audit/metrics.go. */
+  /** Metrics in text format, without a trailing line break. Source: k8s.io/apiserver/pkg/audit/metrics.go. */
   metrics(): string {
     const { events, rejected, levels } = this.#counts;
     const prefix = 'apiserver_audit';
@@ -120,42 +120,47 @@ export class AuditRecord {
     this.#receivedMs = clock.nowMs();
   }
 
-  /** Whether answers wait for what is recorded. */
+  /** Reports whether responses must wait for their events. */
   get blocks(): boolean {
     return this.#settings.sinks.some(({ blocks }) => blocks === true);
   }
 
-  /** A promise: who asks has to wait, and is to be refused when it says false. */
+  /**
+   * Records stage RequestReceived. If the result is asynchronous, the request must wait, and must be rejected when it
+   * resolves to false.
+   */
   received(): Promise<boolean> | undefined {
     return this.#emit('RequestReceived', undefined);
   }
 
-  /** It is refused because it could not be recorded; nothing more of it is. */
+  /** Ends the record of a request that is rejected because it could not be recorded. */
   abandon(): void {
     this.#counts.rejected += 1;
     this.#started = true;
     this.#completed = true;
   }
 
-  /** `constraint`: the verb that allowed it for such requests only; '' where it was allowed for all. */
+  /**
+   * Records impersonation. `constraint`: the verb of constrained impersonation that allowed it; '' for the plain verb.
+   */
   impersonates(user: UserInfo, constraint: string): void {
     this.#impersonated = user;
     this.#constraint = constraint;
   }
 
-  /** Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go. */
+  /** Records the authorization decision. Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go. */
   decided({ allowed, reason, error }: Decision): void {
     const failed = !allowed && error !== undefined;
     if (!failed) this.#annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
     this.#annotations['authorization.k8s.io/reason'] = failed ? 'internal error' : reason;
   }
 
-  /** What admission has to add; what was said first stands. */
+  /** Adds an annotation. The first value of a key is kept. */
   annotate(key: string, value: string, level: 'Metadata' | 'Request' = 'Metadata'): void {
     if (this.#atLeast(level) && !Object.hasOwn(this.#annotations, key)) this.#annotations[key] = value;
   }
 
-  /** What was sent, once it is understood: also names the object of a create. */
+  /** Records the decoded request body, which also contains the name of a created object. */
   sent(document: JsonValue | object): void {
     const { metadata } = document as { metadata?: Record<string, unknown> };
     for (const field of ['name', 'namespace', 'uid', 'resourceVersion']) {
@@ -165,12 +170,12 @@ export class AuditRecord {
     if (this.#atLeast('Request') && this.#request === undefined) this.#request = this.#body(JSON.stringify(document));
   }
 
-  /** Whether an answer's body is wanted at all. */
+  /** Reports whether the policy requires response bodies. */
   get wantsAnswers(): boolean {
     return this.#atLeast('RequestResponse');
   }
 
-  /** An answer's JSON; the first counts. */
+  /** Records the JSON of the response. Only the first call counts. */
   answered(json: Buffer): void {
     if (!this.wantsAnswers || this.#response !== undefined) return;
     if (json.length > MAX_BODY) this.#annotations[TRUNCATED] = 'true';
@@ -186,14 +191,16 @@ export class AuditRecord {
     this.#failure = status as JsonObject;
   }
 
-  /** The answer of a request without an end of its own begins. A promise: it must not before. */
+  /**
+   * Records stage ResponseStarted of a long-running request. If asynchronous, the response must wait for it.
+   */
   started(code: number): Promise<boolean> | undefined {
     if (this.#started) return undefined;
     this.#started = true;
     return this.#emit('ResponseStarted', code);
   }
 
-  /** A promise: the answer must not end before. */
+  /** Records stage ResponseComplete. If the result is asynchronous, the response must not end before it resolves. */
   complete(code: number): Promise<boolean> | undefined {
     if (this.#completed) return undefined;
     this.#completed = true;
@@ -204,7 +211,7 @@ export class AuditRecord {
     return AUDIT_LEVELS.indexOf(this.#decision.level) >= AUDIT_LEVELS.indexOf(level);
   }
 
-  /** As one line, without managed fields where they are not wanted; undefined: too large, or no JSON. */
+  /** A body on one line, without managed fields if the policy omits them. Undefined if it is too large or not JSON. */
   #body(json: string): string | undefined {
     if (json.length > MAX_BODY) {
       this.#annotations[TRUNCATED] = 'true';
@@ -236,7 +243,7 @@ export class AuditRecord {
     return pending;
   }
 
-  /** What a sink of that limit gets of an event. */
+  /** The event as it fits into the limit of a sink; undefined if it does not fit even without bodies. */
   #within(limit: number | undefined, whole: string, withoutBodies: () => string): string | undefined {
     if (limit === undefined || Buffer.byteLength(whole) <= limit) return whole;
     const short = this.#atLeast('Request') ? withoutBodies() : whole;
@@ -245,7 +252,7 @@ export class AuditRecord {
     return undefined;
   }
 
-  /** Fields in upstream's order; bodies are JSON already. */
+  /** Serializes the event with fields in upstream's order. Bodies are already JSON. */
   #line(stage: AuditStage, code: number | undefined, bodies: boolean): string {
     const annotations = bodies ? this.#annotations : { ...this.#annotations, [TRUNCATED]: 'true' };
     const { request, connection, info, authenticated } = this.#subject;
@@ -320,7 +327,7 @@ function userOf({ name, uid, groups, extra }: UserInfo): JsonObject {
   };
 }
 
-/** Proxies add who asked them; the last is who is connected. */
+/** Source addresses: those claimed by proxies, then the address of the connection. */
 function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string[] {
   const forwarded = request.headers['x-forwarded-for'];
   const claimed = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
@@ -331,7 +338,7 @@ function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string
   return claimed.at(-1) === own ? claimed : [...claimed, own];
 }
 
-/** Some clients put their token into the address; it is no business of the log's. */
+/** Masks tokens, which some clients send in the query string. */
 function uriOf(request: IncomingMessage): string {
   return (request.url ?? '').replaceAll(/([?&](?:access_token|token|bearer|code)=)[^&]*/gi, '$1…');
 }
@@ -342,7 +349,7 @@ function microTime(ms: number): string {
   return `${new Date(whole).toISOString().slice(0, 23)}${micro}Z`;
 }
 
-/** Of the object, or of those of a list. */
+/** Removes managed fields from an object or from the items of a list. */
 function withoutManagedFields(value: JsonValue): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   const { metadata, items } = value;

@@ -1,4 +1,6 @@
-/** The audit webhook: events in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
+/**
+ * Audit webhook: sends events in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}.
+ */
 
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -10,14 +12,14 @@ export interface AuditWebhook extends BatchSettings {
   readonly endpoint: RemoteEndpoint;
   readonly mode: AuditMode;
   readonly backoffMs: number;
-  /** What one request may carry, and what one event may be; undefined: no limit. Bytes. */
+  /** Maximum size of one request and of one event in bytes. Undefined: no limit. */
   readonly truncate?: { readonly maxBatchBytes: number; readonly maxEventBytes: number };
 }
 
 const TIMEOUT_MS = 30_000;
 const ATTEMPTS = 5;
 const CLOSE_MS = 3_000;
-/** Batches that may be under way: a webhook that takes its time delays those behind, but does not stop them. */
+/** Maximum number of concurrent requests. A slow webhook delays later batches but does not block them. */
 const AT_ONCE = 16;
 
 export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { readonly log: Log }): AuditSink {
@@ -27,7 +29,7 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
   let closing = false;
 
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
-  /** False when they are lost. */
+  /** Sends a batch with retries. Returns false if the events are lost. */
   const send = async (events: readonly string[]): Promise<boolean> => {
     const body = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${events.join(',')}]}`;
     let backoffMs = webhook.backoffMs;
@@ -84,7 +86,7 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
   };
 }
 
-/** How many of the first ones go together. */
+/** Number of first events that fit into one request. */
 function fitting(events: readonly string[], most: number, maxBytes: number | undefined): number {
   if (maxBytes === undefined) return most;
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Who asks. The order is upstream's: front proxy, client certificate, bearer token (file, service account, bootstrap,
- * issuers, webhook).
+ * Authenticates requests, in upstream's order: front proxy, client certificate, bearer token (token file, service
+ * account, bootstrap token, OIDC issuers, webhook).
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
@@ -23,10 +23,11 @@ import { TokenWebhookClient } from './token-webhook.ts';
 
 export interface Authenticator {
   /**
-   * The user; undefined without credentials. Throws, or rejects with, 'Unauthorized' for credentials that are not good.
+   * Returns the user, or undefined if the request has no credentials. Throws or rejects with 'Unauthorized' for invalid
+   * credentials.
    */
   authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined | Promise<UserInfo>;
-  /** For TokenReview. */
+  /** Verifies a token for TokenReview. */
   authenticateToken(token: string, audiences: readonly string[] | undefined): MaybeIdentity;
 }
 
@@ -49,7 +50,7 @@ export const unauthorized = (): ApiError => new ApiError('Unauthorized', 'Unauth
 const NO_ISSUERS: NonNullable<IdentitySettings['tokenIssuers']> = [];
 const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
 
-/** How long a verified token of an issuer is remembered. */
+/** How long a verified token of an issuer stays in the cache. */
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 4096;
 
@@ -68,8 +69,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       if (typeof certified === 'object') return certified;
       const token = tokenOf(sent, request, connection);
       if (token === undefined) {
-        // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a
-        // better one.
+        // An invalid certificate is not treated as anonymous: clients need the 401 to switch to other credentials.
         if (certified === 'refused') throw unauthorized();
         return undefined;
       }
@@ -80,7 +80,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   };
 }
 
-/** Rebuilt when the authorities change, so that open connections are verified again. */
+/** Rebuilt when the trusted CAs change, so that open connections are verified again. */
 function certificateAuthenticators({ config, certificates: followed }: AuthenticatorDeps) {
   const { requestHeader } = config;
   const made = (settings: CertificateSettings) => ({
@@ -103,7 +103,10 @@ function userOf(identity: TokenIdentity | undefined): UserInfo {
   return identity.user;
 }
 
-/** Asked in upstream's order; the first who knows the token counts. Only the last two may have to ask others. */
+/**
+ * Tries the token authenticators in upstream's order. The first that accepts the token decides. Only issuers and the
+ * webhook may require requests to other servers.
+ */
 function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authenticateToken'] {
   const { config, tokens, cache, clock, log } = deps;
   const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
@@ -124,7 +127,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     }
     return known;
   };
-  /** For credentials that say nothing of audiences: they are this API server's. */
+  /** Identity for credentials without audiences, which are valid for this API server. */
   const here = (user: UserInfo, audiences: readonly string[] | undefined): TokenIdentity | undefined => {
     const wanted = audiences ?? tokens.defaultAudiences;
     const common = tokens.defaultAudiences.filter((each) => wanted.includes(each));
@@ -136,7 +139,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
       if (!issuer.claims(parsed)) continue;
       const found = await issuer.authenticate(parsed, token).catch(() => undefined);
       if (found === undefined) continue;
-      // Asking may have taken its time.
+      // The issuers may have been reconfigured during the await.
       if (issuersNow() !== issuers) return undefined;
       if (remembered.size >= MAX_REMEMBERED) remembered.clear();
       remembered.set(token, { user: found.user, untilMs: Math.min(found.expiresMs, clock.nowMs() + REMEMBER_MS) });
@@ -173,15 +176,15 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
   };
 }
 
-/** What a connection's last request has brought. */
+/** Authorization header of the last request on a connection. */
 interface SentToken {
   readonly header: string;
   readonly token: string | undefined;
 }
 
 /**
- * A connection's requests bring the same token, a kilobyte: while they do, the string that it was first read to is the
- * one, whose hash is known.
+ * Returns the bearer token of a request. Requests on one connection usually repeat the same token of about a kilobyte;
+ * returning the same string object saves computing its hash again.
  */
 function tokenOf(
   sent: WeakMap<ConnectionInfo, SentToken>,
@@ -205,7 +208,7 @@ function bearerToken(request: HttpRequest): string | undefined {
     const token = header.slice(space + 1).trim();
     return token === '' ? undefined : token;
   }
-  // Browsers cannot set headers on a WebSocket; upstream lets the token travel as a sub-protocol.
+  // Browsers cannot set headers on a WebSocket, so upstream accepts the token as a subprotocol.
   const protocols = request.headers['sec-websocket-protocol'];
   if (typeof protocols !== 'string' || !protocols.includes(WEBSOCKET_TOKEN)) return undefined;
   const carrier = protocols

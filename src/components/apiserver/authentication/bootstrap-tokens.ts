@@ -1,6 +1,6 @@
 /**
- * Bootstrap tokens of joining nodes: `id.secret`, kept in secrets of kube-system. Source:
- * k8s.io/kubernetes/plugin/pkg/auth/authenticator /token/bootstrap; docs "Authenticating with bootstrap tokens".
+ * Bootstrap tokens of joining nodes: `id.secret`, stored in secrets in kube-system. Source:
+ * k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap; docs "Authenticating with bootstrap tokens".
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -24,7 +24,7 @@ export function authenticateBootstrapToken(cache: WatchCache, token: string, now
   if (known.length !== offered.length || !timingSafeEqual(known, offered)) return undefined;
   if (field('token-id') !== id || field('usage-bootstrap-authentication') !== 'true') return undefined;
   const expires = field('expiration');
-  // One that cannot be read has expired.
+  // A token with an invalid expiration time counts as expired.
   if (expires !== '' && !(Date.parse(expires) > nowMs)) return undefined;
   const extra = field('auth-extra-groups')
     .split(',')

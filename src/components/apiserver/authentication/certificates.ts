@@ -11,7 +11,7 @@ const NODE_PREFIX = 'system:node:';
 const NODES_GROUP = 'system:nodes';
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Parses a PEM bundle. Throws when it holds no certificate. */
+/** Parses a PEM bundle. Throws an Error if it contains no certificate. */
 export function parseAuthorities(pem: string): X509Certificate[] {
   const blocks = pem.match(PEM_BLOCK);
   if (blocks === null) throw new Error('no certificate in the CA bundle');
@@ -25,8 +25,8 @@ interface CertificateIdentity {
 }
 
 /**
- * Tells whom a chain belongs to when it ends at one of `authorities`. TLS has verified the chain against all configured
- * CAs together; which of them it was decides what the certificate is good for.
+ * Returns the leaf certificate of a chain that ends at one of `authorities`; undefined otherwise. TLS has verified the
+ * chain against all configured CAs together, but each CA may vouch only for its own purpose.
  */
 export function issuedBy(
   chain: readonly Uint8Array[],
@@ -61,7 +61,7 @@ export function commonNameOf(certificate: X509Certificate): string {
 export function createCertificateAuthenticator(clientCa: string) {
   const authorities = parseAuthorities(clientCa);
   const known = new WeakMap<ConnectionInfo, CertificateIdentity | null>();
-  /** Null: the certificate is none of ours. */
+  /** Null if the certificate was not issued by one of the client CAs. */
   const identify = (connection: ConnectionInfo, chain: readonly Uint8Array[]): CertificateIdentity | null => {
     const present = known.get(connection);
     if (present !== undefined) return present;
@@ -72,8 +72,8 @@ export function createCertificateAuthenticator(clientCa: string) {
   };
   return {
     /**
-     * The connection's user, 'none' without a client certificate, 'refused' for an invalid or expired one. Verified
-     * once per connection; the expiry is checked for each request.
+     * Returns the user of the connection, 'none' without a client certificate, or 'refused' for an invalid or expired
+     * one. The certificate is verified once per connection, its expiry on every request.
      */
     authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'none' | 'refused' {
       const { peerChain, peerRefused, peerExpired } = connection;
@@ -90,8 +90,8 @@ export function createCertificateAuthenticator(clientCa: string) {
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 
 /**
- * The user of a node whose client certificate has expired: the node's name, but not its group. It may do nothing but
- * request another certificate. Decision 0018.
+ * The user of a node whose client certificate has expired: it has the name of the node but not its group, and may only
+ * request a new certificate. Decision 0018.
  */
 function expiredNode(chain: readonly Uint8Array[], authorities: readonly X509Certificate[]): UserInfo | undefined {
   const leaf = issuedBy(chain, authorities);
@@ -103,7 +103,7 @@ function expiredNode(chain: readonly Uint8Array[], authorities: readonly X509Cer
   return { name: CN, groups: [EXPIRED_NODES_GROUP], extra: { [CLIENT_KEY]: [key] } };
 }
 
-/** A name of the subject that gives the user a UID. */
+/** Subject attribute that contains the UID of the user. */
 const UID_OID = '1.3.6.1.4.1.57683.2';
 
 function userOf(leaf: X509Certificate): UserInfo | undefined {

@@ -12,7 +12,7 @@ import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { Budget, type Program } from '../../../core/cel/part.ts';
 import { DYN, formatType, listOf, mapOf, STRING, structureOf, type Type } from '../../../core/cel/types.ts';
 
-/** A claim that becomes part of the user, with what is put before it. */
+/** A claim that becomes part of the user, and the prefix for its value. */
 export interface ClaimMapping {
   readonly claim: string;
   readonly prefix: string;
@@ -25,7 +25,7 @@ export interface ClaimExpression {
 
 interface Rule {
   readonly expression: ClaimExpression;
-  /** Why a token is refused, for the log. */
+  /** Reason for the rejection, for the log. */
   readonly message: string;
 }
 
@@ -35,12 +35,12 @@ export interface ClaimRules {
   readonly uid?: { readonly claim: string } | ClaimExpression;
   readonly extra?: readonly { readonly key: string; readonly value: ClaimExpression }[];
   readonly requiredClaims: ReadonlyMap<string, string>;
-  /** About the claims, and about the user that was made of them. */
+  /** Rules for the claims and for the resulting user. */
   readonly claimRules?: readonly Rule[];
   readonly userRules?: readonly Rule[];
 }
 
-/** Upstream's limits on what one expression, and all of a token together, may cost. */
+/** Upstream's cost limits of one expression and of all expressions for one token. */
 const MAX_CALL_COST = 1_000_000;
 const MAX_COST = 10_000_000;
 
@@ -57,10 +57,10 @@ const USER: ReadonlyMap<string, Type> = new Map([
   ],
 ]);
 
-/** What an expression is for: what it may speak of, and what it has to yield. */
+/** Purpose of an expression. It determines the variables and the result type. */
 export type ClaimPurpose = 'text' | 'texts' | 'rule' | 'user rule';
 
-/** Throws an Error that says what is wrong with the expression. */
+/** Throws an Error with the compilation problem. */
 export function compileClaimExpression(source: string, purpose: ClaimPurpose): ClaimExpression {
   const variables = purpose === 'user rule' ? USER : CLAIMS;
   const program = compile(source, { functions: standardFunctions(), variables });
@@ -81,7 +81,10 @@ function mayYield(type: Type, purpose: ClaimPurpose): boolean {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** The bearer's user, without system:authenticated. Throws an Error that says why there is none. */
+/**
+ * The user of the token, without the group system:authenticated. Throws an Error with the reason if the token is
+ * rejected.
+ */
 export function userOfClaims(rules: ClaimRules, claims: Claims): UserInfo {
   const evaluate = evaluator();
   const ofClaims = (expression: ClaimExpression): JsonValue => evaluate(expression, claims as JsonValue);
@@ -106,7 +109,7 @@ export function userOfClaims(rules: ClaimRules, claims: Claims): UserInfo {
 
 type Evaluate = (expression: ClaimExpression) => JsonValue;
 
-/** All expressions about one token share what they may cost. */
+/** All expressions for one token share a cost budget. */
 function evaluator(): (expression: ClaimExpression, document: JsonValue) => JsonValue {
   let left = MAX_COST;
   return ({ source, program }, document) => {
@@ -134,7 +137,7 @@ function nameOf(source: ClaimRules['username'], claims: Claims, evaluate: Evalua
   const name = mapped ? claimed(claims, source.claim) : evaluate(source);
   if (typeof name !== 'string' || name === '') throw new Error('username: must be a non-empty string');
   if (!mapped) return name;
-  // An unverified address does not identify a user.
+  // An unverified email address does not identify a user.
   if (source.claim === 'email' && claims['email_verified'] !== undefined && claims['email_verified'] !== true) {
     throw new Error('email: not verified');
   }
@@ -176,7 +179,7 @@ function claimed(claims: Claims, name: string): unknown {
   return Object.hasOwn(claims, name) ? claims[name] : undefined;
 }
 
-/** None, one, or a list; undefined: something else. */
+/** A list of zero, one or more strings; undefined for any other type. */
 function stringsOf(value: unknown): string[] | undefined {
   if (value === undefined || value === null || value === '') return [];
   if (typeof value === 'string') return [value];

@@ -1,4 +1,4 @@
-/** Identities asserted by a front proxy: trusted only with a client certificate of the request-header CA. */
+/** Identities asserted by a front proxy. They are trusted only with a client certificate of the request-header CA. */
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ApiServerConfig } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';
@@ -49,7 +49,7 @@ function firstOf(request: HttpRequest, headers: readonly string[]): string | und
   return undefined;
 }
 
-/** All values of a header, repeated ones kept apart (a group may hold a comma). */
+/** All values of a header. Repeated headers are kept apart, because a group name may contain a comma. */
 export function valuesOf(request: HttpRequest, header: string): string[] {
   const values: string[] = [];
   const raw = request.rawHeaders;
@@ -59,7 +59,7 @@ export function valuesOf(request: HttpRequest, header: string): string[] {
   return values;
 }
 
-/** Headers `<prefix><key>` as a map; keys are percent-decoded as upstream does. */
+/** Headers `<prefix><key>` as a map. Keys are percent-decoded, as upstream. */
 export function extraOf(request: HttpRequest, prefix: string): Record<string, string[]> {
   const extra = new Map<string, string[]>();
   const raw = request.rawHeaders;

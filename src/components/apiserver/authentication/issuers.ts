@@ -1,6 +1,6 @@
 /**
- * ID tokens of OpenID Connect issuers: keys by discovery, claims to users. Source: OpenID Connect Core and Discovery
- * 1.0; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc.
+ * ID tokens of OpenID Connect issuers: discovers the keys and maps claims to users. Source: OpenID Connect Core and
+ * Discovery 1.0; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc.
  */
 import { compactVerify, createLocalJWKSet, errors, type JWK } from 'jose';
 import type { JsonObject } from '../../../api/meta/object.ts';
@@ -12,26 +12,26 @@ import { type ClaimRules, userOfClaims } from './claims.ts';
 import type { ParsedToken } from './jwt.ts';
 
 export interface TokenIssuer extends ClaimRules {
-  /** `iss` of its tokens, https. */
+  /** `iss` claim of its tokens, an https URL. */
   readonly url: string;
-  /** Where its discovery document is, when not below `url`. */
+  /** URL of the discovery document if it is not below `url`. */
   readonly discoveryUrl?: string;
-  /** PEM bundle; undefined: the authorities that everybody trusts. */
+  /** PEM bundle; undefined: the public authorities. */
   readonly ca?: string;
-  /** One of them must be in `aud`. */
+  /** The `aud` claim must contain one of them. */
   readonly audiences: readonly string[];
   readonly algorithms: readonly string[];
 }
 
 const TIMEOUT_MS = 10_000;
-/** Minimum pause between key set requests: tokens with unknown key ids must not cause one each. */
+/** Minimum interval between key set requests, so that tokens with unknown key IDs do not cause one request each. */
 const ASK_PAUSE_MS = 10_000;
-/** How old keys may be before they are looked at again. */
+/** Maximum age of the key set before it is fetched again. */
 const KEYS_MS = 60 * 60_000;
 const LEEWAY_MS = 10_000;
 const MAX_KEYS = 200;
 
-/** What may be asked for; "none" and shared secrets are not among them. */
+/** Supported algorithms. "none" and shared secrets are not among them. */
 export const SIGNING_ALGORITHMS: readonly string[] = ['RS', 'ES', 'PS'].flatMap((family) =>
   ['256', '384', '512'].map((bits) => `${family}${bits}`),
 );
@@ -52,14 +52,14 @@ export class IssuerTokens {
     this.#deps = deps;
   }
 
-  /** Whether the token says that it is this issuer's. Nothing of it has been verified. */
+  /** Compares the `iss` claim, which is not verified yet. */
   claims(token: ParsedToken): boolean {
     return token.claims['iss'] === this.#issuer.url;
   }
 
   /**
-   * The user of `token`, which `parsed` was parsed from, and when it expires; undefined when the token is not valid.
-   * Rejects when the issuer's keys cannot be fetched.
+   * Returns the user and expiry of `token`; undefined if the token is not valid. `parsed` is the parsed form of
+   * `token`. Rejects when the issuer's keys cannot be fetched.
    */
   async authenticate(
     parsed: ParsedToken,
@@ -133,21 +133,20 @@ export class IssuerTokens {
   }
 }
 
-/** jose leaves out keys for encryption and those that do not fit a token's algorithm. */
+/** Only checks the shape; jose skips encryption keys and keys that do not fit the token's algorithm. */
 function isJwk(value: unknown): value is JWK {
   return typeof value === 'object' && value !== null && 'kty' in value && typeof value.kty === 'string';
 }
 
 /**
- * Verification runs on the thread pool. The key must fit the algorithm, so that a token cannot choose how it is
- * verified.
+ * Verifies a signature on the thread pool. The key must fit the algorithm, so a token cannot choose how it is verified.
  */
 async function isSignedBy(token: string, keys: KeySet): Promise<boolean> {
   try {
     await compactVerify(token, keys);
     return true;
   } catch (error) {
-    // Without `kid` any of the issuer's keys may have signed the token.
+    // Without `kid`, any key of the issuer may have signed the token.
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return false;
     for await (const key of error) {
       const signed = await compactVerify(token, key).then(

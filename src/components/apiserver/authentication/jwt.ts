@@ -1,4 +1,4 @@
-/** JSON web tokens, as far as service accounts need them: ES256 and RS256, nothing else (RFC 7515, 7518, 7519). */
+/** JSON Web Tokens for service accounts, with ES256 and RS256 only (RFC 7515, 7518, 7519). */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
 export type Algorithm = 'ES256' | 'RS256';
@@ -29,7 +29,7 @@ function algorithmOf(key: KeyObject): Algorithm {
   throw new Error('service account keys must be RSA or EC P-256');
 }
 
-/** The key id as upstream derives it: SHA-256 of the DER public key. */
+/** Key ID as upstream derives it: SHA-256 of the public key in DER. */
 function keyId(key: KeyObject): string {
   return createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
@@ -63,8 +63,8 @@ export function signToken(key: SigningKey, claims: object): string {
 }
 
 /**
- * The claims of a token that one of `keys` signed; undefined for anything else. The algorithm is the key's, never the
- * token's word: `alg` must merely agree with it.
+ * Returns the claims of a token that one of `keys` signed; undefined otherwise. The algorithm is determined by the key;
+ * `alg` of the token must match it.
  */
 export function verifyToken(
   { header, claims, input, signature }: ParsedToken,
@@ -79,16 +79,16 @@ export function verifyToken(
   return undefined;
 }
 
-/** A token taken apart; nothing of it has been verified. */
+/** A parsed token. Its signature has not been verified. */
 export interface ParsedToken {
   readonly header: Record<string, unknown>;
   readonly claims: Record<string, unknown>;
-  /** What is signed. */
+  /** Signed bytes: header and payload as sent. */
   readonly input: Buffer;
   readonly signature: Buffer;
 }
 
-/** Undefined for what is no signed token in compact form. */
+/** Undefined if the text is not a signed token in compact form. */
 export function parseToken(token: string): ParsedToken | undefined {
   if (token.length > MAX_TOKEN) return undefined;
   const parts = token.split('.');

@@ -1,6 +1,7 @@
 /**
- * Tokens of the OAuth server: `sha256~` and 43 characters; the store has hashes. Source: openshift/oauth-apiserver
- * pkg/tokenvalidation; openshift/library-go pkg/oauth/oauthserviceaccountclient and pkg/crypto.
+ * Tokens of the OAuth server: `sha256~` and 43 characters. The store contains only their hashes. Source:
+ * openshift/oauth-apiserver pkg/tokenvalidation; openshift/library-go pkg/oauth/oauthserviceaccountclient and
+ * pkg/crypto.
  */
 import { createHash } from 'node:crypto';
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -16,20 +17,20 @@ const PREFIX = 'sha256~';
 const TOKEN = /^sha256~[A-Za-z0-9_-]{43}$/;
 const MAX_REMEMBERED = 4096;
 const GROUPS = ['system:authenticated', 'system:authenticated:oauth'];
-/** The user of the secret kube-system/kubeadmin. */
+/** The user whose password hash is in the secret kube-system/kubeadmin. */
 export const BOOTSTRAP_USER = 'kube:admin';
 const BOOTSTRAP_GROUP = 'system:cluster-admins';
-/** Part of an inactivity limit after which a use is recorded. */
+/** A use is recorded when this fraction (1/10) of the inactivity limit has passed. */
 const RECORDED_SHARE = 10;
 
-/** The name of the object of a code or token. */
+/** Name of the object that stores a code or token. */
 export const tokenName = (token: string): string =>
   PREFIX +
   createHash('sha256')
     .update(token.startsWith(PREFIX) ? token.slice(PREFIX.length) : token)
     .digest('base64url');
 
-/** kube:admin, while its secret holds a hash; its UID changes with the hash. */
+/** The user kube:admin; undefined if its secret has no hash. Its UID changes with the hash. */
 export function bootstrapUser(cache: WatchCache): { readonly uid: string; readonly hash: string } | undefined {
   const secret = cache.kind('secrets').get('kube-system', 'kubeadmin')?.parse<Secret>();
   if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return undefined;
@@ -41,7 +42,7 @@ export function bootstrapUser(cache: WatchCache): { readonly uid: string; readon
 interface Remembered {
   readonly object: CachedObject;
   readonly token: OAuthAccessToken;
-  /** What the identity was made from: the User, or the secret of kube:admin. */
+  /** Object from which the identity was built: the User, or the secret of kube:admin. */
   readonly from: CachedObject | undefined;
   readonly groupsChange: number;
   readonly user: UserInfo;
@@ -53,14 +54,14 @@ export class OAuthTokens {
   readonly #noteUse: (name: string, seconds: number) => void;
   readonly #remembered = new Map<string, Remembered>();
 
-  /** `noteUse`: an inactivity limit has to be extended to that many seconds after the creation. */
+  /** `noteUse` extends an inactivity limit to the given number of seconds after creation. */
   constructor(cache: WatchCache, clock: Pick<Clock, 'nowMs'>, noteUse: (name: string, seconds: number) => void) {
     this.#cache = cache;
     this.#clock = clock;
     this.#noteUse = noteUse;
   }
 
-  /** Undefined for a token that is unknown or expired, or whose user has been deleted. */
+  /** Undefined if the token is unknown or expired, or its user has been deleted. */
   authenticate(token: string): UserInfo | undefined {
     if (!TOKEN.test(token)) return undefined;
     const before = this.#remembered.get(token);
@@ -116,7 +117,7 @@ export class OAuthTokens {
       const group = object.parse<Group>();
       if (group.users?.includes(userName) === true) groups.add(object.name);
     }
-    // Groups of the system are given by authenticators alone.
+    // Only authenticators may assign groups with the prefix `system:`.
     const own = [...groups].filter((each) => !each.startsWith('system:')).sort();
     return { name: userName, uid: userUID, groups: [...own, ...GROUPS], extra };
   }

@@ -1,6 +1,6 @@
 /**
- * Service account tokens: minted for TokenRequest, verified on every request against what is alive in the cache.
- * Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
+ * Service account tokens: issued for TokenRequest, and verified on every request against the objects in the watch
+ * cache. Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
  */
 import type { Secret } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -19,7 +19,7 @@ import {
 
 interface Reference {
   readonly name: string;
-  /** Empty: of a node that was not there when the token of one of its pods was made. */
+  /** Empty for a node that did not exist when the token of its pod was issued. */
   readonly uid: string;
 }
 
@@ -37,7 +37,7 @@ export interface TokenOrder {
   readonly serviceAccount: Reference;
   readonly audiences: readonly string[];
   readonly lifetimeSeconds: number;
-  /** When its holder should have fetched another one, though this one is still good. */
+  /** Seconds after which the client should have requested a new token, although this one is still valid. */
   readonly warnAfterSeconds?: number;
   readonly pod?: Reference;
   readonly node?: Reference;
@@ -51,27 +51,27 @@ interface Verified {
   readonly expiresMs: number;
   readonly notBeforeMs: number;
   readonly bound: readonly Bound[];
-  /** What it says to who asks for nothing else than the default audiences. */
+  /** Cached identity for the default audiences. */
   here?: TokenIdentity | undefined;
-  /** A token without end, good as long as the secret that it is kept in holds it. */
+  /** Data of a legacy token, which does not expire and is valid as long as its secret contains it. */
   readonly legacy?: {
     readonly namespace: string;
     readonly secret: string;
     readonly token: string;
     seen: CachedObject | undefined;
-    /** The day that its secret says it was last used on. */
+    /** Day of the last use as recorded in the secret. */
     lastUsed: string | undefined;
-    /** The legacy token was invalidated. */
+    /** True if the secret is marked as invalid. */
     invalid: boolean;
   };
 }
 
 /** An object the token is bound to. */
 interface Bound extends Reference {
-  /** Storage prefix of its kind. */
+  /** Storage prefix of the kind. */
   readonly prefix: string;
   readonly namespace: string;
-  /** As it was when last looked at; the same object needs no second look. */
+  /** The object at the last check. An unchanged object is not checked again. */
   seen: CachedObject | undefined;
 }
 
@@ -84,20 +84,20 @@ const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 const MAX_CACHED_TOKENS = 4096;
-/** Clocks of nodes and masters differ; upstream's leeway. */
+/** Upstream's tolerance for clock differences between nodes and masters. */
 const LEEWAY_MS = 10_000;
-/** A deleted account's tokens live on this long, so that pods that are being deleted can finish; upstream's 60 s. */
+/** Tokens of a deleted account stay valid for this long, so that its terminating pods can finish. Upstream's value. */
 const DELETION_LEEWAY_MS = 60_000;
 
 export interface ServiceAccountTokensOptions {
   readonly signingKey: string;
   readonly publicKeys: readonly string[];
-  /** The first is that of new tokens; those of all are taken. */
+  /** The first issuer is used for new tokens; tokens of all of them are accepted. */
   readonly issuers: readonly string[];
   readonly audiences: readonly string[];
   readonly cache: WatchCache;
   nowMs(): number;
-  /** A token that is kept in a secret has been used on a day that the secret does not say. */
+  /** Called when a legacy token is used on a day that its secret does not record yet. */
   noteUse?(namespace: string, secret: string, day: string): void;
 }
 
@@ -113,7 +113,9 @@ export class ServiceAccountTokens {
     this.replaceKeys(options);
   }
 
-  /** Signs with another key from now on; accepts tokens of `publicKeys` and its own only. Throws CodedErrors. */
+  /**
+   * Replaces the signing key. Afterwards only tokens signed by it or by `publicKeys` are accepted. Throws CodedErrors.
+   */
   replaceKeys({ signingKey, publicKeys }: Pick<ServiceAccountTokensOptions, 'signingKey' | 'publicKeys'>): void {
     const signing = loadSigningKey(signingKey);
     const keys = new Map<string, VerificationKey>([[signing.id, signing]]);
@@ -126,7 +128,7 @@ export class ServiceAccountTokens {
     this.#verified.clear();
   }
 
-  /** What tokens are good for when nothing else is asked. */
+  /** Audiences of tokens requested without audiences. */
   get defaultAudiences(): readonly string[] {
     return this.#options.audiences;
   }
@@ -166,14 +168,14 @@ export class ServiceAccountTokens {
     return { token, expirationMs: expires * 1000 };
   }
 
-  /** Whether this looks like one of our tokens: decides which authenticator a bearer token is for. */
+  /** Verifies a token. Undefined if it is not a valid service account token for the audiences. */
   authenticate(token: string, audiences: readonly string[] | undefined): TokenIdentity | undefined {
     let verified = this.#verified.get(token);
     if (verified === undefined) {
       verified = this.#verify(token);
       if (verified === undefined) return undefined;
       if (this.#verified.size >= MAX_CACHED_TOKENS) {
-        // The oldest goes: a Map keeps insertion order.
+        // Evicts the oldest entry; a Map keeps insertion order.
         const [oldest] = this.#verified.keys();
         if (oldest !== undefined) this.#verified.delete(oldest);
       }
@@ -194,7 +196,7 @@ export class ServiceAccountTokens {
     const parsed = parseToken(token);
     const issuer = parsed?.claims['iss'];
     const legacy = issuer === LEGACY_ISSUER;
-    // Looked at first: a signature costs more than a glance.
+    // Checked before the signature, which is expensive.
     if (parsed === undefined || !(legacy || this.#options.issuers.some((each) => each === issuer))) return undefined;
     const claims = verifyToken(parsed, this.#keys);
     if (claims === undefined) return undefined;
@@ -252,14 +254,14 @@ export class ServiceAccountTokens {
       const metadata = live.parse<KubeObject>().metadata;
       if (metadata?.uid !== bound.uid) return false;
       const deleted = metadata.deletionTimestamp;
-      // Not remembered as seen: it must be looked at again as time goes by.
+      // The object is not cached as seen, because the deletion leeway must be checked again later.
       if (deleted !== undefined) {
         if (Date.parse(deleted) + DELETION_LEEWAY_MS < nowMs) return false;
       } else bound.seen = live;
     }
     if (legacy === undefined) return true;
     const day = dayOf(nowMs);
-    // The clock of another server may be ahead of this one's.
+    // The clock of the server that recorded the use may be ahead.
     if (legacy.lastUsed !== day && legacy.lastUsed !== dayOf(nowMs + DAY_MS))
       this.#options.noteUse?.(legacy.namespace, legacy.secret, day);
     return !legacy.invalid;
@@ -269,13 +271,13 @@ export class ServiceAccountTokens {
 const DAY_MS = 24 * 3600 * 1000;
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Undefined when the token has another audience. */
+/** Undefined if the token has none of the wanted audiences. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
   const common = audiences.filter((audience) => wanted.includes(audience));
   return common.length === 0 ? undefined : { user, audiences: common };
 }
 
-/** The claims of tokens that are kept in secrets. Source: k8s.io/kubernetes/pkg/serviceaccount/legacy.go. */
+/** Parses the claims of a legacy token. Source: k8s.io/kubernetes/pkg/serviceaccount/legacy.go. */
 function legacyToken(
   token: string,
   claims: Record<string, unknown>,
@@ -305,7 +307,7 @@ function legacyToken(
   };
 }
 
-/** What must exist for the token to be good. */
+/** Objects that must exist for the token to be valid. */
 function boundTo({ namespace, serviceaccount, pod, node, secret }: KubernetesClaims): Bound[] {
   const bound: Bound[] = [];
   const add = (prefix: string, within: string, reference: Reference | undefined): void => {
@@ -335,7 +337,7 @@ function kubernetesClaims(value: unknown): KubernetesClaims | undefined {
   };
 }
 
-/** `nameAlone`: there may be no UID. */
+/** With `nameAlone`, the UID is optional. */
 function referenceOf(value: unknown, nameAlone = false): Reference | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { name, uid = nameAlone ? '' : undefined } = value as Record<string, unknown>;

@@ -4,7 +4,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('base64');
 
-/** Looks tokens up by digest, so that the time a look-up takes says nothing of how much of a guess was right. */
+/** Looks up tokens by digest, so that the duration does not reveal how much of a guessed token was right. */
 export function createTokenFileAuthenticator(text: string) {
   const users = new Map<string, UserInfo>();
   for (const [index, line] of text.split('\n').entries()) {
@@ -32,7 +32,7 @@ export function createTokenFileAuthenticator(text: string) {
       const known = memo.get(token);
       if (known !== undefined) return known;
       const user = users.get(digest(token));
-      // Only tokens that exist are kept, so the memo cannot outgrow the file.
+      // Only existing tokens are cached, so the memo cannot become larger than the file.
       if (user !== undefined) memo.set(token, user);
       return user;
     },

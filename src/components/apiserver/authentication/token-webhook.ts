@@ -1,6 +1,4 @@
-/**
- * Bearer tokens that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook.
- */
+/** Token authentication webhook. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook. */
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -10,13 +8,13 @@ import type { TokenIdentity } from './service-accounts.ts';
 export interface TokenWebhook {
   readonly endpoint: RemoteEndpoint;
   readonly version: 'v1' | 'v1beta1';
-  /** How long an answer is kept. */
+  /** Cache lifetime of a response in milliseconds. */
   readonly cacheMs: number;
 }
 
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 4096;
-/** Characters of all names of a user: identities are kept, and go with every request. */
+/** Maximum total length of a user's names: identities are cached and sent with every request. */
 const MAX_IDENTITY = 64 * 1024;
 
 interface Kept {
@@ -37,12 +35,12 @@ export class TokenWebhookClient {
     this.#defaultAudiences = defaultAudiences;
   }
 
-  /** At once while an answer is kept. Rejects when the server cannot be asked. */
+  /** Synchronous while a response is cached. Rejects when the webhook cannot be reached. */
   authenticate(
     token: string,
     audiences: readonly string[] | undefined,
   ): TokenIdentity | undefined | Promise<TokenIdentity | undefined> {
-    // Tokens themselves are not kept: memory may be looked into.
+    // The cache key is a hash, so that memory does not contain the tokens themselves.
     const key = createHash('sha256')
       .update(JSON.stringify([token, audiences ?? null]))
       .digest('base64');
@@ -85,7 +83,7 @@ export class TokenWebhookClient {
     const user = userOf(objectOf(status['user']));
     if (user === undefined) return undefined;
     const said = stringsOf(status['audiences']);
-    // A server that knows nothing of audiences speaks for this API server alone.
+    // A webhook that returns no audiences is assumed to support only those of this API server.
     const granted = (said.length === 0 ? this.#defaultAudiences : said).filter((each) => wanted.includes(each));
     return granted.length === 0 ? undefined : { user, audiences: granted };
   }

@@ -1,5 +1,5 @@
 /**
- * What authorizers have decided, and how webhooks among them fare, with upstream's names. Source:
+ * Metrics of authorizer decisions and authorization webhooks, with upstream's names. Source:
  * k8s.io/apiserver/pkg/authorization/{metrics,cel}, k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics.
  */
 import { Histogram } from '../../../base/histogram.ts';
@@ -8,7 +8,7 @@ import { histogramText } from '../metrics.ts';
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const CONDITION_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
-/** Of one authorizer; each request adds to it, so nothing is looked up by text. */
+/** Counters of one authorizer. Callers keep the object, so that a request needs no lookup by text. */
 export interface Decisions {
   allowed: number;
   denied: number;
@@ -25,7 +25,7 @@ export class AccessMetrics {
   readonly #exclusions = new Map<string, number>();
   readonly #conditionTimes = new Map<string, Histogram>();
 
-  /** Those of the authorizer of that type and name, also of one that stands in its place later. */
+  /** Counters of the authorizer of that type and name. They are kept when the authorizer is reconfigured. */
   decisionsOf(type: string, name: string): Decisions {
     const labels = `name="${name}",type="${type}"`;
     let decisions = this.#decisions.get(labels);
@@ -36,19 +36,19 @@ export class AccessMetrics {
     return decisions;
   }
 
-  /** A webhook has been asked. */
+  /** Records a call of a webhook. */
   asked(name: string, outcome: Outcome, seconds: number): void {
     const labels = `name="${name}",result="${outcome}"`;
     add(this.#evaluations, labels);
     observe(this.#durations, labels, SECONDS, seconds);
   }
 
-  /** It could not be asked, and that counts as no opinion. */
+  /** Records a failed call that counts as no opinion. */
   failedOpen(name: string, outcome: Outcome): void {
     add(this.#failedOpen, `name="${name}",result="${outcome}"`);
   }
 
-  /** Its conditions have been looked at. */
+  /** Records an evaluation of a webhook's match conditions. */
   conditions(name: string, found: 'hold' | 'exclude' | 'fail', seconds: number): void {
     const labels = `name="${name}",type="Webhook"`;
     observe(this.#conditionTimes, labels, CONDITION_SECONDS, seconds);

@@ -1,4 +1,4 @@
-/** Requests that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authorizer/webhook. */
+/** Authorization webhook. Source: k8s.io/apiserver/plugin/pkg/authorizer/webhook. */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -12,21 +12,21 @@ export interface AccessWebhook {
   readonly endpoint: RemoteEndpoint;
   readonly version: 'v1' | 'v1beta1';
   readonly timeoutMs?: number;
-  /** How long a yes and a no are kept. */
+  /** Cache lifetimes of positive and negative responses. */
   readonly allowedMs: number;
   readonly deniedMs: number;
-  /** What requests have to be like to be asked about; undefined: all are. */
+  /** Match conditions. Undefined: the webhook is called for every request. */
   readonly conditions?: AccessConditions;
-  /** Decision when the webhook does not answer or a condition fails to evaluate. Default: no opinion. */
+  /** Decision when the webhook does not respond or a condition cannot be evaluated. Default: no opinion. */
   readonly failurePolicy?: 'NoOpinion' | 'Deny';
 }
 
 const NO_OPINION: Decision = { allowed: false, reason: '' };
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 8192;
-/** Longer questions are asked every time: who makes up names must not fill the memory. */
+/** Requests with longer keys are not cached, so that clients with invented names cannot fill the memory. */
 const MAX_KEY = 10_000;
-/** Of a reason, which is kept with the answer and shown to the client. */
+/** Maximum length of a reason, which is cached and shown to the client. */
 const MAX_REASON = 1024;
 
 interface WebhookDeps extends RemoteDeps {
@@ -46,7 +46,7 @@ export class AccessWebhookClient {
     this.#deps = deps;
   }
 
-  /** At once while an answer is kept, and where the webhook is not meant. */
+  /** Synchronous for cached decisions and for requests that do not match the conditions. */
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const spec = specOf(user, action);
     const unasked = this.#unasked(spec);
@@ -68,7 +68,7 @@ export class AccessWebhookClient {
     );
   }
 
-  /** The opinion about what the webhook is not asked about; undefined: it is asked. */
+  /** Decision for a request that does not match the conditions; undefined if the webhook must be called. */
   #unasked(spec: JsonObject): Decision | undefined {
     const { conditions } = this.#webhook;
     if (conditions === undefined) return undefined;

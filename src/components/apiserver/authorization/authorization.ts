@@ -1,5 +1,6 @@
 /**
- * Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes.
+ * Authorization: runs the authorizers, keeps them up to date from the watch cache, and caches decisions per user until
+ * a role or binding changes.
  */
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { Ingress } from 'kubernetes-types/networking/v1';
@@ -28,14 +29,13 @@ const MAX_DECISIONS_PER_USER = 512;
 interface Remembered {
   readonly generation: number;
   readonly chain: readonly Link[];
-  /** What roles have allowed is remembered, and counted there. */
+  /** Cached actions that RBAC allowed, and the counters that cached decisions add to. */
   readonly decisions: Decisions;
   readonly allowed: Set<string>;
-  /** Of those the ones that come by a path that is remembered: found without putting a key together. */
+  /** Allowed requests whose parsed path is cached, so that no key must be built for them. */
   readonly requests: Set<RequestInfo>;
 }
 
-/** An authorizer: built-in or a webhook. */
 type Link = { readonly decisions: Decisions } & (
   | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
   | { readonly type: 'Webhook'; readonly client: AccessWebhookClient }
@@ -56,7 +56,7 @@ export class Authorization {
   #links: readonly Link[] = [];
   #remote = false;
 
-  /** `configured`: the authorizers in the order they are asked; another list when that has changed. */
+  /** `configured` returns the authorizers in their order. It returns a new list after a reconfiguration. */
   constructor(configured: () => readonly Authorizer[], deps: RemoteDeps & { readonly log: Log }) {
     this.#configured = configured;
     this.#deps = deps;
@@ -89,7 +89,7 @@ export class Authorization {
     return this.#metrics.render();
   }
 
-  /** Follows roles, bindings, pods, volumes and their attachments. Call after each load of the cache. */
+  /** Follows roles, bindings, pods, volumes and volume attachments. Call it after each load of the cache. */
   follow(cache: WatchCache): void {
     this.#followKind<ClusterRole>(
       cache.kind('clusterroles'),
@@ -176,7 +176,7 @@ export class Authorization {
     begin();
   }
 
-  /** Throws 'Forbidden', worded as upstream. */
+  /** Throws 'Forbidden' with upstream's wording if the action is not allowed. */
   require(user: UserInfo, action: Action): void {
     const decision = this.decide(user, action);
     if (!decision.allowed) throw refusal(user, action, decision);
@@ -186,7 +186,7 @@ export class Authorization {
     return this.decide(user, action).allowed;
   }
 
-  /** Throws, or rejects with, 'Forbidden' for the first that is not allowed. */
+  /** Throws or rejects with 'Forbidden' for the first action that is not allowed. */
   requireEach(user: UserInfo, actions: readonly Action[]): void | Promise<void> {
     const decisions = actions.map((action) => this.authorize(user, action));
     const check = (decided: readonly Decision[]): void => {
@@ -198,7 +198,7 @@ export class Authorization {
     return check(decisions as Decision[]);
   }
 
-  /** As `decide`, with those asked who are elsewhere. */
+  /** Like `decide`, but also calls authorization webhooks. */
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const chain = this.#chain;
     if (!this.#remote) return this.decide(user, action);
@@ -233,7 +233,8 @@ export class Authorization {
   }
 
   /**
-   * The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked.
+   * Returns the first decision that allows or denies. Without one, denies with the reasons of all authorizers. Runs
+   * only built-in authorizers, no webhooks.
    */
   decide(user: UserInfo, action: Action): Decision {
     const outside = scopeDenial(user, action, this.rbac);
@@ -265,7 +266,7 @@ export class Authorization {
     }
   }
 
-  /** As `requireRequest`; calls `decided` with the decision and its reason. */
+  /** Like `requireRequest`, but also calls `decided` with the decision. */
   requireRecorded(user: UserInfo, info: RequestInfo, decided: (decision: Decision) => void): void | Promise<void> {
     const action = actionOf(info);
     const settle = (decision: Decision): void => {
@@ -276,9 +277,11 @@ export class Authorization {
     return decision instanceof Promise ? decision.then(settle) : settle(decision);
   }
 
-  /** Whether a request may go on; the hot path, which remembers what it has allowed. */
+  /**
+   * Throws or rejects with 'Forbidden' if the request is not allowed. This is the hot path and caches allowed requests.
+   */
   requireRequest(user: UserInfo, info: RequestInfo): void | Promise<void> {
-    // Others' answers are kept by themselves, and come before what roles say when they are asked first.
+    // Webhook decisions have their own cache, and a webhook that comes before RBAC must not be skipped.
     const chain = this.#chain;
     if (this.#remote || isScoped(user)) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
@@ -301,7 +304,7 @@ export class Authorization {
     }
     const action = actionOf(info);
     if (!chain.some(({ type }) => type === 'RBAC') || !this.rbac.authorize(user, action).allowed) {
-      // A node's rights come and go with its pods: never remembered.
+      // Permissions of a node change with its pods, so they are never cached.
       const decision = this.decide(user, action);
       if (!decision.allowed) throw refusal(user, action, decision);
       return;
@@ -325,7 +328,7 @@ export function actionOf(info: RequestInfo): Action {
     : { ...action, ...selectorsOf(verb, query.get('fieldSelector'), query.get('labelSelector')) };
 }
 
-/** Whether the decision is final, so that no further authorizer runs; counts it. */
+/** Counts a decision and reports whether it is final, so that no further authorizer runs. */
 function settles({ decisions }: Link, { allowed, denied }: Decision): boolean {
   if (allowed) decisions.allowed += 1;
   else if (denied === true) decisions.denied += 1;
@@ -333,7 +336,7 @@ function settles({ decisions }: Link, { allowed, denied }: Decision): boolean {
   return true;
 }
 
-/** Source: k8s.io/apiserver/pkg/authorization/union. */
+/** The combined denial of all authorizers. Source: k8s.io/apiserver/pkg/authorization/union. */
 function undecided(heard: readonly Decision[]): Decision {
   const reason = heard.flatMap((each) => (each.reason === '' ? [] : [each.reason])).join('\n');
   const errors = heard.flatMap(({ error }) => (error === undefined ? [] : [error]));
@@ -341,7 +344,7 @@ function undecided(heard: readonly Decision[]): Decision {
   return { allowed: false, reason, error: errors.length === 1 ? (errors[0] as string) : `[${errors.join(', ')}]` };
 }
 
-/** An authorizer's failure is reported instead of the denial, as upstream. */
+/** Error for a denied action. As upstream, an authorizer's error is reported instead of the denial. */
 function refusal(user: UserInfo, action: Action, { reason, error }: Decision): ApiError {
   return error === undefined
     ? denied(user, action, reason)

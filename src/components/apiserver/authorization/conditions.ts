@@ -1,6 +1,4 @@
-/**
- * Which requests an authorization webhook is asked about. Source: k8s.io/apiserver/pkg/authorization/cel, KEP-3221.
- */
+/** Match conditions of authorization webhooks. Source: k8s.io/apiserver/pkg/authorization/cel, KEP-3221. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { compile } from '../../../core/cel/compile.ts';
@@ -9,13 +7,13 @@ import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { Budget } from '../../../core/cel/part.ts';
 import { listOf, mapOf, STRING, structureOf, type Type } from '../../../core/cel/types.ts';
 
-/** Upstream's limits on what one expression, and all of a webhook together, may cost. */
+/** Upstream's cost limits of one expression and of all expressions of a webhook. */
 const MAX_CALL_COST = 1_000_000;
 const MAX_COST = 2_500_000;
 
 const texts = (...names: string[]): Record<string, Type> => Object.fromEntries(names.map((name) => [name, STRING]));
 
-/** A selector as the request has it, and its terms. */
+/** Type of a selector: its raw text and its requirements. */
 const selector = (name: string): Type =>
   structureOf(`kubernetes.${name}SelectorAttributes`, {
     rawSelector: STRING,
@@ -38,11 +36,11 @@ const REQUEST = structureOf('kubernetes.SubjectAccessReviewSpec', {
 });
 
 export interface AccessConditions {
-  /** Whether all hold. Throws an Error when one fails and none is false. */
+  /** Reports whether all conditions are true. Throws an Error if one fails and none is false. */
   hold(spec: JsonObject): boolean;
 }
 
-/** Throws an Error that says which expression cannot be understood, by its place. */
+/** Throws an Error with the index of the expression that does not compile. */
 export function compileAccessConditions(expressions: readonly string[]): AccessConditions {
   const programs = expressions.map((source, index) => {
     try {
@@ -76,7 +74,7 @@ export function compileAccessConditions(expressions: readonly string[]): AccessC
 
 const RESOURCE = { namespace: '', verb: '', group: '', version: '', resource: '', subresource: '', name: '' };
 
-/** As upstream shows it: what is not said is empty; only what a request is about may be absent. */
+/** Fills in empty values as upstream does. Only the resource or non-resource attributes may be absent. */
 function complete(spec: JsonObject): JsonObject {
   const { resourceAttributes, ...rest } = spec;
   return {

@@ -9,7 +9,7 @@ import { type Action, PRIVILEGED_GROUP, type ResourceAction } from '../../../cor
 import type { RequestInfo } from '../http/request-info.ts';
 import { actionOf, denied } from './authorization.ts';
 
-/** As whom, by the headers. */
+/** The requested identity from the impersonation headers. */
 export interface Asked {
   readonly name: string;
   readonly uid: string;
@@ -18,7 +18,7 @@ export interface Asked {
 }
 
 export interface Mode {
-  /** What is asked for the user, its groups and so on. */
+  /** Verb that the requesting user needs on the impersonated user, groups and so on. */
   readonly verb: string;
   applies(asked: Asked, by: UserInfo): boolean;
   become(asked: Asked): UserInfo;
@@ -26,7 +26,9 @@ export interface Mode {
 
 const AUTHENTICATION = 'authentication.k8s.io';
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
-/** Instead of what a node agent's token says of its pod and node, which of these it says. */
+/**
+ * Extra key of an associated-node identity. It lists the keys that the node agent's own token has for its pod and node.
+ */
 const NODE_KEYS = 'authentication.kubernetes.io/associated-node-keys';
 const NODE_PREFIX = 'system:node:';
 const ACCOUNT_PREFIX = 'system:serviceaccount:';
@@ -37,7 +39,7 @@ const nameOnly = ({ uid, groups, extra }: Asked): boolean =>
 
 const asNode: Mode['become'] = ({ name }) => ({ name, groups: ['system:nodes', 'system:authenticated'], extra: {} });
 
-/** A pod's service account, as the node that the pod runs on. */
+/** Allows a pod's service account to impersonate the node on which the pod runs. */
 const ASSOCIATED_NODE: Mode = {
   verb: 'impersonate:associated-node',
   applies: (asked, by) =>
@@ -67,7 +69,7 @@ const USER_INFO: Mode = {
   become: asAnybody,
 };
 
-/** Whatever the request is. */
+/** Plain impersonation, which does not depend on the request. */
 export const LEGACY: Mode = { verb: 'impersonate', applies: () => true, become: asAnybody };
 
 export const MODES: readonly Mode[] = [ASSOCIATED_NODE, ARBITRARY_NODE, SERVICE_ACCOUNT, USER_INFO, LEGACY];
@@ -99,13 +101,13 @@ function accountOf(user: string): { readonly namespace: string; readonly name: s
 
 interface Checks {
   readonly by: UserInfo;
-  /** All of these are needed … */
+  /** All of these must be allowed. */
   readonly actions: readonly Action[];
-  /** … and the mode then still rejects what it never allows. */
+  /** Error for identities that the mode never allows; checked after the permissions. */
   readonly never: ApiError | undefined;
 }
 
-/** As whom to ask, and for what. */
+/** Permissions required to impersonate in a mode. */
 export function checksOf(mode: Mode, asked: Asked, user: UserInfo, info: RequestInfo): Checks {
   const constrained = mode !== LEGACY;
   const own = constrained ? AUTHENTICATION : '';
@@ -142,14 +144,14 @@ function userCheck(
   need: (group: string, resource: string, name: string, more?: Partial<ResourceAction>) => ResourceAction,
 ): ResourceAction {
   const node = mode === LEGACY ? undefined : nodeOf(user);
-  // A grant for the associated node holds on every node.
+  // A grant for the associated node applies on every node.
   if (node !== undefined) return need(group, 'nodes', mode === ASSOCIATED_NODE ? '*' : node);
   const account = accountOf(user);
   if (account === undefined) return need(group, 'users', user);
   return need(group, 'serviceaccounts', account.name, { namespace: account.namespace });
 }
 
-/** Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation validateExtra. */
+/** Error of invalid extra keys. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation validateExtra. */
 function extraError(extra: Asked['extra']): string | undefined {
   for (const [key, values] of Object.entries(extra)) {
     if (key === '') return 'impersonating the empty string key in extra is not allowed';

@@ -1,6 +1,7 @@
 /**
- * User impersonation. Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation; KEP-5284: a user without the verb
- * `impersonate` may be allowed certain requests only (`impersonate:MODE` with `impersonate-on:MODE:VERB`).
+ * User impersonation. A user without the verb `impersonate` may be allowed to impersonate for certain requests only
+ * (`impersonate:MODE` with `impersonate-on:MODE:VERB`). Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation;
+ * KEP-5284.
  */
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -11,17 +12,19 @@ import type { Authorization } from './authorization.ts';
 import { type Asked, checksOf, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
 
 const EXTRA_PREFIX = 'impersonate-extra-';
-/** Users whose mode is remembered. */
+/** Maximum number of cached modes. */
 const MAX_REMEMBERED = 10_000;
 
 export interface ImpersonationNote {
-  /** What was allowed: `impersonate:MODE`; '' for what does not look at the request. */
+  /** The verb that allowed it, `impersonate:MODE`; '' for plain impersonation. */
   impersonation: string;
 }
 
 export class Impersonation {
   readonly #authorization: Authorization;
-  /** By user, what was last allowed: tried first, so that who may do everything is not asked for each mode again. */
+  /**
+   * Last successful mode by user. It is tried first, so that a user with all permissions is not checked for every mode.
+   */
   readonly #modes = new Map<string, Mode>();
 
   constructor(authorization: Authorization) {
@@ -29,7 +32,8 @@ export class Impersonation {
   }
 
   /**
-   * The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'.
+   * Returns the impersonated user, or `user` if the request has no impersonation headers. Throws or rejects with
+   * 'Forbidden'.
    */
   of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
     const asked = askedBy(request);
@@ -39,7 +43,7 @@ export class Impersonation {
     return this.#try(modes, 0, asked, user, info, note, undefined);
   }
 
-  /** The refusal of the first applicable mode is reported. */
+  /** Tries the modes in order. If all fail, the error of the first applicable mode is reported. */
   #try(
     modes: readonly Mode[],
     at: number,
@@ -77,7 +81,10 @@ export class Impersonation {
   }
 }
 
-/** Undefined: no impersonation. Throws 'BadRequest' for groups, uid or extra without a user. */
+/**
+ * Parses the impersonation headers; undefined if there are none. Throws 'BadRequest' for groups, uid or extra without a
+ * user.
+ */
 function askedBy(request: HttpRequest): Asked | undefined {
   const { headers } = request;
   const name = String(headers['impersonate-user'] ?? '');
@@ -93,7 +100,7 @@ function isPart(header: string): boolean {
   return header === 'impersonate-group' || header.startsWith(EXTRA_PREFIX);
 }
 
-/** As Go prints it. */
+/** The identity as Go's fmt prints it. */
 function goText({ name, uid, groups, extra }: Asked): string {
   const list = (values: readonly string[]): string =>
     values.length === 0 ? '[]string(nil)' : `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;

@@ -1,5 +1,6 @@
 /**
- * Scopes of OAuth tokens narrow what roles allow. Source: openshift/apiserver-library-go pkg/authorization/scope.
+ * Scopes of OAuth tokens, which restrict the permissions of a user. Source: openshift/apiserver-library-go
+ * pkg/authorization/scope.
  */
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -7,7 +8,7 @@ import type { RbacAuthorizer } from '../../../core/authz/index.ts';
 import { CompiledRules } from '../../../core/authz/rules.ts';
 import type { Action, Decision } from '../../../core/authz/types.ts';
 
-/** Extra field of users with the scopes of their token. */
+/** Extra field of a user with the scopes of the token. */
 export const SCOPES = 'scopes.authorization.openshift.io';
 const FULL = 'user:full';
 
@@ -40,7 +41,7 @@ const DISCOVERY = new CompiledRules([
   },
 ]);
 
-/** What a role scope without `!` never covers: it would lead to further credentials or rights. */
+/** Resources that a role scope without `!` does not cover, because they give access to credentials or permissions. */
 const ESCALATING: readonly (readonly [group: string, resource: string])[] = [
   ['', 'secrets'],
   ['', 'serviceaccounts/token'],
@@ -57,13 +58,13 @@ const ESCALATING: readonly (readonly [group: string, resource: string])[] = [
   ['rbac.authorization.k8s.io', 'clusterrolebindings'],
 ];
 
-/** Whether scopes narrow the rights of the user. */
+/** Reports whether scopes restrict the user. */
 export function isScoped(user: UserInfo): boolean {
   const scopes = user.extra?.[SCOPES];
   return scopes !== undefined && !scopes.includes(FULL);
 }
 
-/** The denial of an action that no scope covers; undefined: roles decide. */
+/** The denial of an action that no scope covers; undefined if the action is covered or the user has no scopes. */
 export function scopeDenial(
   user: UserInfo,
   action: Action,
@@ -84,7 +85,7 @@ function covers(
 ): boolean {
   const fixed = USER_SCOPES.get(scope);
   if (fixed !== undefined) return fixed.allowsResource(action);
-  // role:NAME:NAMESPACE or role:NAME:NAMESPACE:!, where the name of the role may hold colons.
+  // Format: role:NAME:NAMESPACE or role:NAME:NAMESPACE:!. The name may contain colons.
   const parts = /^role:(.+?):([^:!]+)(:!)?$/.exec(scope);
   if (parts === null) return false;
   const [, name = '', namespace = '', escalates] = parts;

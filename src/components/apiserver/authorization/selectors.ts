@@ -1,13 +1,13 @@
 /**
- * Selectors as those see them who decide about requests. Source:
- * k8s.io/apiserver/pkg/endpoints/filters/authorization.go; KEP-4601.
+ * Selectors of requests as authorizers see them. Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go;
+ * KEP-4601.
  */
 import { parseFieldSelector, parseLabelSelector } from '../../../base/selector.ts';
 import type { ResourceAction, SelectorTerm } from '../../../core/authz/types.ts';
 
 type Selectors = Pick<ResourceAction, 'fields' | 'labels'>;
 
-/** The verbs whose requests may have selectors that count. */
+/** Verbs for which selectors are passed to authorizers. */
 const SELECTING_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection']);
 
 const LABEL_OPERATORS: Readonly<Record<string, SelectorTerm['operator'] | undefined>> = {
@@ -19,7 +19,7 @@ const LABEL_OPERATORS: Readonly<Record<string, SelectorTerm['operator'] | undefi
   '!': 'DoesNotExist',
 };
 
-/** Of a request. What cannot be read narrows nothing. */
+/** Selectors of a request. Requirements that cannot be parsed are ignored, so they never narrow the result. */
 export function selectorsOf(
   verb: string,
   fields: string | null | undefined,
@@ -34,7 +34,7 @@ export function selectorsOf(
   };
 }
 
-/** In the order of their text, as upstream. Throws a CodedError. */
+/** Requirements sorted by their text, as upstream. Throws a CodedError. */
 export function fieldTerms(text: string): SelectorTerm[] {
   const inOrder = parseFieldSelector(text).map(({ field, operator, value }) => ({
     text: `${field}${operator}${value}`,
@@ -43,7 +43,7 @@ export function fieldTerms(text: string): SelectorTerm[] {
   return inOrder.sort((a, b) => (a.text < b.text ? -1 : 1)).map(({ term }) => term);
 }
 
-/** Without numeric comparisons, which authorizers do not support. Throws a CodedError. */
+/** Numeric comparisons are omitted because authorizers do not support them. Throws a CodedError. */
 export function labelTerms(text: string): SelectorTerm[] {
   return parseLabelSelector(text).requirements.flatMap(({ key, operator, values }) => {
     const known = LABEL_OPERATORS[operator];

@@ -1,5 +1,5 @@
 /**
- * The identity of each API server as a Lease in kube-system, and the removal of those that expired. Source: KEP-1965;
+ * Publishes the identity of each API server as a Lease in kube-system, and removes expired Leases. Source: KEP-1965;
  * k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc.
  */
 import type { Lease } from 'kubernetes-types/coordination/v1';
@@ -15,7 +15,7 @@ const NAMESPACE = 'kube-system';
 const LABEL = 'apiserver.kubernetes.io/identity';
 const COMPONENT = 'kube-apiserver';
 const DURATION_SECONDS = 3600;
-/** Upstream renews every 10 s. Each renewal is a write to disk, and the lease lives for an hour. */
+/** Upstream renews every 10 s. Longer here, because each renewal is a disk write and the Lease is valid for an hour. */
 const RENEW_MS = 5 * 60_000;
 
 export class IdentityLeases {
@@ -30,7 +30,7 @@ export class IdentityLeases {
     this.#holder = `${identity?.name ?? ''}_${context.random.uuid()}`;
   }
 
-  /** Writes the lease of this server and follows; rejects as the store does, and may then be called again. */
+  /** Writes the Lease of this server and renews it. Rejects if the write fails, and may then be called again. */
   async start(): Promise<void> {
     if (this.#identity === undefined) return;
     await this.#renew(this.#identity);
@@ -87,7 +87,7 @@ export class IdentityLeases {
   }
 }
 
-/** A lease without a time or duration expired, as upstream. */
+/** As upstream, a Lease without a renew time or duration counts as expired. */
 function isExpired({ spec }: Lease, nowMs: number): boolean {
   if (spec?.renewTime === undefined || spec.leaseDurationSeconds === undefined) return true;
   return Date.parse(spec.renewTime) + spec.leaseDurationSeconds * 1000 < nowMs;

@@ -1,4 +1,4 @@
-/** What every cluster must have, written at start: namespaces, priority classes, the default policy. */
+/** Objects that every cluster must have, written at start: namespaces, priority classes, default RBAC policy. */
 import type { ConfigMap, Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
 import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
@@ -43,7 +43,7 @@ const OPENSHIFT_NAMESPACES = [
   'openshift-ingress-operator',
 ];
 
-/** Its pods have all of the host, on every node. */
+/** Its pods run with full access to the host, on every node. */
 const DAEMON_NAMESPACE_OBJECT: Namespace = {
   metadata: {
     name: DAEMON_NAMESPACE,
@@ -55,13 +55,16 @@ const DAEMON_NAMESPACE_OBJECT: Namespace = {
 };
 const DAEMON_ACCOUNT: ServiceAccount = { metadata: { name: DAEMON, namespace: DAEMON_NAMESPACE } };
 
-/** OKD's identity of hosts that join without a bootstrap token. */
+/** OKD's service account of hosts that join without a bootstrap token. */
 const NODE_BOOTSTRAPPER: ServiceAccount = { metadata: { name: 'node-bootstrapper', namespace: 'openshift-infra' } };
 
-/** Place of the console's URL for `oc whoami --show-console`; the router's controller writes it once there is one. */
+/** Holds the console URL for `oc whoami --show-console`. The router controller writes the URL. */
 const CONSOLE_PUBLIC: ConfigMap = { metadata: { name: 'console-public', namespace: 'openshift-config-managed' } };
 
-/** What `oc debug node/NAME` and `oc adm must-gather` look for: the host's own programs, which need no registry. */
+/**
+ * Image streams that `oc debug node/NAME` and `oc adm must-gather` use. They refer to the host's own programs, so that
+ * no registry is needed.
+ */
 const HOST_STREAMS = { tools: `${HOST_ROOT_IMAGE}:latest`, 'must-gather': HOST_PROGRAMS_IMAGE };
 
 const hostStream = ([name, image]: readonly [string, string]): KubeObject => {
@@ -108,7 +111,9 @@ export function ownRequest(
   };
 }
 
-/** Makes `object`, or what `reconcile` makes of the stored one: undefined when nothing is to be done. */
+/**
+ * Creates `object` if it is missing. Otherwise writes the result of `reconcile`, which returns undefined for no change.
+ */
 export async function ensure(
   context: RestContext,
   plural: string,
@@ -125,7 +130,7 @@ export async function ensure(
     try {
       await createObject(context, request, structuredClone(object));
     } catch (error) {
-      // Another API server starts at the same time.
+      // Another API server that starts at the same time has created it.
       if (!isApiError(error, 'AlreadyExists')) throw error;
     }
     return;
@@ -153,11 +158,11 @@ export async function ensure(
   });
 }
 
-/** A cluster role binding as it is stored at this moment. */
+/** The stored cluster role binding. */
 const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
   context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
 
-/** Deletes a binding of another profile, unless an administrator has made or changed it. */
+/** Deletes a binding of the other profile unless an administrator has created or changed it. */
 async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding): Promise<void> {
   const name = binding.metadata?.name ?? '';
   const stored = storedBinding(context, name);
@@ -184,7 +189,7 @@ function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[]
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
     ...(isOkd ? [ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT))] : []),
-    // Constraints that an administrator has edited stay as they are.
+    // Constraints that an administrator has changed stay as they are.
     ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
     ...Object.entries(HOST_STREAMS).map((each) =>
       ensure(context, 'imagestreams', 'image.openshift.io', hostStream(each)),
@@ -193,7 +198,9 @@ function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[]
   ];
 }
 
-/** Creates missing objects and reconciles incomplete ones. Independent writes run in parallel, in few commits. */
+/**
+ * Creates missing objects and completes existing ones. Independent writes run in parallel, so that they share commits.
+ */
 export async function bootstrap(context: RestContext): Promise<void> {
   const { openshift, upstreamOnly = false } = context.config;
   const isOkd = openshift?.profile === 'okd' && !upstreamOnly;

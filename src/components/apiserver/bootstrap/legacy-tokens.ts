@@ -1,7 +1,7 @@
 /**
- * Legacy service account tokens in secrets: tracks since when uses are recorded and when each was last used, for their
- * cleaner. Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking, pkg/serviceaccount/legacy.go;
- * KEP-2799.
+ * Usage tracking of legacy service account tokens: when tracking began and when each token was last used. The token
+ * cleaner needs both. Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking,
+ * pkg/serviceaccount/legacy.go; KEP-2799.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
@@ -13,7 +13,7 @@ const NAME = 'kube-apiserver-legacy-service-account-token-tracking';
 const NAMESPACE = 'kube-system';
 const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 
-/** Says since when uses are noted, where that is not said yet. */
+/** Records the day on which tracking began, if it is not recorded yet. */
 export async function ensureTokenTracking(context: RestContext): Promise<void> {
   const since = { since: new Date(context.clock.nowMs()).toISOString().slice(0, 10) };
   const map: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: since };
@@ -23,7 +23,7 @@ export async function ensureTokenTracking(context: RestContext): Promise<void> {
   });
 }
 
-/** Records the day of a token's last use in the background, with one write per token at a time. */
+/** Records the day of a token's last use in the background, with at most one write per token at a time. */
 export class TokenUses {
   readonly #underWay = new Set<string>();
 

@@ -9,7 +9,7 @@ import type { RestContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
 
 const HTTPS_PORT = 443;
-/** As upstream's, so that its servers on the same store count, and are counted. */
+/** Same prefix as upstream, so that upstream API servers on the same store take part. */
 const PREFIX = '/registry/masterleases/';
 const TTL_SECONDS = 15;
 const RETRY_MS = 2_000;
@@ -17,9 +17,10 @@ const RETRY_MS = 2_000;
 const FAREWELL_MS = 1_000;
 
 /**
- * The `kubernetes` service and where it leads: to every API server on this store. Each announces its address under a
- * lease of the store's that it keeps alive, which writes nothing; when one goes, in order or not, the others see its
- * key go and take its address away. Source: k8s.io/kubernetes pkg/controlplane/reconcilers (the lease reconciler).
+ * Maintains the endpoints of the `kubernetes` service: every API server on this store. Each server announces its
+ * address in a key with a store lease. Keep-alives of the lease write nothing. When a server stops or fails, its key
+ * disappears and the other servers remove its address. Source: k8s.io/kubernetes pkg/controlplane/reconcilers (lease
+ * reconciler).
  */
 export class MasterEndpoints {
   readonly #context: RestContext;
@@ -32,10 +33,10 @@ export class MasterEndpoints {
   #publishing: Promise<void> | undefined;
   #wanted = false;
   #stopped = false;
-  /** Whether other API servers were announced last. */
+  /** Whether other API servers were among the last published addresses. */
   #hasOthers = false;
 
-  /** `ttlSeconds`: how long a server that is gone without a word is still led to. */
+  /** `ttlSeconds`: how long the address of a failed server stays published. */
   constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
     this.#context = context;
     this.#ttlSeconds = ttlSeconds;
@@ -50,21 +51,21 @@ export class MasterEndpoints {
   }
 
   /**
-   * Announces this server on `port` and publishes all that are announced. Rejects as the store does; may then be called
-   * again.
+   * Announces this server on `port` and publishes all announced servers. Rejects if the store fails, and may then be
+   * called again.
    */
   async start(port: number): Promise<void> {
     this.#port = port;
     const { advertiseAddress } = this.#context.config;
     await this.#publishService();
-    // Endpoints must not contain a loopback address: a control plane for tests has only the service.
+    // Endpoints must not contain loopback addresses. A control plane for tests has only the service.
     if (addressKind(advertiseAddress) === 'loopback') return;
     await this.#announce();
     await this.#publish();
     this.#keepAlive();
   }
 
-  /** Takes this server's address back, if the store answers soon. */
+  /** Withdraws this server's address, if the store responds within a second. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#keeping?.cancel();
@@ -117,7 +118,8 @@ export class MasterEndpoints {
   }
 
   /**
-   * Publishes what is announced now, and follows it from there. One at a time; what comes meanwhile is published after.
+   * Publishes the announced addresses and follows changes from there. Runs one at a time; a call during a run causes
+   * another run.
    */
   #publish(): Promise<void> {
     this.#wanted = true;

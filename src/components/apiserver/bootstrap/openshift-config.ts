@@ -1,6 +1,6 @@
 /**
- * The objects of config.openshift.io: one of each kind, made at start with what the cluster is. What administrators
- * change stays as they have made it. Source: openshift/api config/v1; the installer of OpenShift makes them there.
+ * Singletons of config.openshift.io, created at start with the facts of the cluster. Changes by administrators are
+ * kept. Source: openshift/api config/v1; in OpenShift the installer creates them.
  */
 import { CONFIG_GROUP, CONFIG_NAME } from '../../../api/kinds/config/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -55,7 +55,7 @@ function contents({ config, services }: RestContext): Readonly<Record<string, Pa
 
 export async function ensureClusterConfig(context: RestContext): Promise<void> {
   const wanted = Object.entries(contents(context)).filter(
-    // Versions that are switched off have no objects.
+    // API versions that are switched off have no objects.
     ([plural]) => context.kinds.at(CONFIG_GROUP, 'v1', plural) !== undefined,
   );
   await Promise.all(wanted.map(([plural, parts]) => ensureOne(context, plural, parts)));

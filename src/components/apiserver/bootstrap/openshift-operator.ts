@@ -1,4 +1,4 @@
-/** The objects of operator.openshift.io: one of each kind, made at start. What administrators change stays. */
+/** Singletons of operator.openshift.io, created at start. Changes by administrators are kept. */
 import { OPERATOR_GROUP } from '../../../api/kinds/operator/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -36,7 +36,7 @@ function contents({ config, services }: RestContext): readonly Wanted[] {
 
 export async function ensureOperators(context: RestContext): Promise<void> {
   const served = contents(context).filter(
-    // Versions that are switched off have no objects.
+    // API versions that are switched off have no objects.
     ({ plural }) => context.kinds.at(OPERATOR_GROUP, 'v1', plural) !== undefined,
   );
   await Promise.all(

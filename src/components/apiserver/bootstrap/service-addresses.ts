@@ -1,6 +1,6 @@
 /**
- * Keeps IPAddress objects as the services are: one that was deleted by hand is made again for the service that has the
- * address, one that stands for no service goes, and the ServiceCIDR `kubernetes` is always there. Source:
+ * Keeps IPAddress objects consistent with services: recreates a deleted one that a service uses, deletes one without a
+ * service, and ensures that the ServiceCIDR `kubernetes` exists. Source:
  * k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller, pkg/controlplane/controller/defaultservicecidr.
  */
 import type { Event, Service } from 'kubernetes-types/core/v1';
@@ -18,12 +18,10 @@ import { ensureServiceRange, RANGE_NAME } from './service-range.ts';
 
 const GROUP = 'networking.k8s.io';
 const SWEEP_MS = 3 * 60_000;
-/**
- * A service that is being made may come later than what was written for it by servers that do not write both at once.
- */
+/** Grace period for addresses without a service: other API servers may write the address before the service. */
 const LEAK_GRACE_MS = 60_000;
 const REPORTER = 'ipallocator-repair-controller';
-/** The name of the work that looks at the ranges; addresses have slashes in theirs. */
+/** Work queue key for the check of the ranges. It cannot clash with keys of addresses, which contain slashes. */
 const RANGES = 'ranges';
 
 export class ServiceAddressRepair {
@@ -45,7 +43,7 @@ export class ServiceAddressRepair {
     });
   }
 
-  /** Looks at everything now and then, and at once at what is deleted; until the server stops. */
+  /** Checks all addresses periodically, and deleted ones at once, until the server stops. */
   start(): void {
     if (this.#started) return;
     this.#started = true;
@@ -76,7 +74,7 @@ export class ServiceAddressRepair {
     });
   }
 
-  /** Mostly its service is gone too, in the same commit: that one is looked at when all of it has been applied. */
+  /** Usually the service was deleted by the same commit, so it is checked after the whole commit has been applied. */
   #deleted(object: CachedObject): void {
     const parent = object.parse<IpAddress>().spec?.parentRef;
     if (parent?.resource !== 'services') return;
@@ -121,7 +119,7 @@ export class ServiceAddressRepair {
     );
   }
 
-  /** Holds only when the service is still as it was looked at: one that goes meanwhile leaves no address behind. */
+  /** Recreates the address of a service, on the condition that the service has not changed since it was read. */
   async #reclaim(name: string): Promise<void> {
     const [namespace = '', serviceName = '', address = ''] = name.split('/');
     const { cache, services, store } = this.#context;

@@ -1,5 +1,5 @@
 /**
- * The range that services have their addresses from, as an object. Source:
+ * Publishes the service address range as a ServiceCIDR object. Source:
  * k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
@@ -16,8 +16,8 @@ const isReady = (range: ServiceCidr): boolean =>
   range.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 
 /**
- * Ranges that are there stay as they are, for addresses of them may be in use; a second family is added, and that it is
- * ready is written.
+ * Creates the ServiceCIDR and sets its Ready condition. Existing ranges are kept because their addresses may be in use;
+ * a second address family is added.
  */
 export async function ensureServiceRange(context: RestContext): Promise<void> {
   const cidrs = [...context.services.ownRanges];
@@ -39,7 +39,7 @@ export async function ensureServiceRange(context: RestContext): Promise<void> {
   });
 }
 
-/** Undefined: nothing to write. */
+/** Undefined if there is nothing to write. */
 function withSecondFamily(stored: ServiceCidr, cidrs: string[]): ServiceCidr | undefined {
   const present = stored.spec?.cidrs ?? [];
   const grows = present.length === 1 && cidrs.length === 2 && present[0] === cidrs[0];

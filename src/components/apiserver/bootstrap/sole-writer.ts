@@ -6,32 +6,33 @@ import { prefixEnd, type Store, type StoreWatch } from '../../../core/mvcc/port.
 const PREFIX = '/registry/soleapiserver/';
 const HOLDER = `${PREFIX}holder`;
 const SERVERS = `${PREFIX}servers/`;
-/** Servers of other makes announce themselves only there. */
+/** Other implementations of the API server announce themselves only below this prefix. */
 const MASTER_LEASES = '/registry/masterleases/';
 const TTL_SECONDS = 15;
-/** The claim ends this long before the store may consider its lease expired. */
+/** The claim is dropped this long before the store may expire its lease. */
 const MARGIN_MS = 2_000;
 const RETRY_MS = 2_000;
 const POLL_MS = 50;
 const FAREWELL_MS = 1_000;
-/** A store that changes its leader extends leases by their full time. */
+/** Maximum wait for the holder. A store with a new leader extends leases by their full lifetime. */
 const HOLDER_WAIT_MS = 2 * TTL_SECONDS * 1000;
 
 export interface SoleWriterOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  /** Address and port: a restarted server continues its own claim. */
+  /** Address and port, so that a restarted server continues its own claim. */
   readonly identity: string;
   readonly advertiseAddress: string;
-  /** Whether this server may claim to be the only one; false: it only announces itself to one that has. */
+  /** False: the server only announces its presence and never claims. */
   readonly mayClaim: boolean;
 }
 
 /**
- * Whether this API server is the only one that writes to the store, so that a read at "now" needs no question to the
- * store. Each server writes its presence before it serves, then waits until a holder of the claim has released it; the
- * holder writes its claim, then looks for others. Of two that start at once, one sees the other.
+ * Determines whether this API server is the only writer of the store. Only then can it serve consistent reads without
+ * querying the store. Each server writes its presence before it serves, and waits until the holder of the claim has
+ * released it. The holder writes its claim first and then looks for other servers. Therefore, if two servers start at
+ * the same time, at least one sees the other.
  */
 export class SoleWriter {
   readonly #options: SoleWriterOptions;
@@ -48,7 +49,7 @@ export class SoleWriter {
     this.#options = options;
   }
 
-  /** True while no other server can have written since this one last looked. */
+  /** True if no other server can have written since this server last checked. */
   get current(): boolean {
     return this.#holds && this.#options.clock.monotonicMs() < this.#validUntilMs;
   }
@@ -57,7 +58,9 @@ export class SoleWriter {
     return SERVERS + this.#options.identity;
   }
 
-  /** Before this server serves: resolves once no other server trusts that it is alone. Never rejects. */
+  /**
+   * Announces this server. Call before it serves. Resolves when no other server relies on being alone. Never rejects.
+   */
   async announce(): Promise<void> {
     const { clock, log } = this.#options;
     const beganMs = clock.monotonicMs();
@@ -82,7 +85,7 @@ export class SoleWriter {
     void this.#evaluate();
   }
 
-  /** After the last write of this server: others may then claim. Waits for the store for a second at most. */
+  /** Releases the claim. Call after the last write of this server. Waits at most a second for the store. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#holds = false;
@@ -138,10 +141,10 @@ export class SoleWriter {
     const nowMs = clock.monotonicMs();
     try {
       const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
-      // A store that was restored from a snapshot has the lease without the key, or neither.
+      // A store restored from a snapshot may have the lease without the key, or neither.
       if (alive && (await store.get(this.#ownKey)).kv !== undefined) this.#extend(nowMs);
       else {
-        // The claim went with the lease: others may have begun to write.
+        // The claim has expired with the lease, so other servers may have started to write.
         this.#holds = false;
         if (!this.#stopped) await this.#writePresence();
       }
@@ -151,7 +154,7 @@ export class SoleWriter {
     }
   }
 
-  /** One at a time; a change that arrives meanwhile is considered after. Never rejects. */
+  /** Re-evaluates the claim. Runs one at a time; a change during a run causes another run. Never rejects. */
   #evaluate(): Promise<void> {
     if (!this.#options.mayClaim) return Promise.resolve();
     this.#wanted = true;
@@ -187,7 +190,7 @@ export class SoleWriter {
     if (kv !== undefined && Buffer.from(kv.value).toString() !== identity) return;
     const guards = [{ key: HOLDER, modRevision: kv?.modRevision ?? 0 }];
     const { committed } = await store.commit({ guards, puts: [{ key: HOLDER, value: Buffer.from(identity), lease }] });
-    // A server that began meanwhile is seen here, or sees the claim and waits.
+    // A server that has started in the meantime is either found here, or finds the claim and waits.
     if (!committed || (await this.#others()).any) {
       this.#wanted = true;
       return;

@@ -1,6 +1,6 @@
 /**
- * Pods against the security context constraints of the cluster, with the rights of their subjects: what admission and
- * the reviews of security.openshift.io share.
+ * Evaluates pods against the security context constraints of the cluster, with the permissions of their subjects. Used
+ * by admission and by the reviews of security.openshift.io.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { UID_RANGE } from '../../../api/kinds/namespaces/security.ts';
@@ -15,13 +15,13 @@ import type { CachedObject } from '../watchcache/cached-object.ts';
 
 const GROUP = 'security.openshift.io';
 const RESOURCE = 'securitycontextconstraints';
-/** How long a pod waits for the users of its new namespace, and how often that is looked at. */
+/** How long, and at which interval, a pod waits for the UID range of its new namespace. */
 const WAIT_MS = 10_000;
 const INTERVAL_MS = 50;
 
 export interface ConstraintSources {
   constraints(): readonly CachedObject[];
-  /** As it is cached. */
+  /** Namespace from the watch cache. */
   namespace(name: string): CachedObject | undefined;
   readonly access: { authorize(user: UserInfo, action: Action): Decision | Promise<Decision> };
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
@@ -30,15 +30,15 @@ export interface ConstraintSources {
 export interface PodReview {
   readonly pod: Pod;
   readonly namespace: string;
-  /** The requester, and the service account of the pod: constraints count that any of them may use. */
+  /** The requester and the pod's service account. A constraint applies if any of them may use it. */
   readonly subjects: readonly UserInfo[];
   readonly scope: Scope;
-  /** The constraints that are tried first. */
+  /** Name of the constraint that is tried first. */
   readonly hint?: string;
   readonly deadlineMs?: number | undefined;
 }
 
-/** Undefined: the cluster has no constraints. */
+/** Undefined if the cluster has no constraints. */
 export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<Verdict | undefined> {
   const all = inOrder(sources.constraints().map((each) => each.shared<SecurityContextConstraints>()));
   if (all.length === 0) return undefined;
@@ -73,7 +73,7 @@ async function mayUse(
   return false;
 }
 
-/** A namespace gets its users from a controller, moments after its creation. */
+/** A controller assigns the UID range of a namespace shortly after its creation, so this waits for it. */
 async function namespaceValues(
   { namespace, clock }: ConstraintSources,
   review: PodReview,

@@ -2,7 +2,6 @@ import type { Clock } from '../../../base/clock.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { ConstraintSources } from './review.ts';
 
-/** Constraints and namespaces of the watch cache, with the authorizers of the server. */
 export function constraintSources(
   cache: WatchCache,
   access: ConstraintSources['access'],

@@ -1,10 +1,10 @@
-/** Definitions of custom resources in the place of a built-in kind: they would have no effect, so they are refused. */
+/** Rejects custom resource definitions that have the name of a built-in kind, because they would have no effect. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { servedAs } from '../../../api/registry/versions.ts';
 
-/** The kind of definitions, which refuses what `served` contains; other kinds stay as they are. */
+/** Adds the check against `served` to the kind CustomResourceDefinition. Other kinds are returned unchanged. */
 export function refuseBuiltIn(kind: KindDefinition, served: readonly KindDefinition[]): KindDefinition {
   if (kind.group !== 'apiextensions.k8s.io' || kind.kind !== 'CustomResourceDefinition') return kind;
   const { strategy } = kind;

@@ -1,7 +1,7 @@
 /**
- * What becomes of definitions: their names are accepted or not, they are established, and when they are deleted their
- * resources go first. Every API server does this; guards let one of them win. Source:
- * k8s.io/apiextensions-apiserver/pkg/controller/{status, establish,finalizer,apiapproval}.
+ * Lifecycle of custom resource definitions: accepts or rejects their names, establishes them, and on deletion deletes
+ * their resources first. Every API server does this; guarded writes make sure that only one of them succeeds. Source:
+ * k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer,apiapproval}.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
 import {
@@ -30,7 +30,7 @@ import { type CustomKinds, DEFINITIONS } from './registry.ts';
 const GROUP = 'apiextensions.k8s.io';
 const PLURAL = 'customresourcedefinitions';
 const RETRY_MS = 1_000;
-/** Deletes of resources under way at once. */
+/** Maximum number of concurrent deletes. */
 const DELETE_WORKERS = 8;
 
 interface GroupNames {
@@ -68,7 +68,7 @@ export class DefinitionController {
     };
     const deliver = (batch: EventBatch): void => {
       for (const event of batch.events) {
-        // A name that was given up may be what another definition waits for.
+        // Another definition may wait for a name that has become free.
         if (event.type === 'DELETED') all();
         else this.#work.add(event.object.name);
       }
@@ -86,7 +86,7 @@ export class DefinitionController {
     if (definition === undefined) return;
     if (definition.metadata?.deletionTimestamp !== undefined) return this.#terminate(name, definition);
     const { group } = definition.spec;
-    // Definitions are named by their groups: those of others need not be looked into.
+    // Definitions are named after their groups, so those of other groups need not be parsed.
     const others = [...definitions]
       .filter((each) => each.name !== name && each.name.endsWith(`.${group}`))
       .map((each) => this.#namesOf(each))
@@ -119,7 +119,7 @@ export class DefinitionController {
     return names;
   }
 
-  /** Deletes the resources, waits for those that have finalizers, then lets the definition go. */
+  /** Deletes the custom resources, waits for those with finalizers, then removes the finalizer of the definition. */
   async #terminate(name: string, definition: CustomResourceDefinition): Promise<void> {
     if (definition.metadata?.finalizers?.includes(CLEANUP_FINALIZER) !== true) return;
     const kind = this.#kinds.storageOf(name);
@@ -135,7 +135,7 @@ export class DefinitionController {
         return;
       }
     } else if (isConditionTrue(definition, 'Established')) {
-      // Its resources are being read from the store.
+      // The resources are still being loaded from the store.
       this.#later(name);
       return;
     }

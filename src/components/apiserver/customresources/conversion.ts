@@ -1,6 +1,4 @@
-/**
- * How versions of custom resources become one another. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
- */
+/** Conversion between versions of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -10,11 +8,14 @@ import type { WebhookCaller } from './webhook-converter.ts';
 import { convertByWebhook } from './webhook-converter.ts';
 
 export interface Converter {
-  /** The documents in `apiVersion`, in their order. Does not change its arguments. Rejects with an ApiError. */
+  /**
+   * Returns the documents converted to `apiVersion`, in the same order. Does not change its arguments. Rejects with an
+   * ApiError.
+   */
   convert(documents: readonly JsonObject[], apiVersion: string): JsonObject[] | Promise<JsonObject[]>;
 }
 
-/** Only the name of the version changes; what the other schema does not know is pruned where it is read. */
+/** Strategy None: only apiVersion changes. Fields unknown to the other schema are pruned on read. */
 const renaming: Converter = {
   convert: (documents, apiVersion) => documents.map((each) => ({ ...each, apiVersion })),
 };
@@ -37,8 +38,8 @@ export function converterOf(definition: CustomResourceDefinition, webhooks: Webh
 }
 
 /**
- * A converter may change labels and annotations; all other metadata is the server's. Throws an ApiError when they are
- * not what labels and annotations may be. Source: k8s.io/apiextensions-apiserver, restoreObjectMeta.
+ * Keeps all metadata except labels and annotations, which a converter may change. Throws an ApiError if the converted
+ * labels or annotations are invalid. Source: k8s.io/apiextensions-apiserver, restoreObjectMeta.
  */
 function onlyLabels(converted: JsonObject, original: JsonObject): JsonObject {
   const before = fieldOf(original, 'metadata');

@@ -1,6 +1,6 @@
 /**
- * The custom kinds that are served: what the definitions in the watch cache say, so every member of a control plane
- * serves the same by following the store. A definition costs only its names until its kind is used.
+ * Registry of the served custom kinds. It follows the definitions in the watch cache, so that all API servers serve the
+ * same kinds. A definition costs only its names until its kind is used.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { isConditionTrue } from '../../../api/kinds/customresourcedefinitions/conditions.ts';
@@ -24,17 +24,17 @@ export interface CustomKindsDeps {
   readonly log: Log;
   readonly webhooks: WebhookCaller;
   readonly kindOptions: Pick<CustomKindOptions, 'compileRules'>;
-  /** Whether this server has the version itself: a definition adds nothing to one, as upstream. */
+  /** Reports whether this server serves the version itself. As upstream, a definition cannot add to such a version. */
   isBuiltIn(apiVersion: string): boolean;
-  /** Called when kinds have come or gone. */
+  /** Called when kinds were added or removed. */
   changed(): void;
 }
 
 interface Entry {
-  /** What the served kinds were made from; equal texts make equal kinds. */
+  /** Fingerprint of the definition; an unchanged text means unchanged kinds. */
   readonly text: string;
   readonly prefix: string;
-  /** All versions, in order of preference; those not served among them. */
+  /** All versions in order of preference, including those that are not served. */
   readonly versions: readonly ServedKind[];
   readonly served: ReadonlySet<ServedKind>;
   readonly storage: ServedKind | undefined;
@@ -47,13 +47,13 @@ function schemaIn(object: CachedObject, version: string): JsonValue | undefined 
   return schema as unknown as JsonValue | undefined;
 }
 
-/** The prefix of a definition's objects in the store, without `/registry/`. */
+/** Storage prefix of the custom resources, without `/registry/`. */
 const prefixOf = (definition: CustomResourceDefinition): string =>
   `${definition.spec.group}/${definition.status?.acceptedNames?.plural || definition.spec.names.plural}`;
 
 export class CustomKinds implements ChangingKinds {
   readonly #deps: CustomKindsDeps;
-  /** By the definition's name. */
+  /** By the name of the definition. */
   readonly #entries = new Map<string, Entry>();
   readonly #byPath = new Map<string, ServedKind>();
   #all: readonly ServedKind[] | undefined;
@@ -64,7 +64,7 @@ export class CustomKinds implements ChangingKinds {
     this.#deps = deps;
   }
 
-  /** Resolves when all kinds that are defined now are served. */
+  /** Resolves when all currently defined kinds are served. */
   async start(): Promise<void> {
     const { cache } = this.#deps;
     const definitions = cache.kind(DEFINITIONS);
@@ -116,7 +116,7 @@ export class CustomKinds implements ChangingKinds {
     return this.#byPath.get(`${group}/${version}/${plural}`);
   }
 
-  /** The stored version of a definition's kind, served or not; undefined when there is none yet. */
+  /** Storage version of a definition's kind, whether it is served or not. Undefined if the kind is not established. */
   storageOf(name: string): ServedKind | undefined {
     return this.#entries.get(name)?.storage;
   }
@@ -132,7 +132,7 @@ export class CustomKinds implements ChangingKinds {
         return;
       }
       const uid = definition.metadata?.uid ?? '';
-      // Generations count the changes of the specification.
+      // The generation changes with every change of the specification.
       const text = JSON.stringify([uid, definition.metadata?.generation, definition.status?.acceptedNames]);
       if (known?.text === text) {
         known.terminating = terminating;
@@ -144,7 +144,7 @@ export class CustomKinds implements ChangingKinds {
         namespaced: definition.spec.scope === 'Namespaced',
         fieldReaders: {},
       });
-      // Overtaken by a later state while the objects were read.
+      // The definition has changed while its objects were being loaded.
       if (cache.kind(DEFINITIONS).get('', object.name) !== object) return;
       this.#replace(object.name, this.#entryOf(object, definition, text, prefix, kindCache));
     } catch (error) {
@@ -160,7 +160,7 @@ export class CustomKinds implements ChangingKinds {
     cache: KindCache,
   ): Entry {
     const { webhooks, kindOptions, isBuiltIn } = this.#deps;
-    // Schemas are most of a definition; they stay encoded until the kind is used.
+    // Schemas are the largest part of a definition. They stay encoded until the kind is used.
     for (const version of definition.spec.versions) delete version.schema;
     const options: CustomKindOptions = { ...kindOptions, schemaOf: (version) => schemaIn(object, version) };
     const converter = converterOf(definition, webhooks);
@@ -201,7 +201,7 @@ export class CustomKinds implements ChangingKinds {
   }
 
   #replace(name: string, entry: Entry): void {
-    // Watches under way show objects by the old schemas: their clients come back and see the new ones.
+    // Open watches still use the old schemas. They are ended, so that clients reconnect and see the new ones.
     if (this.#drop(name) !== undefined) entry.storage?.cache?.endWatches();
     this.#entries.set(name, entry);
     for (const kind of entry.served) this.#byPath.set(`${kind.group}/${kind.version}/${kind.plural}`, kind);
@@ -230,5 +230,5 @@ export class CustomKinds implements ChangingKinds {
   }
 }
 
-/** Where definitions are stored. */
+/** Storage prefix of custom resource definitions. */
 export const DEFINITIONS = 'apiextensions.k8s.io/customresourcedefinitions';

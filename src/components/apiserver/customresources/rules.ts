@@ -1,6 +1,6 @@
 /**
- * The rules of schemas, compiled; what the declaration of definitions itself cannot do, because it knows no
- * expressions.
+ * Compiles the CEL validation rules in the schemas of definitions. The declaration of the kind cannot do this, because
+ * it must not depend on CEL.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { customResourceDefinitions } from '../../../api/kinds/customresourcedefinitions/index.ts';
@@ -15,7 +15,7 @@ import { validateRules } from '../../../core/cel/rules.ts';
 
 export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { compileRules: rulesOf };
 
-/** Rules that were there before are not compiled again: those of a large definition take their time. */
+/** Unchanged rules are not compiled again, because this takes long for large definitions. */
 function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDefinition | undefined): FieldError[] {
   return schemasOf(definition).flatMap(({ path, versions, parsed, status }) => {
     const unchanged = versions.every((version) => {
@@ -24,7 +24,7 @@ function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDef
     });
     if (unchanged) return [];
     const verdict = validateSchema(parsed, path, status);
-    // Rules over a schema that is wrong itself would only repeat that.
+    // Rules of an invalid schema are skipped, because their errors would only repeat those of the schema.
     if (verdict.broken) return [];
     const sound = (place: string): boolean => !verdict.found.some(({ field }) => field.startsWith(place));
     const found = validateRules(parsed.schema, path, sound);
@@ -49,7 +49,7 @@ const withRules: KindDefinition<CustomResourceDefinition> = {
   },
 };
 
-/** The declarations of built-in kinds, completed by what only this server can check. */
+/** Completes the declaration of a built-in kind by checks that need this server's components. */
 export function refineKind(definition: KindDefinition): KindDefinition {
   return definition.kind === withRules.kind && definition.group === withRules.group ? withRules : definition;
 }

@@ -1,7 +1,7 @@
 /**
- * Stored custom resources as one version shows them: pruned and defaulted by the schema, as it is now, of
- * the version that they are stored in, converted, and pruned by the schema of the version that is shown. Most are
- * stored exactly as served; that is determined once per object, on first read.
+ * Converts stored custom resources to one served version: pruned and defaulted by the current schema of the storage
+ * version, converted, then pruned by the schema of the served version. Most objects are stored exactly as served; this
+ * is determined once per object, on first read.
  */
 
 import { setImmediate as pause } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { ObjectView } from '../storage/object-view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { Converter } from './conversion.ts';
 
-/** Looked at between two pauses. */
+/** Number of objects processed between two pauses. */
 const BATCH = 100;
 
 export class VersionView implements ObjectView {
@@ -21,11 +21,11 @@ export class VersionView implements ObjectView {
   readonly #storageVersion: string;
   readonly #converter: Converter;
   readonly #definitionOf: (apiVersion: string) => KindDefinition | undefined;
-  /** Stored in another version than they would be now. */
+  /** Objects that are stored in a version other than the current storage version. */
   readonly #stale = new WeakSet<CachedObject>();
   readonly #seen = new WeakMap<CachedObject, CachedObject | Promise<CachedObject>>();
 
-  /** `definitionOf`: any version of the kind, served or not. */
+  /** `definitionOf` returns any version of the kind, served or not. */
   constructor(
     definition: KindDefinition,
     storageVersion: string,
@@ -48,7 +48,7 @@ export class VersionView implements ObjectView {
     if (!(converted instanceof Promise)) return this.#settle(object, converted[0] ?? document, converted !== documents);
     const pending = converted.then(([each]) => this.#settle(object, each ?? document, true));
     this.#seen.set(object, pending);
-    // A failure is no lasting fact: the next one to look asks again.
+    // Failures are not cached; the next read tries again.
     pending.catch(() => this.#seen.delete(object));
     return pending;
   }
@@ -80,7 +80,7 @@ export class VersionView implements ObjectView {
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
     definition.custom?.coerce(document, true);
-    // Written by another API server, or before generations were set.
+    // Objects written by other API servers, or before generations were introduced.
     if ((stored.metadata?.generation ?? 0) === 0) stored.metadata = { ...stored.metadata, generation: 1 };
     definition.setDefaults?.(stored);
     return document;

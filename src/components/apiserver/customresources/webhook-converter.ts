@@ -18,7 +18,7 @@ export interface WebhookCaller {
   newUid(): string;
 }
 
-/** All documents in `apiVersion`. Throws ApiError 'InternalError' naming the webhook and what it did. */
+/** Converts all documents to `apiVersion`. Throws ApiError 'InternalError' with the webhook and its failure. */
 export async function convertByWebhook(
   { caller, newUid }: WebhookCaller,
   webhook: WebhookConversion,
@@ -107,14 +107,14 @@ function checkIdentity(
   }
 }
 
-/** Fields of metadata that no converter changes, and what messages call them. */
+/** Metadata fields that a converter must not change, and their names in messages. */
 const IDENTITY = [
   ['name', 'name'],
   ['namespace', 'namespace'],
   ['uid', 'UID'],
 ] as const;
 
-/** A value from outside, for a message; nothing where Go would show an empty text. */
+/** A value from the webhook, shortened for a message. '' for null, where Go shows an empty string. */
 function shownText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
   return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 253);

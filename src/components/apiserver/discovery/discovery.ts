@@ -1,4 +1,4 @@
-/** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
+/** Serves `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
 import { createHash } from 'node:crypto';
 import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

@@ -1,5 +1,6 @@
 /**
- * Documents that are functions of the kinds alone: made when first asked for, then served as bytes with their digest.
+ * Documents that depend only on the served kinds. They are built on the first request and then served as bytes with
+ * their digest.
  */
 import { createHash } from 'node:crypto';
 import type { Exchange } from '../http/exchange.ts';
@@ -7,7 +8,7 @@ import type { Exchange } from '../http/exchange.ts';
 export interface StaticDocument {
   readonly bytes: Buffer;
   readonly contentType: string;
-  /** Upper-case hexadecimal SHA-512, as upstream's ETags are. */
+  /** SHA-512 in upper-case hexadecimal, as upstream's ETags. */
   readonly hash: string;
 }
 
@@ -15,7 +16,7 @@ export function staticDocument(bytes: Buffer, contentType = 'application/json'):
   return { bytes, contentType, hash: createHash('sha512').update(bytes).digest('hex').toUpperCase() };
 }
 
-/** Sends it, or 304 to a client that has it. */
+/** Sends the document, or 304 if the client has the same version. */
 export function sendDocument(exchange: Exchange, document: StaticDocument, immutable = false): void {
   const { response } = exchange;
   const etag = `"${document.hash}"`;
@@ -34,7 +35,7 @@ export function sendDocument(exchange: Exchange, document: StaticDocument, immut
   exchange.sendBytes(200, document.bytes, document.contentType);
 }
 
-/** Keeps what `make` made, one per key. */
+/** Caches the result of `make` per key. */
 export function memo<K>(make: (key: K) => StaticDocument): (key: K) => StaticDocument {
   const made = new Map<K, StaticDocument>();
   return (key) => {

@@ -1,4 +1,7 @@
-/** `/openapi/v2` and `/openapi/v3`: large documents, built on demand, one at a time, with pauses in between. */
+/**
+ * Serves `/openapi/v2` and `/openapi/v3`. The documents are large, so they are built on demand, one at a time, with
+ * pauses.
+ */
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../../api/meta/status.ts';
 import { besideKnown } from '../../../api/openapi/foreign-v2.ts';
@@ -23,7 +26,6 @@ import { type StaticDocument, sendDocument, staticDocument } from './documents.t
 
 const V3 = '/openapi/v3';
 
-/** Builds the OpenAPI documents, one at a time, and keeps each until its kinds change. */
 export class OpenApi {
   readonly #context: RestContext;
   readonly #foreign: ForeignDiscovery;
@@ -50,7 +52,7 @@ export class OpenApi {
     return ['/openapi/v2', V3, ...this.#documentPaths().map((path) => `${V3}/${path}`)];
   }
 
-  /** Undefined: there is no such document. */
+  /** Undefined if there is no such document. */
   answer(exchange: Exchange, path: string): Promise<void> | undefined {
     if (path === '/openapi/v2') {
       return this.#v2(exchange.header('accept') ?? '').then((document) => sendDocument(exchange, document));
@@ -79,7 +81,9 @@ export class OpenApi {
     return this.#descriptions;
   }
 
-  /** Cached while `of` is the same. Builds one document at a time, with a pause before each. */
+  /**
+   * Returns the cached document as long as `of` is unchanged. Builds one document at a time, with a pause before each.
+   */
   #once<T>(key: string, of: readonly object[], make: (descriptions: Descriptions) => T): Promise<T> {
     const known = this.#made.get(key);
     if (known !== undefined && areSame(known.of, of)) return known.document as Promise<T>;
@@ -100,7 +104,6 @@ export class OpenApi {
     return document;
   }
 
-  /** The aggregated API server of a document's group and version. */
   #delegateAt(path: string): Delegated | undefined {
     return this.#context.apiServices.delegated.find((each) => openapiPathOf(each) === path);
   }
@@ -113,12 +116,12 @@ export class OpenApi {
 
   #v3(path: string): Promise<StaticDocument> {
     const custom = this.#context.kinds.custom.filter((each) => isOf(each, path));
-    // Built-in kinds are all passed, for their shared types; custom ones only with their own group and version.
+    // All built-in kinds are passed because they share types; custom kinds only with their own group and version.
     const of = this.#builtinPaths.includes(path) ? [...this.#builtinKinds, ...custom] : custom;
     return this.#once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
   }
 
-  /** The document of a server that has OpenAPI v2 only. */
+  /** OpenAPI v3 document of a server that provides only OpenAPI v2. */
   async #convertedV3(to: Delegated): Promise<StaticDocument | undefined> {
     const part = await this.#foreignV2.partOf(to);
     return part === undefined
@@ -141,7 +144,7 @@ export class OpenApi {
     return this.#once('v2 parts', ALWAYS, (texts) => v2Parts(openapiV2(this.#builtinKinds, texts)));
   }
 
-  /** What aggregated servers add, each beside this server's documents and those before it. */
+  /** Parts of aggregated servers, without the definitions that this server or earlier parts already have. */
   async #besideOurs(
     builtin: V2Parts,
     custom: readonly KindDefinition[],
@@ -178,7 +181,7 @@ export class OpenApi {
     const added = await pieces(custom, this.#protobufPieces, (kind) =>
       encodeOpenapiV2(customV2(kind, builtin), 1 << 16),
     );
-    // Concatenated protobuf messages decode as one.
+    // Concatenated protobuf messages decode as one message.
     return this.#once('v2 protobuf', [...custom, ...others], () => {
       const theirs = others.map((each) => encodeOpenapiV2(each, 1 << 16));
       return staticDocument(Buffer.concat([encoded, ...added, ...theirs]), OPENAPI_V2_PROTOBUF);
@@ -192,7 +195,7 @@ const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON
 
 const isOf = ({ group, version }: KindDefinition, path: string): boolean => `apis/${group}/${version}` === path;
 
-/** Kinds are added one by one: the piece of each is built once, with a pause after it. */
+/** Builds the part of each kind once, with a pause after each. */
 async function pieces<T>(
   custom: readonly KindDefinition[],
   known: WeakMap<KindDefinition, T>,

@@ -1,14 +1,14 @@
 /**
- * The ciphers of stored values, laid out byte for byte as kube-apiserver does. Source:
- * k8s.io/apiserver/pkg/storage/value/encrypt (aes, secretbox).
+ * Ciphers of stored values, byte-compatible with kube-apiserver. Source: k8s.io/apiserver/pkg/storage/value/encrypt
+ * (aes, secretbox).
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js';
 
-/** What seals and opens values; `authenticated` is the key in the store that the value belongs to. */
+/** Encrypts and decrypts values. `authenticated` is the store key of the value, so that values cannot be swapped. */
 export interface Cipher {
   seal(plain: Uint8Array, authenticated: string): Buffer;
-  /** Throws when the value was made with another key, for another place, or is damaged. */
+  /** Throws if the value was encrypted with another key or for another store key, or is damaged. */
   open(sealed: Uint8Array, authenticated: string): Buffer;
 }
 
@@ -21,7 +21,7 @@ const INFO = 32;
 const tooShort = (): Error => new Error('the stored data was shorter than the required size');
 const gcmName = (key: Uint8Array) => `aes-${(key.length * 8) as 128 | 192 | 256}-gcm` as const;
 
-/** nonce(12) · ciphertext · tag(16) */
+/** Layout: nonce(12) · ciphertext · tag(16). */
 export function aesGcm(key: Uint8Array): Cipher {
   return {
     seal(plain, authenticated) {
@@ -40,7 +40,7 @@ export function aesGcm(key: Uint8Array): Cipher {
   };
 }
 
-/** iv(16) · ciphertext with PKCS #7 padding. Not authenticated: kept for stores that were written with it. */
+/** Layout: iv(16) · ciphertext with PKCS #7 padding. Not authenticated; only for stores that already use it. */
 export function aesCbc(key: Uint8Array): Cipher {
   const name = `aes-${key.length * 8}-cbc`;
   return {
@@ -57,7 +57,7 @@ export function aesCbc(key: Uint8Array): Cipher {
   };
 }
 
-/** nonce(24) · tag(16) · ciphertext: NaCl's secretbox. */
+/** NaCl's secretbox. Layout: nonce(24) · tag(16) · ciphertext. */
 export function secretBox(key: Uint8Array): Cipher {
   return {
     seal(plain) {
@@ -71,7 +71,7 @@ export function secretBox(key: Uint8Array): Cipher {
   };
 }
 
-/** info(32) · what AES-GCM makes with the key HKDF-Expand-SHA256(seed, info): a key of its own for each value. */
+/** AES-GCM with a key per value: HKDF-Expand-SHA256(seed, info). Layout: info(32) · output of AES-GCM. */
 export function derivedAesGcm(seed: Uint8Array): Cipher {
   const keyOf = (info: Uint8Array): Buffer => createHmac('sha256', seed).update(info).update(Uint8Array.of(1)).digest();
   return {

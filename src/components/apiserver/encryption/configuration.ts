@@ -1,9 +1,9 @@
-/** What is encrypted in the store, and with what. Source: apiserver.config.k8s.io/v1 EncryptionConfiguration. */
+/** Configuration of encryption at rest. Source: apiserver.config.k8s.io/v1 EncryptionConfiguration. */
 import type { Reloads } from '../config.ts';
 import type { KmsPlugin } from './kms-port.ts';
 
 export interface EncryptionKey {
-  /** Part of what is stored. */
+  /** Stored in the prefix of each value. */
   readonly name: string;
   readonly secret: Uint8Array;
 }
@@ -15,11 +15,11 @@ export type EncryptionProvider =
 
 export interface EncryptedResources {
   /**
-   * `secrets`, `widgets.example.com`, `*.` (the core group), `*.apps`, `*.*`. The first entry of the configuration that
-   * covers a kind counts.
+   * Patterns: `secrets`, `widgets.example.com`, `*.` (the core group), `*.apps`, `*.*`. The first configuration entry
+   * that covers a kind applies.
    */
   readonly resources: readonly string[];
-  /** The first writes, all read. */
+  /** The first provider encrypts; all decrypt. */
   readonly providers: readonly EncryptionProvider[];
 }
 
@@ -27,12 +27,11 @@ export interface EncryptionConfiguration {
   readonly resources: readonly EncryptedResources[];
 }
 
-/** Source of the encryption configuration and of its reloads. */
 export interface EncryptionSource {
-  /** Another object whenever it has changed. */
+  /** Returns a new object after each change. */
   readonly current: EncryptionConfiguration;
   readonly reloads?: Reloads;
-  /** Looks at once whether there is a newer one. Never rejects. */
+  /** Checks for a newer configuration now. Never rejects. */
   refresh(): Promise<void>;
 }
 
@@ -41,7 +40,7 @@ export interface GroupResource {
   readonly resource: string;
 }
 
-/** Whether an entry of `resources` covers this kind. */
+/** Reports whether an entry of `resources` covers this kind. */
 export function covers(pattern: string, { group, resource }: GroupResource): boolean {
   const dot = pattern.indexOf('.');
   const [name, within] = dot < 0 ? [pattern, ''] : [pattern.slice(0, dot), pattern.slice(dot + 1)];

@@ -1,4 +1,4 @@
-/** A store whose values are encrypted where the configuration says so; who uses it sees plain ones. */
+/** Store decorator that encrypts values as configured. Its users see plain values. */
 
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -21,13 +21,13 @@ import { Sealer, UnreadableValue } from './sealer.ts';
 export interface EncryptedStoreDeps {
   readonly store: Store;
   readonly source: EncryptionSource;
-  /** The kind that a key of the store belongs to; undefined for what is never encrypted. */
+  /** The kind of a store key. Undefined for keys that are never encrypted. */
   resourceOf(key: string): GroupResource | undefined;
   readonly log: Log;
   nowMs(): number;
 }
 
-/** Minimum pause between reloads of the configuration for unreadable values. */
+/** Minimum interval between reloads of the configuration that unreadable values cause. */
 const REFRESH_PAUSE_MS = 1_000;
 
 export class EncryptedStore implements Store {
@@ -35,7 +35,7 @@ export class EncryptedStore implements Store {
   #sealer: Sealer;
   #configuration: EncryptionConfiguration;
   #refreshedMs = Number.NEGATIVE_INFINITY;
-  /** How values that are not plain, or should not be, are stored; the texts are few and shared. */
+  /** Encryption scheme by key, for values that are not plain or should not be. The few different texts are shared. */
   readonly #schemes = new Map<string, string>();
   readonly #interned = new Map<string, string>();
 
@@ -54,18 +54,18 @@ export class EncryptedStore implements Store {
     return this.#sealer;
   }
 
-  /** True when the value of `key` is stored otherwise than it would be written now. */
+  /** Reports whether the value of `key` is stored with a scheme other than the current one. */
   isStale(key: string): boolean {
     const kind = this.#deps.resourceOf(key);
     return kind !== undefined && (this.#schemes.get(key) ?? '') !== this.#current().writes(kind);
   }
 
-  /** How the value of `key` was found; '' for a plain one. */
+  /** Scheme of the stored value; '' for a plain value. */
   formOf(key: string): string {
     return this.#schemes.get(key) ?? '';
   }
 
-  /** How values of this kind are written now. */
+  /** Current scheme for new values of this kind. */
   writes(kind: GroupResource): string {
     return this.#current().writes(kind);
   }
@@ -78,7 +78,7 @@ export class EncryptedStore implements Store {
     }
   }
 
-  /** The pair with its plain value, at once where possible. Throws and rejects as `Sealer.open` does. */
+  /** Returns the pair with its decrypted value, synchronously if possible. Throws and rejects as `Sealer.open` does. */
   #opened(kv: KeyValue): KeyValue | Promise<KeyValue> {
     const kind = this.#deps.resourceOf(kv.key);
     if (kind === undefined) return kv;
@@ -89,7 +89,7 @@ export class EncryptedStore implements Store {
     return plain instanceof Promise ? plain.then((value) => ({ ...kv, value })) : { ...kv, value: plain };
   }
 
-  /** As `#opened`, with a second look at the configuration. Rejects with a StoreError. */
+  /** Like `#opened`, but reloads the configuration once if the value cannot be decrypted. Rejects with a StoreError. */
   async #openedSurely(kv: KeyValue): Promise<KeyValue> {
     try {
       return await this.#opened(kv);
@@ -110,7 +110,7 @@ export class EncryptedStore implements Store {
     }
   }
 
-  /** For many at once: one that cannot be read comes without a value, and the log says why. */
+  /** For lists and watches: a value that cannot be decrypted becomes empty, and the error is logged. */
   async #openedOrEmpty(kv: KeyValue): Promise<KeyValue> {
     try {
       return await this.#openedSurely(kv);
@@ -152,7 +152,7 @@ export class EncryptedStore implements Store {
     return { ...result, current: await Promise.all(current) };
   }
 
-  /** The commit as it is stored; the same one when nothing of it is encrypted. */
+  /** The commit with encrypted values. Returns the same object if nothing needs encryption. */
   #sealed(commit: Commit): Commit | Promise<Commit> {
     const { puts = [] } = commit;
     const sealer = this.#current();
@@ -190,7 +190,7 @@ export class EncryptedStore implements Store {
     };
   }
 
-  /** Decrypts the event's value only: no watcher requests the previous one. */
+  /** Decrypts the current value of the event only, because no watcher uses the previous one. */
   #openedEvent(event: WatchEvent): WatchEvent | Promise<WatchEvent> {
     if (event.type === 'delete') {
       this.#schemes.delete(event.kv.key);
@@ -217,7 +217,7 @@ export class EncryptedStore implements Store {
   size(timeoutMs: number): Promise<number> {
     return this.#deps.store.size(timeoutMs);
   }
-  /** Rejects when a KMS plug-in does not answer or is not well. */
+  /** Rejects if a KMS plug-in does not respond or is unhealthy. */
   checkPlugins(): Promise<void> {
     return this.#current().check();
   }
@@ -226,7 +226,7 @@ export class EncryptedStore implements Store {
   }
 }
 
-/** Hands events on in order, at once while none of them has to be waited for. */
+/** Delivers events in order, synchronously unless a decryption is pending. */
 class OpeningHandler implements WatchHandler {
   readonly #outer: WatchHandler;
   readonly #open: (event: WatchEvent) => WatchEvent | Promise<WatchEvent>;
@@ -246,7 +246,7 @@ class OpeningHandler implements WatchHandler {
       return;
     }
     const ready = Promise.all(opened);
-    // A rejection is handled when its turn comes.
+    // The rejection is handled when the event is delivered.
     ready.catch(() => {});
     this.#after(async () => this.#outer.events(await ready, revision));
   }

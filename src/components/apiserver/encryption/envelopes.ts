@@ -1,6 +1,6 @@
 /**
- * Values sealed with the help of a KMS plug-in: a seed is made here, the plug-in encrypts it, and each value is stored
- * with the encrypted seed beside it. Source: k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2; KEP-3299.
+ * Envelope encryption with a KMS plug-in: this server generates a seed, the plug-in encrypts it, and each value is
+ * stored with the encrypted seed. Source: k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2; KEP-3299.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
@@ -10,14 +10,14 @@ import type { KmsEncrypted, KmsPlugin } from './kms-port.ts';
 const SEED_BYTES = 32;
 const MAX_SEED_SOURCE = 1024;
 const MAX_SEEDS = 1000;
-/** How often the plug-in is asked whether it still has the same key. */
+/** Interval of the check whether the plug-in has rotated its key. */
 const STATUS_MS = 60_000;
 const FIELD = { data: 1, keyId: 2, source: 3, annotations: 4, sourceType: 5 } as const;
 const DERIVED_SEED = 1;
 
 interface Envelope extends KmsEncrypted {
   readonly data: Uint8Array;
-  /** 0: an AES-GCM key; 1: a seed that keys are derived from. */
+  /** 0: an AES-GCM key; 1: a seed from which keys are derived. */
   readonly sourceType: number;
 }
 
@@ -40,7 +40,7 @@ export class Envelopes {
     this.#nowMs = nowMs;
   }
 
-  /** The id of the key that writes now; undefined until something was written. */
+  /** ID of the current key. Undefined before the first encryption. */
   get keyId(): string | undefined {
     return this.#writing?.source.keyId;
   }
@@ -52,7 +52,7 @@ export class Envelopes {
     return this.ready().then((fresh) => sealWith(fresh, plain, authenticated));
   }
 
-  /** The seed that writes: the same one until the plug-in has another key. */
+  /** The current seed. It changes when the plug-in rotates its key. */
   ready(): Promise<Writing> {
     this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = undefined;
@@ -91,7 +91,7 @@ export class Envelopes {
     return { plain, keyId: envelope.keyId };
   }
 
-  /** One question for all values that carry the same seed. */
+  /** One plug-in request serves all values with the same seed. */
   #ask(key: string, envelope: Envelope): Promise<Cipher> {
     let asked = this.#asked.get(key);
     if (asked === undefined) {

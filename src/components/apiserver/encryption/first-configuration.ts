@@ -5,8 +5,8 @@ export const newKeyName = (nowMs: number): string =>
   `key-${new Date(nowMs).toISOString().replaceAll(/\D/g, '').slice(0, 17)}`;
 
 /**
- * Text of the file: one generated key that encrypts Secrets; plain values remain readable. `secret`: 32 random bytes in
- * base64.
+ * Text of a configuration file with one generated key that encrypts Secrets. Plain values remain readable. `secret`: 32
+ * random bytes in base64.
  */
 export function firstEncryptionFile(
   provider: 'secretbox' | 'aesgcm' | 'aescbc',

@@ -1,4 +1,4 @@
-/** A KMS plug-in, API version v2, as this server uses it. Implemented by `src/io/grpc`. Source: k8s.io/kms/apis/v2. */
+/** Client interface of a KMS plug-in, API version v2. Implemented by `src/io/grpc`. Source: k8s.io/kms/apis/v2. */
 
 export interface KmsEncrypted {
   readonly ciphertext: Uint8Array;
@@ -6,7 +6,7 @@ export interface KmsEncrypted {
   readonly annotations: ReadonlyMap<string, Uint8Array>;
 }
 
-/** All calls reject with an Error when the plug-in does not answer in time or refuses. */
+/** All calls reject with an Error if the plug-in does not respond in time or returns an error. */
 export interface KmsPlugin {
   status(): Promise<{ readonly version: string; readonly healthz: string; readonly keyId: string }>;
   encrypt(plaintext: Uint8Array, uid: string): Promise<KmsEncrypted>;

@@ -1,18 +1,15 @@
 /**
- * Seals and opens stored values by their prefix, `k8s:enc:aesgcm:v1:key1:` for one. Source:
+ * Encrypts and decrypts stored values by their prefix, such as `k8s:enc:aesgcm:v1:key1:`. Source:
  * k8s.io/apiserver/pkg/storage/value (PrefixTransformers) and pkg/server/options/encryptionconfig.
  */
 import { aesCbc, aesGcm, type Cipher, secretBox } from './ciphers.ts';
 import { covers, type EncryptionConfiguration, type EncryptionProvider, type GroupResource } from './configuration.ts';
 import { Envelopes } from './envelopes.ts';
 
-/** What every value begins with that is not as it was written. */
+/** Prefix of every encrypted value. */
 const SEALED = Buffer.from('k8s:enc:');
 
-/**
- * No key of the configuration opens the value, or the one that should does not. Looking again without another key is no
- * use.
- */
+/** Error for a value that no configured key decrypts. A retry helps only after the configuration has changed. */
 export class UnreadableValue extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -21,7 +18,7 @@ export class UnreadableValue extends Error {
 }
 
 interface Scheme {
-  /** Empty for identity. */
+  /** Empty for the identity provider. */
   readonly prefix: Buffer;
   readonly cipher?: Cipher;
   readonly envelopes?: Envelopes;
@@ -29,7 +26,7 @@ interface Scheme {
 
 export interface Opened {
   readonly plain: Buffer | Promise<Buffer>;
-  /** How the value is stored: its prefix, for KMS with the id of the key. */
+  /** Encryption scheme of the value: its prefix, for KMS with the ID of the key. */
   readonly scheme: string;
 }
 
@@ -46,7 +43,7 @@ export class Sealer {
     this.#plugins = [...envelopes.values()];
   }
 
-  /** Rejects when a plug-in does not answer. */
+  /** Rejects if a KMS plug-in does not respond. */
   async check(): Promise<void> {
     for (const plugin of this.#plugins) await plugin.ready();
   }
@@ -55,14 +52,14 @@ export class Sealer {
     return this.#entries.find(({ resources }) => resources.some((pattern) => covers(pattern, kind)))?.schemes;
   }
 
-  /** What values of this kind are written with now: a scheme as `open` tells it; '' for plain ones. */
+  /** Scheme of new values of this kind, in the form of `Opened.scheme`; '' for plain values. */
   writes(kind: GroupResource): string {
     const first = this.#schemes(kind)?.[0];
     if (first === undefined) return '';
     return schemeName(first, first.envelopes?.keyId ?? '');
   }
 
-  /** The value to store; undefined: as it is. */
+  /** The encrypted value; undefined if it is stored plain. */
   seal(kind: GroupResource, plain: Uint8Array, authenticated: string): Buffer | Promise<Buffer> | undefined {
     const first = this.#schemes(kind)?.[0];
     if (first === undefined || first.prefix.length === 0) return undefined;
@@ -72,7 +69,7 @@ export class Sealer {
     return sealed === undefined ? undefined : Buffer.concat([first.prefix, sealed]);
   }
 
-  /** Undefined: the value is plain. Throws `UnreadableValue`. */
+  /** The decrypted value; undefined if the stored value is plain. Throws `UnreadableValue`. */
   open(kind: GroupResource, stored: Uint8Array, authenticated: string): Opened | undefined {
     const value = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
     const schemes = this.#schemes(kind);
@@ -97,7 +94,7 @@ export class Sealer {
 
 const schemeName = ({ prefix }: Scheme, keyId: string): string => `${prefix.toString()}${keyId}`;
 
-/** Only what is no secret: up to the name of the key. */
+/** The prefix up to the name of the key, which is safe to log. */
 const prefixOf = (value: Buffer): string =>
   /^k8s:enc:[a-z0-9]+:v\d[a-z0-9]*:[^:]{1,128}:/.exec(value.toString('latin1', 0, 256))?.[0] ?? 'k8s:enc:…';
 

@@ -1,10 +1,12 @@
-/** Which kind a key of the store belongs to. */
+/** Determines the kind of a store key. */
 import { builtinKinds } from '../../../api/registry/index.ts';
 import type { GroupResource } from './configuration.ts';
 
 const ROOT = '/registry/';
 
-/** Built-in kinds by the place they are kept at; custom ones are below their group, which has a dot in it. */
+/**
+ * Built-in kinds are found by their storage prefix. Custom kinds are stored below their group, which contains a dot.
+ */
 export function createResourceOf(): (key: string) => GroupResource | undefined {
   const known = new Map<string, GroupResource>();
   for (const { virtual, storagePrefix, group, plural } of builtinKinds) {

@@ -10,7 +10,7 @@ const ROOT = '/registry/';
 const PAGE = 200;
 
 export interface SurveyDeps {
-  /** The store itself: what is read from it is as it is stored. */
+  /** The unwrapped store, whose values are as stored. */
   readonly store: Store;
   readonly source: EncryptionSource;
   readonly log: Log;
@@ -18,11 +18,11 @@ export interface SurveyDeps {
 }
 
 export interface StoredForm {
-  /** `secrets`, `widgets.example.com`. */
+  /** Resource, for example `secrets` or `widgets.example.com`. */
   readonly resource: string;
-  /** `k8s:enc:aesgcm:v1:key1:`; '' for plain values. */
+  /** Scheme, such as `k8s:enc:aesgcm:v1:key1:`; '' for plain values. */
   readonly form: string;
-  /** As it would be written now. */
+  /** True if new values are written with the same scheme. */
   readonly current: boolean;
   readonly objects: number;
 }
@@ -31,14 +31,17 @@ export interface Survey {
   readonly forms: readonly StoredForm[];
   /** Keys of values that no configured provider can decrypt. */
   readonly unreadable: readonly string[];
-  /** Rewritten values. Values that another writer changed meanwhile are rewritten by that write. */
+  /**
+   * Number of rewritten values. A value that another writer changes meanwhile is not counted, because that write
+   * encrypts it.
+   */
   readonly rewritten: number;
 }
 
-/** Reads everything that is covered, and with `rewrite` rewrites stale values. Rejects with StoreErrors. */
+/** Reads all covered values and, with `rewrite`, rewrites stale ones. Rejects with StoreErrors. */
 export async function surveyEncryption(deps: SurveyDeps, rewrite: boolean): Promise<Survey> {
   const resourceOf = createResourceOf();
-  // What expires by itself is left to expire: written without its lease it would stay for ever.
+  // Kinds that expire are not rewritten: without its lease, an object would never expire.
   const expiring = new Set(
     builtinKinds.filter(({ ttlSeconds }) => ttlSeconds !== undefined).map(({ group, plural }) => `${plural}.${group}`),
   );

@@ -28,7 +28,7 @@ const SCHEMAS = 'flowschemas';
 const LEVELS = 'prioritylevelconfigurations';
 const PRODUCER = 'api-priority-and-fairness-config-producer-v1';
 const CONSUMER = 'api-priority-and-fairness-config-consumer-v1';
-/** From a change to the next look at what ought to be there; longer while others change it back. */
+/** Delay between a change and the next reconciliation. It grows while another writer reverts the changes. */
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 60_000;
 
@@ -76,18 +76,17 @@ export class FlowConfigController {
     this.#flows = flows;
   }
 
-  /** Configures flow control from the cache, before the first request. */
+  /** Configures flow control from the cache. Call before the first request. */
   load(): void {
     this.#configure();
   }
 
-  /** Watches for changes. */
   start(): void {
     const changed = (): void => this.#changed();
     for (const kind of [LEVELS, SCHEMAS]) follow(this.#context, kind, changed, changed);
   }
 
-  /** Many changes may come together. */
+  /** Batches changes that arrive together. */
   #changed(): void {
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -103,7 +102,7 @@ export class FlowConfigController {
     const { cache, clock } = this.#context;
     const storedLevels = [...cache.kind(LEVELS)].map((each) => each.parse<PriorityLevelConfiguration>());
     const storedSchemas = [...cache.kind(SCHEMAS)].map((each) => each.parse<FlowSchema>());
-    // A change of status or annotations is none of the configuration.
+    // Changes of status and annotations do not change the configuration.
     const digest = [...storedLevels, ...storedSchemas]
       .map(({ metadata }) => `${metadata?.uid}:${metadata?.generation}`)
       .join();

@@ -1,11 +1,11 @@
-/** What is in the queues right now, for people. Source: docs, "API Priority and Fairness", Debugging. */
+/** Debug pages with the current state of the queues. Source: docs, "API Priority and Fairness", Debugging. */
 import type { Clock } from '../../../base/clock.ts';
 import type { FlowControl, FlowRequest, PriorityLevel } from '../../../core/flowcontrol/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue } from '../http/request-info.ts';
 
 const ROOT = '/debug/api_priority_and_fairness/';
-/** Beyond this, queues without requests are left out. */
+/** With more queues than this, empty ones are omitted. */
 const MAX_QUEUES = 1024;
 const MIN_WIDTH = 8;
 
@@ -31,7 +31,7 @@ export function dumpsOf(flows: Flows, clock: Clock): ReadonlyMap<string, (query:
 
 const sorted = (flows: Flows): Level[] => [...flows.levels()].sort((a, b) => (a.name < b.name ? -1 : 1));
 
-/** Columns of equal width, each cell but the last with a comma behind it. */
+/** Text table. Columns have equal width, and a comma follows each cell but the last. */
 function table(columns: readonly string[], rows: readonly Row[]): string {
   const cells = [columns, ...rows.map((row) => row.map(String))].map((row) =>
     row.map((cell, index) => (index < row.length - 1 ? `${cell},` : cell)),
@@ -114,7 +114,7 @@ const REQUEST_COLUMNS = [
 ];
 const DETAIL_COLUMNS = ['UserName', 'Verb', 'APIPath', 'Namespace', 'Name', 'APIVersion', 'Resource', 'SubResource'];
 
-/** Those that wait, in their order, and those under way, which have no place in a queue any more. */
+/** Waiting requests in queue order, then executing requests, which are not in a queue any more. */
 function requestRows({ name, queues }: Level, offsetMs: number, details: boolean): Row[] {
   const rows: Row[] = [];
   const time = (ms: number): string => new Date(ms + offsetMs).toISOString();

@@ -1,4 +1,4 @@
-/** Builds the gate from the server's configuration. */
+/** Creates the flow control gate from the server's configuration. */
 import type { Metrics } from '../metrics.ts';
 import type { RestContext } from '../rest/context.ts';
 import { FlowConfigController } from './config-controller.ts';
@@ -7,7 +7,7 @@ import { FlowGate, type Waiters } from './flow-gate.ts';
 import { type Gate, InFlightGate } from './gate.ts';
 import { renderFlows } from './metrics.ts';
 
-/** Upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
+/** Defaults of upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
 const DEFAULT_IN_FLIGHT = { reading: 400, mutating: 200 };
 const DEFAULT_REQUEST_SECONDS = 60;
 
@@ -15,9 +15,9 @@ export interface Fairness {
   readonly gate: Gate;
   /** Debug pages by path. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
-  /** Begins, with what is stored; before the first request. */
+  /** Starts with the stored configuration. Call before the first request. */
   load(waiters: Waiters): void;
-  /** Once the objects are there: says of them what is to be said, and keeps and follows them from then on. */
+  /** Call once the bootstrap objects exist: sets the status of the objects and reconciles them from then on. */
   keep(): Promise<void>;
   stop(): void;
 }

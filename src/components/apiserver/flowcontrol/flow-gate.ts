@@ -1,7 +1,6 @@
 /**
- * Priority and fairness between the server's connections and its handlers: classifies, lets through, lets wait, turns
- * away. What is decided is decided in `src/core/flowcontrol`; here are the clock, the turns of the event loop and the
- * clients that leave.
+ * Connects the priority and fairness algorithm (`src/core/flowcontrol`) to requests: supplies the clock and the turns
+ * of the event loop, resumes or rejects waiting requests, and removes those whose client has disconnected.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { FlowControl, type FlowRequest } from '../../../core/flowcontrol/index.ts';
@@ -12,18 +11,18 @@ import { WatchTracker } from './watch-tracker.ts';
 import { WorkEstimator } from './work.ts';
 
 const ADJUSTMENT_MS = 10_000;
-/** The part of a request's time that it may wait. Source: upstream's requestWaitLimit. */
+/** A request may wait for a quarter of its deadline. Source: upstream's requestWaitLimit. */
 const WAIT_PART = 4;
 
 export interface FlowGateDeps {
   readonly clock: Clock;
   readonly kinds: Kinds;
-  /** Seats in all. */
+  /** Total number of seats. */
   readonly seats: number;
   readonly requestTimeoutMs: number;
 }
 
-/** Where those who have waited go on. */
+/** Callbacks for requests that have waited. */
 export interface Waiters {
   resume(exchange: Exchange): void;
   reject(exchange: Exchange, error: unknown): void;
@@ -48,7 +47,7 @@ export class FlowGate implements Gate {
     this.#work = new WorkEstimator(kinds, this.#watches);
   }
 
-  /** Begins to let levels lend each other what they do not use. */
+  /** Starts the periodic adjustment of borrowed seats between priority levels. */
   start(waiters: Waiters): void {
     this.#waiters = waiters;
     const adjust = (): void => {
@@ -95,7 +94,10 @@ export class FlowGate implements Gate {
     exchange.initialised = () => this.#leave(exchange, this.#clock.monotonicMs());
   }
 
-  /** Most requests are dispatched when the turn ends; the rest are watched for a disconnect of their client. */
+  /**
+   * Most requests are dispatched at the end of the turn. Only those that still wait are watched for a client
+   * disconnect.
+   */
   #wait(request: FlowRequest<Exchange>): void {
     this.#newcomers.push(request);
     if (this.#expiry === undefined) this.#expireLater(this.#waitLimitMs);
@@ -131,7 +133,7 @@ export class FlowGate implements Gate {
     });
   }
 
-  /** A watch has begun: from here on it costs no seat. */
+  /** A watch that has started no longer occupies a seat. */
   #leave(exchange: Exchange, nowMs: number): void {
     const { flow } = exchange;
     if (flow?.state === 'executing') {
@@ -148,7 +150,7 @@ export class FlowGate implements Gate {
     exchange.forgetWatch?.();
   }
 
-  /** Once in a turn of the event loop, after whatever its connections had to say. */
+  /** Schedules the dispatch once per turn of the event loop, after the input of all connections. */
   #endTurnSoon(): void {
     if (this.#turnEnds) return;
     this.#turnEnds = true;

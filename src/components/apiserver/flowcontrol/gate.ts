@@ -1,4 +1,4 @@
-/** What stands between authentication and authorization: how much the server does at once, and for whom. */
+/** Limits the number of concurrent requests. The gate stands between authentication and authorization. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
@@ -6,7 +6,7 @@ import type { RequestInfo } from '../http/request-info.ts';
 export interface Gate {
   /** True: proceed. False: the request is queued and resumed later. Throws 'TooManyRequests'. */
   admit(exchange: Exchange, nowMs: number): boolean;
-  /** The request has been answered. Idempotent. */
+  /** Call when the response is complete. Idempotent. */
   leave(exchange: Exchange, nowMs: number): void;
 }
 
@@ -19,7 +19,7 @@ export const tooManyRequests = (): ApiError =>
   });
 
 /**
- * Requests that last as long as the client likes; watches are another matter. Source: upstream's
+ * Reports whether the request streams until the client ends it. Watches are handled separately. Source: upstream's
  * BasicLongRunningRequestCheck.
  */
 export function isStream(info: RequestInfo): boolean {
@@ -38,7 +38,7 @@ export interface InFlightLimits {
 }
 
 /**
- * Two plain limits, for servers without priority and fairness. Source:
+ * Two fixed limits, for servers without priority and fairness. Source:
  * k8s.io/apiserver/pkg/server/filters/maxinflight.go.
  */
 export class InFlightGate implements Gate {

@@ -1,4 +1,4 @@
-/** Upstream's metrics of priority and fairness. Source: k8s.io/apiserver/pkg/util/flowcontrol/metrics. */
+/** Priority and fairness metrics. Source: k8s.io/apiserver/pkg/util/flowcontrol/metrics. */
 import type { Histogram } from '../../../base/histogram.ts';
 import type { FlowControl, FlowCounters, PriorityLevel } from '../../../core/flowcontrol/index.ts';
 

@@ -1,8 +1,8 @@
-/** How many watches a write will have to be sent to. Source: k8s.io/apiserver/pkg/util/flowcontrol/watch_tracker.go. */
+/** Counts the watches that a write must be sent to. Source: k8s.io/apiserver/pkg/util/flowcontrol/watch_tracker.go. */
 import { parseFieldSelector, requiredFieldValue } from '../../../base/selector.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 
-/** Watches of one kind: of all of it, of a namespace, of an object. */
+/** Numbers of watches of one kind: of all objects, per namespace, per object. */
 interface Watched {
   all: number;
   readonly namespaces: Map<string, number>;
@@ -12,9 +12,9 @@ interface Watched {
 export class WatchTracker {
   readonly #kinds = new Map<string, Watched>();
 
-  /** Returns how to forget it again. */
+  /** Counts a watch and returns the function that removes it. */
   register(info: ResourceRequestInfo): () => void {
-    // Of the pods of a node, hardly any write is.
+    // Watches of one node's pods are not counted, because few writes concern them.
     if (info.plural === 'pods' && info.group === '' && isOfOneNode(info)) return () => {};
     const key = `${info.group}/${info.plural}`;
     let watched = this.#kinds.get(key);

@@ -1,4 +1,4 @@
-/** How wide a request is, from what is known before it runs. */
+/** Estimates the seats of a request before it runs. */
 import {
   estimateList,
   estimateWrite,
@@ -19,7 +19,7 @@ export class WorkEstimator {
     this.#watches = watches;
   }
 
-  /** `maxSeats`: those that one request of the level may have. */
+  /** `maxSeats`: limit per request in the priority level. */
   estimate(info: RequestInfo, maxSeats: number, counters: FlowCounters): WorkEstimate {
     if (!info.resource) return ONE_SEAT;
     switch (info.verb) {
@@ -35,7 +35,7 @@ export class WorkEstimator {
   }
 
   #list(info: ResourceRequestInfo, maxSeats: number): WorkEstimate {
-    // Of one name: as good as a get.
+    // A list of a single name costs as much as a get.
     if (info.name !== '') return ONE_SEAT;
     const cache = this.#kinds.at(info.group, info.version, info.plural)?.cache;
     if (cache === undefined) return ONE_SEAT;

@@ -1,23 +1,23 @@
-/** `/healthz`, `/livez`, `/readyz`, each with its checks. Source: k8s.io/apiserver/pkg/server/healthz. */
+/** Serves `/healthz`, `/livez`, `/readyz` and their individual checks. Source: k8s.io/apiserver/pkg/server/healthz. */
 import { messageOf } from '../../../base/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 
 export interface HealthCheck {
   readonly name: string;
-  /** Rejects or throws with what is wrong. */
+  /** Throws or rejects with an Error if the check fails. */
   check(): Promise<void> | void;
 }
 
 export interface HealthEndpoint {
   readonly path: string;
   readonly checks: readonly HealthCheck[];
-  /** Notes what each check says when all are asked. */
+  /** Records the results of the checks when the whole endpoint is requested. */
   readonly results?: HealthResults;
 }
 
-/** What the checks have said, as /metrics/slis tells. Source: k8s.io/component-base/metrics/prometheus/slis. */
+/** Results for /metrics/slis. Source: k8s.io/component-base/metrics/prometheus/slis. */
 export class HealthResults {
-  /** By name and type, as labels. */
+  /** By name and type, in the form of labels. */
   readonly #checks = new Map<string, { healthy: boolean; success: number; error: number }>();
 
   note(name: string, type: string, healthy: boolean): void {
@@ -31,7 +31,6 @@ export class HealthResults {
     counts[healthy ? 'success' : 'error'] += 1;
   }
 
-  /** In Prometheus' text form. */
   render(): string {
     const lines = [
       '# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.',
@@ -51,7 +50,7 @@ export class HealthResults {
   }
 }
 
-/** Answers `path` or `path/check`; false when there is no such check. */
+/** Serves `path` or `path/check`. Returns false if there is no such check. */
 export async function answerHealth(endpoint: HealthEndpoint, exchange: Exchange): Promise<boolean> {
   const { info } = exchange;
   const below = info.path.slice(endpoint.path.length).replace(/^\//, '').replace(/\/$/, '');

@@ -1,4 +1,4 @@
-/** Request bodies: bounded before anything looks into them. */
+/** Reads request bodies within a size limit. */
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -10,11 +10,11 @@ const tooLarge = (limit: number): ApiError =>
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Reads the whole body, unzipped. Throws, or rejects with, 'RequestEntityTooLarge', also for a small body that unzips
- * to a large one.
+ * Reads and decompresses the whole body. Throws or rejects with 'RequestEntityTooLarge'; the limit also applies to the
+ * decompressed size.
  */
 export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
-  // HTTP/1.1 requests that announce no body have none, and emit no 'end' (`optimizeEmptyRequests`).
+  // HTTP/1.1 requests that announce no body have none, and emit no 'end' event (`optimizeEmptyRequests`).
   if (request.readableEnded) return Promise.resolve(EMPTY);
   const announced = request.headers['content-length'];
   if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
@@ -30,8 +30,7 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    // The listeners stay for what is left of the request, which is little: taking them off costs more than a body of
-    // usual size.
+    // The listeners are not removed: that costs more than reading the rest of a usual body.
     let settled = false;
     const fail = (error: ApiError): void => {
       if (settled) return;

@@ -1,7 +1,7 @@
 /**
- * Charges the quotas of a namespace before an object is stored, so that concurrent requests never exceed
- * them. Requests that arrive during a write are settled together: one write of the quotas for all of them, guarded by
- * their revisions. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota, which does the same by namespace.
+ * Charges the quotas of a namespace before an object is stored, so that concurrent requests never exceed them. Requests
+ * that arrive during a write are settled together by one write of the quotas, guarded by their revisions. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/resourcequota, which also works per namespace.
  */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../../api/meta/status.ts';
@@ -10,23 +10,23 @@ import { type Amounts, addTo, amountsOf, beyond, listOf, sameAmounts } from '../
 import { checkRequest, type QuotaRequest, type QuotaState } from '../../../../core/quota/check.ts';
 import type { CachedObject } from '../../watchcache/cached-object.ts';
 
-/** Attempts; each conflict means that another write succeeded. */
+/** Maximum number of attempts. Each conflict means that another write succeeded. */
 const MAX_TRIES = 100;
 const TIMEOUT_MS = 10_000;
-/** So long after an object was stored, those who reckon what is used may not have seen it. */
+/** For this long after an object was stored, the quota controller may not have seen it. */
 const UNSEEN_MS = 1_000;
 
 export interface QuotaStore {
-  /** As the watch cache has them. */
+  /** Quotas of the namespace in the watch cache. */
   cached(namespace: string): readonly CachedObject[];
   stored(namespace: string, name: string): Promise<CachedObject | undefined>;
-  /** All or none; undefined: none, because one is not as it was. */
+  /** Writes all changes or none. Returns undefined if a quota has changed since `previous`. */
   replace(
     changes: readonly { readonly previous: CachedObject; readonly object: ResourceQuota }[],
   ): Promise<readonly CachedObject[] | undefined>;
 }
 
-/** What was set aside, by quota. */
+/** Amounts reserved in one quota. */
 interface Charge {
   readonly name: string;
   readonly uid: string | undefined;
@@ -63,10 +63,10 @@ export class QuotaAccessor {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Item[]>();
   readonly #busy = new Set<string>();
-  /** What was written last, by namespace and name, until the cache has it. */
+  /** Last written version by namespace and name, kept until the watch cache has it. */
   readonly #written = new Map<string, Map<string, CachedObject>>();
 
-  /** What was set aside and is not stored, or has only just been: by namespace and name of the quota. */
+  /** Reservations that are not stored yet or were stored only recently, by namespace and name of the quota. */
   readonly #unsettled = new Map<string, { open: number; lastMs: number }>();
 
   constructor(store: QuotaStore, clock: Clock) {
@@ -74,7 +74,7 @@ export class QuotaAccessor {
     this.#clock = clock;
   }
 
-  /** Throws an ApiError when the quotas cannot be written in time. */
+  /** Reserves usage for a request. Throws an ApiError when the quotas cannot be written in time. */
   async ask(namespace: string, request: QuotaRequest, dryRun: boolean): Promise<Settled> {
     let isLate = false;
     const answer = new Promise<Settled>((resolve, reject) => {
@@ -107,7 +107,7 @@ export class QuotaAccessor {
     return false;
   }
 
-  /** The object that this was set aside for is stored, or will not be. */
+  /** Ends a reservation: its object has been stored or will not be. */
   settle(namespace: string, charges: readonly Charge[]): void {
     for (const { name } of charges) this.#note(namespace, name, -1);
   }
@@ -118,7 +118,7 @@ export class QuotaAccessor {
     this.#unsettled.set(key, { open, lastMs: this.#clock.monotonicMs() });
   }
 
-  /** Never fails: what cannot be given back is found by the quota controller. */
+  /** Returns reserved amounts. Never fails: the quota controller corrects amounts that could not be returned. */
   refund(namespace: string, charges: readonly Charge[]): Promise<void> {
     if (charges.length === 0) return Promise.resolve();
     this.settle(namespace, charges);
@@ -153,7 +153,7 @@ export class QuotaAccessor {
   }
 
   async #settle(namespace: string, items: readonly Item[]): Promise<void> {
-    // A request is rejected only by quotas read from the store.
+    // A request is rejected only by quotas that were read from the store.
     let certain = false;
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const quotas = certain ? await this.#read(namespace) : this.#known(namespace);
@@ -216,12 +216,12 @@ function stateOf(object: CachedObject): Known {
 }
 
 interface Decision {
-  /** By item; undefined: nothing was asked. */
+  /** One result per item; undefined where no quota applies. */
   readonly answers: readonly (Settled | undefined)[];
   readonly changed: readonly { readonly previous: CachedObject; readonly object: ResourceQuota }[];
 }
 
-/** Each item sees what those before it have left. */
+/** Decides items in order; each sees what the earlier ones have left. */
 function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   const running = [...quotas];
   const answers: (Settled | undefined)[] = new Array(items.length).fill(undefined);

@@ -1,8 +1,8 @@
 /**
- * ClusterResourceQuota: refuses what is more than projects may use together. What is used is reckoned from the cache
- * for each request, and requests under such quotas follow one another, so that none counts without those before it.
- * Several API servers may exceed a quota by what they store at once. Source: openshift/apiserver-library-go
- * pkg/admission/quota/clusterresourcequota.
+ * ClusterResourceQuota: rejects writes that exceed the total of several projects. Usage is computed from the cache for
+ * each request. Requests under such quotas run one after the other, so that each sees the usage of the one before.
+ * Several API servers together may exceed a quota by the objects that they store at the same time. Source:
+ * openshift/apiserver-library-go pkg/admission/quota/clusterresourcequota.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
 import type { ClusterResourceQuota } from '../../../../api/kinds/clusterresourcequotas/index.ts';
@@ -25,13 +25,13 @@ const TIMEOUT_MS = 10_000;
 export interface ClusterQuotaDeps {
   readonly cache: WatchCache;
   readonly clock: Clock;
-  /** The cached objects of a kind; undefined: there is no such kind. */
+  /** The cached objects of a kind; undefined if the kind is not served. */
   objectsOf(kind: GroupResource): KindCache | undefined;
 }
 
 export const QUOTA_PREFIX = 'openshift.io/clusterresourcequotas';
 
-/** The quotas that hold for a namespace. */
+/** Cluster quotas that select a namespace. */
 export function clusterQuotasOf(cache: WatchCache, namespace: string): readonly ClusterResourceQuota[] {
   const quotas = cache.kind(QUOTA_PREFIX);
   const stored = quotas.size === 0 ? undefined : cache.kind('namespaces').get('', namespace)?.shared<Namespace>();
@@ -43,10 +43,10 @@ export function clusterQuotasOf(cache: WatchCache, namespace: string): readonly 
 
 export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
   const { cache, clock } = deps;
-  /** Settles when the request before has been stored or given up. */
+  /** Settles when the previous request has been stored or abandoned. */
   let last: Promise<void> = Promise.resolve();
 
-  /** Resolves with the function that lets the next one go on. */
+  /** Waits for the previous request. Resolves with the function that releases the next one. */
   async function turn(): Promise<() => void> {
     let release = (): void => {};
     const before = last;
@@ -96,7 +96,7 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
       });
     } catch (error) {
       release();
-      // What the quota of the namespace has set aside is not going to be stored.
+      // The object will not be stored, so its reservations in the namespace's quotas are refunded.
       for (const reservation of request.reservations?.splice(0) ?? []) await reservation.refund();
       if (error instanceof ApiError) throw error;
       throw new ApiError('InternalError', 'Internal error occurred: cluster resource quota evaluation failed');

@@ -35,7 +35,9 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
     },
   };
 
-  /** Who reckons what is used cannot have seen what is just being stored: less is not believed until it is. */
+  /**
+   * Rejects a status with lower usage while objects are being stored that the quota controller cannot have seen yet.
+   */
   function checkStatus({ kind, namespace, name, object, old }: AdmissionRequest): void {
     const used = (quota: unknown) => amountsOf((quota as ResourceQuota | undefined)?.status?.used as never);
     const now = used(object);

@@ -9,7 +9,7 @@ import type { Concerned } from './configurations.ts';
 
 export interface WebhookAnnotations {
   failedOpen(): void;
-  /** Of a webhook that was called, whatever came of it. */
+  /** Records that a mutating webhook was called, and whether it changed the object. */
   mutated(changed: boolean): void;
   patched(patch: JsonValue): void;
 }
@@ -25,7 +25,7 @@ export function annotations(
   return {
     failedOpen: () => annotate?.(`failed-open.${type}.${place}`, hook.name),
     mutated: (changed) => annotate?.(`${type}.${place}`, JSON.stringify({ ...subject, mutated: changed })),
-    // Patches may hold what a level that leaves bodies out must not show.
+    // A patch may contain parts of the body, so it is recorded only from level Request on.
     patched: (patch) =>
       annotate?.(`patch.${place}`, JSON.stringify({ ...subject, patch, patchType: 'JSONPatch' }), 'Request'),
   };

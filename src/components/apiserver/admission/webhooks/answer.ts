@@ -1,6 +1,6 @@
 /**
- * Validates webhook responses and maps rejections to errors.
- * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{request/admissionreview.go,errors/statuserror.go}.
+ * Validates webhook responses and maps rejections to errors. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/webhook/{request/admissionreview.go,errors/statuserror.go}.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError, type Status } from '../../../../api/meta/status.ts';
@@ -12,7 +12,7 @@ const GROUP = 'admission.k8s.io';
 const MAX_WARNINGS = 64;
 const MAX_ANNOTATIONS = 64;
 const MAX_MESSAGE = 32 * 1024;
-/** Of the name of an annotation, without that of its webhook, and of a warning: more is not shown to clients. */
+/** Length limits of audit annotation keys (without the name of the webhook) and of warnings. */
 const MAX_NAME = 256;
 const MAX_WARNING = 4096;
 
@@ -21,18 +21,18 @@ export interface Verdict {
   readonly patch: JsonValue | undefined;
   readonly result: JsonObject | undefined;
   readonly warnings: readonly string[];
-  /** For the audit log. */
+  /** Audit annotations. */
   readonly annotations: readonly (readonly [string, string])[];
 }
 
-/** Throws an Error that says what is wrong with the answer. */
+/** Parses a webhook response. Throws an Error that describes what is wrong with it. */
 export function readAnswer(answer: JsonValue, uid: string, version: string, mutating: boolean): Verdict {
   const review = isObject(answer) ? answer : {};
   const text = (object: JsonObject, name: string): string => {
     const value = fieldOf(object, name);
     return typeof value === 'string' ? value : '';
   };
-  // Answers of v1beta1 were never asked for what they are.
+  // Responses of v1beta1 need not have apiVersion, kind and uid.
   const strict = version !== 'v1beta1';
   const typed = text(review, 'apiVersion') === `${GROUP}/${version}` && text(review, 'kind') === 'AdmissionReview';
   if (strict && !typed) {
@@ -79,7 +79,7 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
   };
 }
 
-/** The refusal of webhook `name`, in its words. */
+/** The rejection by webhook `name` as an error, with the webhook's own message and code. */
 export function refusalOf(name: string, result: JsonObject | undefined): ApiError {
   const status = (result ?? {}) as Partial<Status>;
   const code = typeof status.code === 'number' && status.code >= 400 && status.code < 600 ? status.code : 400;

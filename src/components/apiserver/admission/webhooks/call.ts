@@ -1,6 +1,6 @@
 /**
- * Calls one webhook: match conditions, the request, and the failure policy.
- * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go and the two dispatchers.
+ * Calls one webhook: match conditions, the request, and the failure policy. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go and the two dispatchers.
  */
 
 import type { JsonObject } from '../../../../api/meta/object.ts';
@@ -26,13 +26,13 @@ interface HookCallerDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly access: AccessSource;
-  /** Whom webhooks are spoken to as. */
+  /** Client credentials by type of webhook. */
   readonly identities: Readonly<Record<HookType, WebhookIdentities | undefined>>;
   newUid(): string;
   nowMs(): number;
 }
 
-/** Of the calls of one webhook; for the audit log. */
+/** Events of the calls of one webhook, for the audit log. */
 interface CallEvents {
   called?(): void;
   failedOpen(): void;
@@ -59,8 +59,8 @@ export class HookCaller {
   }
 
   /**
-   * The verdict of a webhook that allows the request; undefined: it was not asked, or it failed and may. Throws an
-   * ApiError when the request is refused.
+   * Calls a webhook and returns its verdict if it allows the request. Undefined: the webhook was not called, or it
+   * failed and its failure is ignored. Throws an ApiError when the request is rejected.
    */
   async ask(
     { hook, as }: Concerned,
@@ -86,7 +86,7 @@ export class HookCaller {
     try {
       verdict = await this.#call(hook, described, type, timeoutMs);
     } catch (error) {
-      // Whatever may be ignored, a request that has no time left is over.
+      // A request that has reached its deadline fails even if failures of the webhook are ignored.
       if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw lateness();
       const failure = `failed calling webhook ${JSON.stringify(hook.name)}: ${messageOf(error)}`;
       done(500, hook.ignoresFailure ? undefined : 'calling_webhook_error');
@@ -107,7 +107,7 @@ export class HookCaller {
     return verdict;
   }
 
-  /** How long the request may still take, in milliseconds. Throws 'Timeout' when that is over. */
+  /** Time until the request's deadline, in milliseconds. Throws 'Timeout' after the deadline. */
   #left({ deadlineMs = Number.POSITIVE_INFINITY }: AdmissionRequest): number {
     const leftMs = deadlineMs - this.#deps.nowMs();
     if (leftMs <= 0) throw lateness();
@@ -120,7 +120,7 @@ export class HookCaller {
       const variables = variablesOf(documentsOf(described), authorizerOf(request, this.#deps.access));
       return await withAnswers(() => conditionsHold(hook.conditions, variables));
     } catch (error) {
-      // Where failing is allowed, a webhook that cannot say whether it wants a request does not get it.
+      // A webhook with failurePolicy Ignore is skipped if its match conditions cannot be evaluated.
       if (hook.ignoresFailure) return false;
       throw forbid(request, messageOf(error));
     }

@@ -20,7 +20,7 @@ export interface Hook {
   readonly conditions: readonly Condition[];
   readonly ignoresFailure: boolean;
   readonly timeoutMs: number;
-  /** Of the versions that the webhook takes, the one that is spoken. */
+  /** The AdmissionReview version that is sent, chosen from those that the webhook accepts. */
   readonly reviewVersion: string;
   readonly allowsDryRun: boolean;
   readonly reinvoked: boolean;
@@ -29,7 +29,7 @@ export interface Hook {
 /** A webhook that a request concerns, and the version in which it sees the request. */
 export interface Concerned {
   readonly hook: Hook;
-  /** Its place among all there are. */
+  /** Position of the webhook among all configured ones. */
   readonly index: number;
   readonly as: ServedKind;
 }
@@ -52,7 +52,7 @@ export class Configurations {
     this.#kinds = kinds;
   }
 
-  /** In the order they are called: by the name of their configuration, then as they stand in it. */
+  /** Webhooks in calling order: by the name of their configuration, then by their position in it. */
   concerned(request: AdmissionRequest): readonly Concerned[] {
     this.#refresh();
     if (this.#hooks.length === 0) return NONE;

@@ -3,7 +3,7 @@ import type { Metrics } from '../../metrics.ts';
 
 export type HookType = 'admit' | 'validating';
 
-/** Webhooks are named by those who may configure them; beyond this many series nothing is added. */
+/** Limit of series: users choose the names of webhooks. Further webhooks are not counted. */
 const MAX_SERIES = 1024;
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25];
 
@@ -12,7 +12,7 @@ interface Call {
   readonly type: HookType;
   readonly operation: string;
   readonly code: number;
-  /** The kind of refusal; undefined: the request went on. */
+  /** Kind of rejection; undefined if the request was not rejected. */
   readonly rejected: string | undefined;
   readonly seconds: number;
 }

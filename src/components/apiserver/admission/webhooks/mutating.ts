@@ -1,5 +1,5 @@
 /**
- * Mutating webhooks: in sequence, with reinvocation when a later one changed the object.
+ * Mutating webhooks. They run in sequence and are called again if a later one changed the object.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
 
@@ -45,7 +45,7 @@ async function callInOrder(
     if (outcome === undefined) continue;
     if (outcome.changed) {
       mutation.changed = true;
-      // Those that were called before see what became of the object; this one has just had its say.
+      // Webhooks that were called before this one must run again; this one need not.
       for (const hook of mutation.seen) mutation.due.add(hook);
       mutation.due.delete(each.hook);
     }
@@ -53,7 +53,10 @@ async function callInOrder(
   }
 }
 
-/** Whether the webhook has changed the object; undefined: it was not asked, or it failed and may. */
+/**
+ * Reports whether the webhook changed the object. Undefined: it was not called, or it failed and its failure is
+ * ignored.
+ */
 async function call(
   caller: HookCaller,
   each: Concerned,
@@ -79,7 +82,7 @@ async function call(
 const failure = (error: unknown): ApiError =>
   new ApiError('InternalError', `Internal error occurred: ${messageOf(error)}`);
 
-/** Lays a patch over the request's object, in place. Returns whether that changed anything. */
+/** Applies a patch to the request's object in place. Returns whether the object changed. */
 async function applyPatch(
   { hook, as }: Concerned,
   request: AdmissionRequest,

@@ -1,6 +1,6 @@
 /**
- * Details of a webhook's refusal, field by field: they reach headers, protobuf and the audit log. Source:
- * k8s.io/apimachinery/pkg/apis/meta/v1 StatusDetails, whose types Go's decoder enforces upstream.
+ * Details of a webhook's rejection. Each field is checked for its type, because the details reach headers, protobuf and
+ * the audit log; upstream's Go decoder enforces the types. Source: k8s.io/apimachinery/pkg/apis/meta/v1 StatusDetails.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import type { Status, StatusCause } from '../../../../api/meta/status.ts';
@@ -12,7 +12,7 @@ const MAX_TEXT = 1024;
 const MAX_CAUSES = 32;
 const MAX_RETRY_SECONDS = 86_400;
 
-/** Undefined: none, or nothing in them is of its type. */
+/** Undefined if there are no details or none of their fields has the right type. */
 export function detailsOf(value: JsonValue | undefined): Details | undefined {
   if (value === undefined || !isObject(value)) return undefined;
   const causes = fieldOf(value, 'causes');

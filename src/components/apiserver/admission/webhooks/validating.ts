@@ -1,4 +1,4 @@
-/** Validating webhooks: in parallel. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
+/** Validating webhooks. They run in parallel. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
 import type { Kinds } from '../../pipeline/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import type { AdmissionPlugin } from '../admission.ts';
@@ -18,7 +18,7 @@ export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, k
       const ask = (each: Concerned) =>
         caller.ask(each, request, 'validating', annotations('validating', each, request));
       return Promise.allSettled(concerned.map(ask)).then((outcomes) => {
-        // Of several rejections the first in configuration order is returned.
+        // The first rejection in configuration order is returned.
         const refused = outcomes.find((each) => each.status === 'rejected');
         if (refused !== undefined) throw refused.reason;
       });

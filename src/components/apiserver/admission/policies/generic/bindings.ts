@@ -9,10 +9,10 @@ export interface Binding {
   readonly name: string;
   readonly policyName: string;
   readonly match: MatchSpec | undefined;
-  /** Whether its rules say something; without any, all that the policy matches is bound. */
+  /** False: the binding has no rules of its own and applies to all that the policy matches. */
   readonly hasRules: boolean;
   readonly paramRef: ParamRef | undefined;
-  /** What becomes of a failure; bindings of policies that mutate have none. */
+  /** Validation actions on failure. Bindings of mutating policies have none. */
   readonly actions: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export function compileBinding(binding: ValidatingAdmissionPolicyBinding): Bindi
   };
 }
 
-/** Without rules of its own, a binding takes what the policy takes. */
+/** A binding without rules applies to everything that the policy matches. */
 const EVERYTHING = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] };
 
 export async function isBound(

@@ -25,7 +25,7 @@ export interface Bound<P extends Policy> {
   readonly bindings: readonly Binding[];
 }
 
-/** Compiled once for each change of a policy, and sought out once for each sort of request. */
+/** Compiles a policy once per change, and finds the policies once per kind, operation and subresource. */
 export class BoundPolicies<P extends Policy> {
   readonly #sources: PolicySources;
   readonly #compile: (object: CachedObject) => P;
@@ -40,7 +40,7 @@ export class BoundPolicies<P extends Policy> {
     this.#compile = compile;
   }
 
-  /** In the order of their names, and so are the bindings of each. */
+  /** Policies that may match the request, sorted by name, with their bindings sorted by name. */
   concerned(request: AdmissionRequest): readonly Bound<P>[] {
     const policies = this.#sources.policies();
     const bindings = this.#sources.bindings();

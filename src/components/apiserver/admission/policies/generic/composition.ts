@@ -16,9 +16,9 @@ import {
 } from '../../expressions.ts';
 import { compileMatch, type MatchSpec } from '../../matching.ts';
 
-/** An expression with what became of it: a program, or what is wrong with it. */
+/** A compiled expression, or the problem that prevented its compilation. */
 export interface Expression {
-  /** Where it stands in the policy. */
+  /** Field path in the policy. */
   readonly at: string;
   readonly source: string;
   readonly program: Program | undefined;
@@ -47,18 +47,18 @@ export interface ParamKind {
   readonly kind: string;
 }
 
-/** As upstream writes a kind: the group that has no name leaves its slash. */
+/** Text of a kind in upstream's form, where the empty core group leaves a leading slash. */
 export const gvkText = ({ apiVersion, kind }: ParamKind): string =>
   `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`;
 
-/** The declarations know fewer of the fields than there are. */
+/** Adds fields that the type declarations lack. */
 interface PolicySpec {
   readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
   readonly matchConditions?: readonly MatchCondition[];
   readonly variables?: readonly Variable[];
 }
 
-/** Compiles the expressions of one policy, in the order in which they may speak of each other. */
+/** Compiles the expressions of one policy, variables in order, because each may refer to earlier ones. */
 export class PolicyCompiler {
   readonly paramKind: ParamKind | undefined;
   readonly conditions: Policy['conditions'];
@@ -71,13 +71,13 @@ export class PolicyCompiler {
     this.paramKind =
       paramKind === undefined ? undefined : { apiVersion: paramKind.apiVersion ?? '', kind: paramKind.kind ?? '' };
     this.#always = paramKind === undefined ? [] : [['params', DYN]];
-    // Conditions are judged before there are variables.
+    // Conditions are evaluated before variables exist.
     this.conditions = (spec.matchConditions ?? []).map(({ name, expression }, index) => ({
       name,
       ...this.#compiled(`spec.matchConditions[${index}].expression`, expression, 'bool', this.#always),
     }));
     const variables = new Map<string, Expression>();
-    // Each may speak of those before it.
+    // A variable may refer to those before it.
     for (const [index, { name, expression }] of (spec.variables ?? []).entries()) {
       const compiled = this.expression(`spec.variables[${index}].expression`, expression, 'any');
       variables.set(name, compiled);
@@ -107,7 +107,7 @@ export class PolicyCompiler {
   }
 }
 
-/** What others know of a variable: of structures and of what is CEL's alone, nothing. */
+/** Type of a variable as other expressions see it. Structures and types that only CEL has become dynamic. */
 export function typeOfVariable(type: Type = DYN): Type {
   switch (type.kind) {
     case 'list':
@@ -125,7 +125,7 @@ export function typeOfVariable(type: Type = DYN): Type {
   }
 }
 
-/** What policies of every sort have. `compiler` has compiled this policy's spec. */
+/** Parts that all kinds of policies share. `compiler` has compiled the spec of this policy. */
 export function compileShared({ metadata, spec = {} }: WrittenPolicy, compiler: PolicyCompiler): Policy {
   const { conditions, paramKind, variables } = compiler;
   return {
@@ -138,18 +138,17 @@ export function compileShared({ metadata, spec = {} }: WrittenPolicy, compiler: 
   };
 }
 
-/** The expressions that policies of every sort have. */
 export function sharedExpressions(policy: Policy): Expression[] {
   return [...policy.conditions, ...policy.variables.values()];
 }
 
-/** Throws an Error that says which expression failed, and why. */
+/** Evaluates one expression. Throws an Error with the expression and the reason. */
 export function evaluateOne(expression: Expression, variables: (name: string) => Value, budget: CostBudget): Value {
   if (expression.program === undefined) throw new Error(`compilation error: ${expression.problem}`);
   return evaluate(expression.program, expression.source, variables, budget);
 }
 
-/** What expressions of `policy` can speak of: what `given` gives, and `variables`. */
+/** Resolves the variables of `given` plus `variables` for the expressions of `policy`. */
 export function composedVariables(
   policy: Policy,
   given: (name: string) => Value,
@@ -160,7 +159,7 @@ export function composedVariables(
   return variables;
 }
 
-/** `variables`: each worked out when it is first asked for, and once. */
+/** The map `variables`. Each variable is evaluated on first use, and only once. */
 class Composed extends CelMap {
   readonly #policy: Policy;
   readonly #evaluate: (expression: Expression) => Value;

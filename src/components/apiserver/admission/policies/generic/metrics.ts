@@ -6,17 +6,17 @@ import { Histogram } from '../../../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../../../metrics.ts';
 import { OUT_OF_BUDGET } from '../../expressions.ts';
 
-/** In seconds. */
+/** Upper bounds in seconds. */
 const BUCKETS = [5e-7, 0.001, 0.01, 0.1, 1];
-/** Policies are named by those who may write them; beyond this many series nothing is added. */
+/** Limit of series: users choose the names of policies. Further policies are not counted. */
 const MAX_SERIES = 1024;
 
 interface Check {
   readonly policy: string;
   readonly binding: string;
-  /** Why it was not as it should be; undefined: nothing was wrong. */
+  /** Kind of the failure; undefined: the check passed. */
   readonly wrong: string | undefined;
-  /** What was done about it, where there is a choice. */
+  /** Action on the failure, for policies with validation actions. */
   readonly action?: 'allow' | 'deny' | 'audit' | 'warn';
   readonly seconds: number;
 }

@@ -19,15 +19,15 @@ function kindOfParams({ apiVersion, kind }: ParamKind, kinds: Kinds): ServedKind
 const unknownParams = (paramKind: ParamKind): string =>
   `failed to find resource referenced by paramKind: '${gvkText(paramKind)}'`;
 
-/** What of a policy keeps it from being applied with any binding; undefined: nothing. */
+/** Configuration problem that prevents the policy from being applied with any binding; undefined if there is none. */
 export function misconfiguration({ paramKind }: Policy, kinds: Kinds): string | undefined {
   if (paramKind === undefined || kindOfParams(paramKind, kinds)?.cache !== undefined) return undefined;
   return `failed to configure policy: ${unknownParams(paramKind)}`;
 }
 
 /**
- * Each is judged by; undefined stands for no parameter. None: the binding does not apply. Throws what is wrong with the
- * binding.
+ * Parameters with which a binding applies: the policy is evaluated once for each. An undefined entry means no
+ * parameter. An empty list means that the binding does not apply. Throws an Error if the binding is misconfigured.
  */
 export async function paramsOf(
   policy: Policy,

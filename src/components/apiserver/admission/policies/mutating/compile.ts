@@ -17,13 +17,13 @@ export interface Mutation {
 }
 
 export interface MutatingPolicy extends Policy {
-  /** In the order in which they are made. */
+  /** In the order of application. */
   readonly mutations: readonly Mutation[];
-  /** Made once more when others change the object behind it. */
+  /** True if the mutations run again when other plug-ins change the object after them. */
   readonly reinvoked: boolean;
 }
 
-/** Its declarations are those of policies that validate, as far as they go. */
+/** Declares mutating policies by the types of validating ones, which share most fields. */
 interface Written extends KubeObject {
   readonly spec?: Omit<NonNullable<ValidatingAdmissionPolicy['spec']>, 'validations'> & {
     readonly reinvocationPolicy?: string;
@@ -55,7 +55,6 @@ export function compileMutating(object: KubeObject): MutatingPolicy {
   };
 }
 
-/** Everything in a policy that is an expression. */
 export function mutatingExpressions(policy: MutatingPolicy): Expression[] {
   return [...sharedExpressions(policy), ...policy.mutations.map(({ expression }) => expression)];
 }

@@ -40,7 +40,7 @@ export function mutatingPolicies(sources: PolicySources): AdmissionPlugin {
   };
 }
 
-/** A policy with one of its bindings and one of that one's parameters. */
+/** A policy with one of its bindings and one parameter of that binding. */
 interface Invocation {
   readonly policy: MutatingPolicy;
   readonly binding: Binding;
@@ -50,7 +50,9 @@ interface Invocation {
 
 interface Failed {
   readonly message: string;
-  /** It was never tried: the policy or its binding does not fit what there is. */
+  /**
+   * True if no evaluation took place, because the policy or its binding does not fit the served kinds or parameters.
+   */
   readonly misconfigured: boolean;
 }
 
@@ -61,7 +63,7 @@ class Dispatch {
   readonly #pass: Pass;
   readonly #authorizer: ReturnType<typeof authorizerOf>;
   readonly #errors: Failed[] = [];
-  /** A mutation has been made, whether it changed anything or not. */
+  /** At least one mutation ran, whether or not it changed the object. */
   #made = false;
   #namespace: KubeObject | undefined;
 
@@ -73,14 +75,13 @@ class Dispatch {
     this.#authorizer = authorizerOf(request, sources.access);
   }
 
-  /** Throws an ApiError with everything that failed and may not. */
+  /** Throws an ApiError with all failures that are not ignored. */
   async run(concerned: readonly Bound<MutatingPolicy>[]): Promise<void> {
     this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     await this.#request.noteOwners?.();
     for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
     if (this.#made) {
-      // As upstream: policies that are made again see what all have made of the object, the last one what it has made
-      // itself.
+      // As upstream, reinvoked policies see the result of all mutations; the last policy also sees its own.
       this.#pass.changed = true;
       for (const seen of this.#pass.seen) if (typeof seen === 'string') this.#pass.due.add(seen);
     }
@@ -101,7 +102,7 @@ class Dispatch {
     this.#errors.push({ message: `policy ${which} denied request: ${message}`, misconfigured });
   }
 
-  /** All are determined before the first is made: what one changes does not decide which others are. */
+  /** Determines all invocations before the first mutation, so that a mutation does not decide which policies match. */
   async #invocations(concerned: readonly Bound<MutatingPolicy>[]): Promise<Invocation[]> {
     const found: Invocation[] = [];
     const { kinds, namespaces } = this.#sources;
@@ -159,17 +160,17 @@ class Dispatch {
   async #isMeant({ policy, as, param }: Invocation): Promise<boolean> {
     if (policy.conditions.length === 0) return true;
     try {
-      // Conditions know of no namespace.
+      // Match conditions have no `namespaceObject`.
       const variables = this.#variables(await describeRequest(this.#request, as, ''), param, undefined);
       return await withAnswers(() => conditionsHold(policy.conditions, variables));
     } catch (error) {
-      // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
+      // A policy with failurePolicy Ignore does not apply if its conditions cannot be evaluated.
       if (policy.ignoresFailure) return false;
       throw error;
     }
   }
 
-  /** What expressions can speak of, of a request that is described so. */
+  /** Variables of expressions for a request in the form `described`. */
   #variables(
     described: JsonObject,
     param: KubeObject | undefined,
@@ -186,8 +187,8 @@ class Dispatch {
   }
 
   /**
-   * Whether anything is different now. Throws an ApiError when the request cannot go on, an Error when the mutation
-   * failed.
+   * Runs one mutation and returns whether it changed the object. Throws an ApiError when the request must be rejected,
+   * and an Error when the mutation failed.
    */
   async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
     const described = await describeRequest(this.#request, as, '');
@@ -215,7 +216,7 @@ class Dispatch {
   }
 
   async #exchange(as: ServedKind, next: JsonObject, type: Mutation['type']): Promise<void> {
-    // Unknown fields of built-in kinds are errors, as upstream; those of custom ones are pruned.
+    // As upstream, unknown fields are errors in built-in kinds and are pruned from custom resources.
     const strict = type === 'JSONPatch' && as.definition.custom === undefined;
     try {
       await exchangeObject(this.#request, as, next, strict ? 'Strict' : 'Ignore');

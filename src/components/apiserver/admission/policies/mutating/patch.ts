@@ -10,7 +10,7 @@ import { misplacedTypes } from '../../../../../core/cel/mutation.ts';
 import { CelMap, isList, type Value } from '../../../../../core/cel/values.ts';
 import { isFailedTest, jsonPatch, mergeConfiguration, reasonOf } from '../../../../../core/patch/index.ts';
 
-/** `live` with the configuration that an expression yielded. Throws an Error in upstream's words. */
+/** Merges the configuration that an expression returned into `live`. Throws an Error with upstream's wording. */
 export function withConfiguration(live: JsonObject, value: Value, schema: SchemaNode | undefined): JsonObject {
   const configuration = toJson(value) as JsonObject;
   checkTypes(value);
@@ -23,8 +23,8 @@ export function withConfiguration(live: JsonObject, value: Value, schema: Schema
 }
 
 /**
- * `live` with the patches that an expression yielded; as it is where a test among them fails. Throws an Error in
- * upstream's words.
+ * Applies the JSON patches that an expression returned to `live`. Returns `live` unchanged if a `test` operation fails.
+ * Throws an Error with upstream's wording.
  */
 export function withPatches(live: JsonObject, value: Value): JsonObject {
   const patches: JsonObject[] = [];

@@ -47,7 +47,6 @@ export function compileValidating(policy: ValidatingAdmissionPolicy): Validating
   };
 }
 
-/** Everything in a policy that is an expression. */
 export function validatingExpressions(policy: ValidatingPolicy): Expression[] {
   return [
     ...sharedExpressions(policy),

@@ -1,5 +1,6 @@
 /**
- * One policy's judgement of one request. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go.
+ * Evaluation of one policy for one request. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go.
  */
 import { utf8Length } from '../../../../../api/meta/validation.ts';
 import { messageOf } from '../../../../../base/errors.ts';
@@ -13,31 +14,31 @@ const MAX_MESSAGE = 5 * 1024;
 
 export interface Failure {
   readonly message: string;
-  /** Undefined: what failed was not the request, but judging it. */
+  /** Reason of the rejection. Undefined if the evaluation failed, not the validation. */
   readonly reason: string | undefined;
-  /** Which of the validations; the first where it was none of them. */
+  /** Index of the validation; 0 if the failure belongs to none of them. */
   readonly index: number;
   readonly seconds: number;
 }
 
 interface Judgement {
   readonly failures: readonly Failure[];
-  /** Those that the policy passes over. */
+  /** Failures that the failure policy ignores. */
   readonly ignored: readonly Failure[];
   readonly annotations: readonly (readonly [string, string])[];
-  /** Of annotations: they refuse, whatever is done about other failures. */
+  /** Failures of audit annotations. They reject the request whatever the validation actions are. */
   readonly unannotated: readonly Failure[];
 }
 
 const NOTHING: Judgement = { failures: [], ignored: [], annotations: [], unannotated: [] };
 
-/** What expressions can speak of, but for what the policy itself defines; match conditions know of no namespace. */
+/** Variables of expressions without the policy's own `variables`. Match conditions have no `namespaceObject`. */
 export interface Given {
   readonly conditions: (name: string) => Value;
   readonly others: (name: string) => Value;
 }
 
-/** Stops where others should have their turn. */
+/** Evaluates the policy. Yields at the end of each turn. */
 export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => number): Generator<undefined, Judgement> {
   const failed = (error: unknown): Judgement => {
     rethrowPending(error);
@@ -50,7 +51,7 @@ export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => numb
     if (policy.conditions.length > 0 && !(yield* conditionsHold(policy.conditions, variables))) return NOTHING;
   } catch (error) {
     rethrowPending(error);
-    // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
+    // A policy with failurePolicy Ignore does not apply if its conditions cannot be evaluated.
     return policy.ignoresFailure ? NOTHING : failed(error);
   }
   const run = new Run(policy, nowMs);
@@ -58,7 +59,7 @@ export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => numb
     yield* run.validate(given.others);
     yield* run.annotate(given.others);
   } catch (error) {
-    // What came before does not count either.
+    // Earlier results are discarded too.
     if (error instanceof OutOfBudget) return failed(error);
     throw error;
   }
@@ -134,13 +135,16 @@ class Run implements Judgement {
   }
 }
 
-/** Throws what ends more than one expression. */
+/** Rethrows errors that end the whole evaluation, not only one expression. */
 function stopped(error: unknown): void {
   rethrowPending(error);
   if (error instanceof OutOfBudget) throw error;
 }
 
-/** '' where it yields nothing that can stand in a message: then the plain message does. Throws OutOfBudget. */
+/**
+ * Evaluates a message expression. Returns '' if the value cannot be used, so that the plain message is used. Throws
+ * OutOfBudget.
+ */
 function messageBy(expression: Expression, variables: (name: string) => Value, budget: CostBudget): string {
   try {
     const value = evaluateOne(expression, variables, budget);

@@ -1,6 +1,7 @@
 /**
- * Type checks a policy's expressions against the kinds that it matches. Findings are hints: kinds may change, and rules
- * may match more. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
+ * Type checks a policy's expressions against the kinds that it matches. The findings are only warnings: kinds may
+ * change, and rules may match more kinds. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { schemaOfType } from '../../../../../api/schema/index.ts';
@@ -15,12 +16,12 @@ export interface ExpressionWarning {
   readonly warning: string;
 }
 
-/** More kinds than these are not looked at. */
+/** Maximum number of kinds to check. */
 const MAX_KINDS = 10;
 
 /**
- * What may be wrong with the policy's validations. `pause` is awaited between any two pieces of work: a policy may have
- * many expressions, and match many kinds.
+ * Type problems of the policy's validations. `pause` is awaited after each expression and kind, because a policy may
+ * have many of both.
  */
 export async function typeCheck(
   policy: ValidatingAdmissionPolicy,
@@ -96,7 +97,7 @@ function typeOfKind({ kind, schema, definition: { custom } }: ServedKind): Type 
   return (schema === undefined ? undefined : typeOfNode(schema, kind)) ?? DYN;
 }
 
-/** Of a variable that does not fit, nothing is known: those who use it are not to blame. */
+/** A variable that does not compile has the dynamic type, so that expressions that use it report no error. */
 function typeOf(source: string, variables: Variables): Type {
   try {
     return typeOfVariable(compileExpression(source, 'checked', variables).type);
@@ -111,7 +112,7 @@ interface Rule {
   readonly resources?: readonly string[];
 }
 
-/** The kinds that the rules name; rules with `*` name none. Sorted by group, version and kind. */
+/** Kinds that the rules name, sorted by group, version and kind. Rules with `*` are skipped. */
 function matchedKinds(policy: ValidatingAdmissionPolicy, kinds: Kinds): ServedKind[] {
   const named = (values: readonly string[] = []): readonly string[] =>
     values.some((each) => each.includes('*')) ? [] : [...values].sort();

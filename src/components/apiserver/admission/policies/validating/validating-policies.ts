@@ -42,7 +42,7 @@ interface Denial {
   readonly reason: string | undefined;
 }
 
-/** Whether a failure refuses, or what else is done about it. */
+/** Validation action of a binding. */
 type Action = 'deny' | 'audit' | 'warn';
 const ACTIONS: Readonly<Record<string, Action>> = { Deny: 'deny', Audit: 'audit', Warn: 'warn' };
 
@@ -62,7 +62,7 @@ class Dispatch {
     this.#authorizer = authorizerOf(request, sources.access);
   }
 
-  /** Throws an ApiError about the first failure that refuses. */
+  /** Throws an ApiError for the first failure whose action is `deny`. */
   async run(concerned: readonly Bound<ValidatingPolicy>[]): Promise<void> {
     this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     for (const { policy, bindings } of concerned) {
@@ -134,7 +134,7 @@ class Dispatch {
     } else if (action === 'warn') {
       this.#request.warnings.push(`Validation failed for ValidatingAdmissionPolicy ${which}: ${message}`);
     } else if (!this.#isAudited) {
-      // What has been said stays: the first is the one that is written down.
+      // Only the first failure is recorded in the audit annotation.
       this.#isAudited = true;
       const said = { message, policy: policy.name, binding: binding.name, expressionIndex: index };
       this.#request.annotate?.(FAILURE_KEY, escapedJson([{ ...said, validationActions: [...binding.actions] }]));
@@ -142,14 +142,14 @@ class Dispatch {
   }
 }
 
-/** As upstream encodes: what could be taken for markup is escaped. */
+/** JSON as Go's encoder writes it, with HTML characters escaped. */
 const escapedJson = (value: JsonValue): string =>
   JSON.stringify(value).replaceAll(
     /[<>&\u2028\u2029]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** As upstream: worded as a refusal, with the reason that the policy gives. */
+/** Rejection in upstream's wording, with the reason of the policy. */
 function refusal(request: AdmissionRequest, { message, reason = 'Invalid' }: Denial): ApiError {
   const worded = forbid(request, message);
   return new ApiError(reason as StatusReason, worded.message, { ...worded.details, causes: [{ message }] });
