@@ -1,8 +1,8 @@
 import { messageOf } from '../../base/errors.ts';
 
 /**
- * Calls `act` for each item in order, also after a call has failed: one object that cannot be written must not keep the
- * others waiting. Throws after the last one: the error, or of several one error with the number and the first message.
+ * Calls `act` for each item in order and continues after failures, so that one failing object does not block the
+ * remaining ones. Throws at the end: the single error, or an error with the number of failures and the first message.
  */
 export async function attemptAll<T>(items: Iterable<T>, act: (item: T) => Promise<unknown>): Promise<void> {
   const errors: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * Reads the metrics of an autoscaler from `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`. They
- * are served by other servers: what they return is validated here.
+ * Reads the metrics of an autoscaler from `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`.
+ * Aggregated servers serve them, so responses are validated here.
  */
 import type { MetricSpec } from 'kubernetes-types/autoscaling/v2';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
@@ -31,11 +31,11 @@ interface ItemList<T> {
   readonly items?: readonly T[];
 }
 
-/** Of one autoscaler: its namespace and the selector of its target's pods. */
+/** Scope of one autoscaler: its namespace and the pod selector of its target. */
 export interface MetricScope {
   readonly namespace: string;
   readonly selector: string;
-  /** `<plural>.<group>` of an object that a metric describes. */
+  /** Returns `<plural>.<group>` of an object that a metric describes. */
   resourceOf(apiVersion: string | undefined, kind: string): Promise<string>;
 }
 
@@ -136,7 +136,7 @@ function totalOf(items: readonly MetricValue[], name: string): Reading {
   return { type: 'value', milli: values.reduce((sum, value) => sum + (value ? quantityMilliValue(value) : 0), 0) };
 }
 
-/** The newest version that the adapter serves. */
+/** Uses the newest API version that the metrics adapter serves. */
 async function custom(get: Get, path: string, name: string): Promise<readonly MetricValue[]> {
   const from = (version: string): Promise<readonly MetricValue[]> =>
     itemsOf(
@@ -170,7 +170,7 @@ function metricSelector(metric: Identifier, separator: string): string {
   return `${separator}metricLabelSelector=${enc(formatLabelSelector(labelSelectorOf(metric.selector)))}`;
 }
 
-/** Go's duration text, of which servers use hours, minutes and seconds. */
+/** Go's duration format. Servers use hours, minutes and seconds only. */
 function windowMs(text: string | undefined): number {
   const match = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$/.exec(text ?? '');
   if (match === null || text === '' || text === undefined) return DEFAULT_WINDOW_MS;

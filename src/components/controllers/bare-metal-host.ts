@@ -1,4 +1,4 @@
-/** Status of the hosts of the inventory. Plan in core/reconcile/machines/host.ts. */
+/** Status of the hosts in the inventory. Plan in core/reconcile/machines/host.ts. */
 import type { BareMetalHost } from '../../api/machines/types.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -30,7 +30,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
   return (scope) => {
     if (provisioner === undefined) return;
-    /** Undefined: the host need not, or cannot, be inspected. */
+    /** Returns undefined when the host does not need inspection or cannot be inspected. */
     const inspect = async (host: BareMetalHost): Promise<Inspection | undefined> => {
       const { spec, status, metadata } = host;
       const isFree = spec?.consumerRef === undefined && metadata?.deletionTimestamp === undefined;
@@ -61,7 +61,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       if (nextMs !== undefined) queue.addAfter(key, Math.max(0, nextMs - nowMs));
       if (inspection?.error !== undefined) queue.addAfter(key, RETRY_MS);
       if (semanticEqual(status, host.status)) return;
-      // Of an offered host it is the time of its last report.
+      // For an offered host this is the time of its last report.
       const lastUpdated = isOffered(host) ? host.status?.lastUpdated : timestamp(nowMs);
       const next = { ...status, ...(lastUpdated === undefined ? {} : { lastUpdated }) };
       await ignoreNotFound(() => client.update({ ...host, status: next }, { subresource: 'status' }));

@@ -59,7 +59,7 @@ async function planSigned(map: ConfigMap, secrets: readonly Secret[], nowMs: num
   return planSignatures(map, new Map(signatures));
 }
 
-/** `header..signature`: the payload is left out. */
+/** Returns `header..signature` without the payload. */
 async function detachedSignature(content: string, { id, secret }: SigningToken): Promise<string> {
   const text = new TextEncoder();
   const compact = await new CompactSign(text.encode(content))

@@ -1,7 +1,7 @@
 /**
- * What a controller may use beside informers and writers of declared kinds. Each capability is declared in its
- * `ControllerSpec` and handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a
- * controller can reach.
+ * Capabilities of controllers beyond informers and writers of declared kinds. A controller declares them in its
+ * `ControllerSpec` and gets them from `ControllerHandle.use`, so the table of controllers shows everything that a
+ * controller can access.
  */
 import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -16,43 +16,41 @@ import type { MachineProvisioner } from './machines-port.ts';
 import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface Capabilities {
-  /** Signs certificates with the cluster CA. */
   readonly signer: CertificateSigner;
-  /** PEM bundle of the cluster CA. */
   readonly rootCaPem: string;
-  /** What joining hosts learn from the cluster; undefined: no host can join. */
+  /** Cluster data published for joining hosts. Undefined: no host can join. */
   readonly clusterFacts: ControllersDeps['clusterFacts'];
-  /** Of routes; undefined: there is no router. */
+  /** Undefined when there is no router. */
   readonly router: RouterFacts | undefined;
   /** Merges fragments of machine configurations, and hashes them. */
   readonly machineConfig: MachineConfigFacts;
-  /** Hosts and the store; undefined: hosts are not installed from here. */
+  /** Provisions hosts and store members. Undefined when hosts are not installed from this cluster. */
   readonly machines: MachineProvisioner | undefined;
-  /** Catalogs of operators on this host; undefined: there are none. */
+  /** Operator catalogs on this host. Undefined when there are none. */
   readonly catalogFiles: CatalogFiles | undefined;
   /** Signs the claims of a service account's token. */
   readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
   /** Lists the kinds that the server serves. */
   readonly discovery: (signal?: AbortSignal) => Promise<Discovery>;
-  /** Objects of any kind that the server serves, known only at run time. */
+  /** Objects of kinds that are known only at run time. */
   readonly anyKind: AnyKind;
-  /** GET of a path below the API: the scale of kinds that are known only at run time. */
+  /** GET of an API path, for the scale of kinds that are known only at run time. */
   readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
-  /** PUT of a scale; the scale's resourceVersion guards it. */
+  /** PUT of a scale, conditional on the scale's resourceVersion. */
   readonly updateScale: (path: string, scale: object) => Promise<unknown>;
-  /** A request with the permissions of another user, who is impersonated. */
+  /** Sends a request that impersonates another user. */
   readonly requestAs: <R>(user: Impersonated, method: string, path: string, body?: unknown) => Promise<R>;
-  /** Finds the image of a tag's source and records in the stream what was found. */
+  /** Resolves the image of a tag's source and records it in the stream. */
   readonly resolveTag: (stream: ImageStream, tag: TagReference) => Promise<void>;
-  /** Asks the API server whether a subject may do something. */
+  /** Queries the API server whether a subject is permitted an action. */
   readonly accessReview: (identity: Identity, attributes: AccessAttributes) => Promise<boolean>;
 }
 
 export interface AnyKind {
-  /** Metadata only. Stopped by the controller that needs it no longer. */
+  /** Metadata-only informer. The controller stops it when it is no longer needed. */
   informer(kind: ResourceType): Informer<KubeObject>;
   client(kind: ResourceType): ResourceClient<KubeObject>;
-  /** Deletes every object of the kind in the namespace, in the background. */
+  /** Deletes every object of the kind in the namespace, with background propagation. */
   deleteCollection(kind: ResourceType, namespace: string): Promise<void>;
 }
 

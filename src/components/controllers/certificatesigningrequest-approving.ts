@@ -1,6 +1,6 @@
 /**
- * Approves kubelet client and serving certificate requests that the rules of core/reconcile/certificatesigningrequest
- * allow.
+ * Approves kubelet client and serving certificate requests according to the rules of
+ * core/reconcile/certificatesigningrequest.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Node, Secret } from 'kubernetes-types/core/v1';
@@ -20,7 +20,7 @@ import { inspect, nameOf } from './certificatesigningrequest.ts';
 import type { ControllerSpec } from './framework.ts';
 import { EVIDENCE, servingEvidence } from './serving-evidence.ts';
 
-/** The right to have requests of a kind approved automatically. */
+/** Permission to have requests of a kind approved automatically. */
 const creationOf = (subresource: string) => ({
   resourceAttributes: {
     group: 'certificates.k8s.io',
@@ -48,7 +48,8 @@ export const csrApprovingController: ControllerSpec = {
         if (isPending(request)) queue.add(nameOf(request));
       };
       scope.onChange(requests, { added: wake, updated: wake });
-      // A serving request may precede its node or a declared address, a bootstrap request the condition NotReady.
+      // A serving request may arrive before its Node or a declared address, a bootstrap request before the condition
+      // NotReady.
       const wakeAll = (): void => {
         for (const request of requests.list()) wake(request);
       };
@@ -85,7 +86,7 @@ export const csrApprovingController: ControllerSpec = {
       if (plan.kind === 'ignore') {
         const isServing = request.spec?.signerName === SIGNER.kubeletServing;
         const note = { request: name, why: plan.why };
-        // Logs, exec and port-forward of the node fail until an administrator decides.
+        // Logs, exec and port-forward of the node fail until an administrator approves the request.
         if (isServing && node !== undefined) handle.log.info('serving certificate requires manual approval', note);
         else handle.log.v(2, 'certificate signing request requires manual approval', note);
         return;

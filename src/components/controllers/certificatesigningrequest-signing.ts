@@ -31,7 +31,7 @@ export const csrSigningController: ControllerSpec = {
         return;
       }
       const usages = request.spec?.usages ?? [];
-      // Approved by whomever: the signer looks again.
+      // Approval does not imply validity, so the signer checks the request again.
       const facts = inspect(handle, request);
       const why = typeof facts === 'string' ? facts : objection(signerName, usages, facts);
       if (why !== undefined) {

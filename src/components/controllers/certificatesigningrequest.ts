@@ -1,4 +1,4 @@
-/** What the three controllers of certificate signing requests share. */
+/** Code shared by the three controllers of certificate signing requests. */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { messageOf } from '../../base/errors.ts';
 import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
@@ -6,7 +6,7 @@ import type { ControllerHandle } from './framework.ts';
 
 export const nameOf = (request: CertificateSigningRequest): string => request.metadata?.name ?? '';
 
-/** `spec.request` is the PEM in base64, as all byte fields. */
+/** `spec.request` is the PEM in base64, like all byte fields. */
 export function pemOf(request: CertificateSigningRequest): string {
   return Buffer.from(request.spec?.request ?? '', 'base64').toString('latin1');
 }

@@ -1,4 +1,4 @@
-/** Carries out adoption and release of objects by their controller. Source: upstream's controller_ref_manager. */
+/** Executes adoption and release of objects by their controller. Source: upstream's controller_ref_manager. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { ResourceClient } from '../../client/types.ts';
@@ -11,9 +11,9 @@ export interface ClaimPorts<O extends KubeObject, T extends KubeObject> {
 }
 
 /**
- * Adopts and releases as planned. Before the first adoption the owner is read live: one that was deleted (and perhaps
- * re-created under the same name) must not adopt. Resolves with what the owner counts with; what vanished meanwhile is
- * left out.
+ * Adopts and releases as planned. The owner is read live before the first adoption, because an owner that was deleted,
+ * or re-created under the same name, must not adopt. Resolves with the objects that belong to the owner, without those
+ * deleted in the meantime.
  */
 export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   owner: O,
@@ -43,9 +43,7 @@ export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   return claim.claimed.filter((object) => !lost.has(object));
 }
 
-/**
- * False when the object is gone or was replaced by another of the same name: either way it is no longer ours to touch.
- */
+/** Returns false when the object was deleted or replaced by another of the same name. It must not be changed then. */
 async function patchOwner<T extends KubeObject>(client: ResourceClient<T>, object: T, body: unknown): Promise<boolean> {
   try {
     await client.patch(object.metadata?.name ?? '', object.metadata?.namespace, 'strategic', body);

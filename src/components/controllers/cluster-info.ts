@@ -1,4 +1,4 @@
-/** Publishes what joining hosts learn from the cluster; see core/reconcile/cluster-info. */
+/** Publishes the cluster data for joining hosts. Plan in core/reconcile/cluster-info. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { encodeBase64 } from '../../api/validation/base64.ts';
@@ -31,7 +31,7 @@ export const clusterInfoController: ControllerSpec = {
   uses: ['clusterFacts'],
   prepare: (handle) => {
     const facts = handle.use('clusterFacts');
-    // A control plane that no host can join: tests, and API servers of others.
+    // No host can join this control plane: tests, and foreign API servers.
     if (facts === undefined) return () => {};
     const info = handle.informer(resources.configMaps, only(INFO_MAP));
     const settings = handle.informer(resources.configMaps, only(SETTINGS_MAP));

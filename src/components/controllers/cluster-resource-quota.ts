@@ -1,6 +1,6 @@
 /**
- * Says what the projects of each ClusterResourceQuota use, together and each by itself. The API server refuses by
- * itself what is too much; the status is for people. The reckoning is in core/quota. Source:
+ * Updates the usage of each ClusterResourceQuota in its status, in total and by project. The API server enforces quotas
+ * on its own; the status only informs users. Usage is computed in core/quota. Source:
  * openshift/openshift-controller-manager pkg/quota/clusterquotareconciliation.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
@@ -14,9 +14,9 @@ import { countedKinds } from '../../core/quota/totals.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
-/** How soon a change of what is counted shows in the status. */
+/** Delay after which a change of counted objects appears in the status. */
 const SETTLE_MS = 500;
-/** Kinds of which no copy is held are listed so often, while a quota counts them. */
+/** Interval for listing kinds without a local copy, while a quota counts them. */
 const RESYNC_MS = 30_000;
 
 const { group, version, kind, plural, namespaced } = clusterResourceQuotas;
@@ -43,7 +43,7 @@ export const clusterResourceQuotaController: ControllerSpec = {
 
 interface Copies {
   readonly namespaces: Informer<Namespace>;
-  /** By the name that a quota counts them by. */
+  /** Informers by the name under which a quota counts the kind. */
   readonly counted: ReadonlyMap<string, Informer<KubeObject>>;
 }
 
@@ -90,7 +90,7 @@ class ClusterQuotaTerm {
     await ignoreNotFound(() => writer.update({ ...quota, status }, { subresource: 'status' }));
   }
 
-  /** Of the kinds without a copy: what each namespace has, by name of the kind and namespace. */
+  /** Usage of the kinds without a local copy, by kind and namespace. */
   async #listed(
     counted: readonly GroupResource[],
     namespaces: readonly string[],

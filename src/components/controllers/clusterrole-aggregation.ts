@@ -16,7 +16,7 @@ export const clusterRoleAggregationController: ControllerSpec = {
         const rules = role === undefined ? undefined : planAggregation(role, roles.list());
         if (role !== undefined && rules !== undefined) await client.update({ ...role, rules });
       }, 2);
-      // Any role may be picked by any selector; there are few aggregated ones.
+      // Any role may match any selector, and there are few aggregated roles.
       const wake = (): void => {
         for (const role of roles.list()) if (role.aggregationRule !== undefined) queue.add(role.metadata?.name ?? '');
       };

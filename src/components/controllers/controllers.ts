@@ -1,6 +1,6 @@
 /**
- * The controller manager: every controller under one Lease. Informers are filled before leadership is won, so that a
- * standby takes over at once and a first start overlaps listing with acquiring.
+ * Controller manager: runs all controllers under one Lease. Informers are filled before leadership is acquired, so that
+ * a standby takes over immediately and the first start lists and acquires in parallel.
  */
 import { messageOf } from '../../base/errors.ts';
 import { type ControllersDeps, DEFAULT_OPTIONS } from './deps.ts';
@@ -8,9 +8,9 @@ import { createHandle, startController } from './framework.ts';
 import { controllers } from './registry.ts';
 
 export interface Controllers {
-  /** Asks for informers, starts them and begins to seek leadership. Resolves as soon as that is under way. */
+  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
   start(): Promise<void>;
-  /** Ends every controller, releases the lease and resolves when nothing of this component runs any more. */
+  /** Stops all controllers, releases the lease and resolves when no part of this component runs any more. */
   stop(): Promise<void>;
   /** True while this process leads. */
   readonly leading: boolean;

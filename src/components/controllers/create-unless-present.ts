@@ -1,6 +1,6 @@
 /**
- * Creation of objects that a controller owes to every namespace; a concurrent creation or a terminating namespace is no
- * failure.
+ * Creates an object that a controller maintains in every namespace. A concurrent creation or a terminating namespace is
+ * not an error.
  */
 import { isApiError } from '../../api/meta/status.ts';
 import { isNamespaceTerminating } from './pod-control.ts';

@@ -68,7 +68,7 @@ class CronJobTerm {
     const cronJob = this.#access.cronJobs.get(key);
     if (cronJob === undefined) return;
     const jobs = await this.#jobsOf(cronJob);
-    // Not before there is a CronJob: the first zone that a process asks for takes 8 MB.
+    // Only read when a CronJob exists: the first time zone lookup of a process takes 8 MB.
     this.#localZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
     const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.#handle.plan());
     for (const event of plan.events) this.#handle.recorder.event(cronJob, event.type, event.reason, event.message);
@@ -76,11 +76,11 @@ class CronJobTerm {
     const started = plan.create === undefined ? undefined : await this.#create(cronJob, plan.create);
     await this.#writeStatus(cronJob, started === undefined ? plan.status : withStarted(plan.status, started));
     if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
-    // Last: a finished job that cannot be deleted must not keep the next one from starting.
+    // Runs last, so that a finished job that cannot be deleted does not delay the next start.
     await attemptAll(plan.clean, (job) => this.#delete(cronJob, job));
   };
 
-  /** Those of `status.active` that the copy does not show yet are read live: they are not missing. */
+  /** Jobs of `status.active` that are missing in the local copy are read live. */
   async #jobsOf(cronJob: CronJob): Promise<Job[]> {
     const jobs = controlledBy(this.#access.jobs, cronJob.metadata?.uid ?? '');
     const known = new Set(jobs.map((job) => job.metadata?.uid));
@@ -101,7 +101,9 @@ class CronJobTerm {
     await this.#access.cronJobClient.update({ ...cronJob, status }, { subresource: 'status' });
   }
 
-  /** Undefined: the namespace ends. A run that an earlier attempt started is the one that is meant. */
+  /**
+   * Returns undefined when the namespace is terminating. Returns the existing job when an earlier attempt created it.
+   */
   async #create(cronJob: CronJob, job: Job): Promise<Job | undefined> {
     try {
       const created = await this.#access.jobClient.create(job);

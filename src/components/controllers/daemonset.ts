@@ -1,4 +1,4 @@
-/** Daemon sets. Plans in core/reconcile/daemonset; whether a node suits a pod is the scheduler's rule. */
+/** Daemon sets. Plans in core/reconcile/daemonset; the scheduler's rules determine whether a node suits a pod. */
 
 import type { ControllerRevision, DaemonSet } from 'kubernetes-types/apps/v1';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -212,14 +212,14 @@ class DaemonSetTerm {
       this.#queue.addAfter(key, known.untilMs - now);
       return false;
     }
-    // One that held for twice the longest back-off has recovered.
+    // A pod that ran for twice the longest back-off has recovered.
     const isFresh = known === undefined || now - known.untilMs > 2 * FAILED_MAX_MS;
     const delayMs = isFresh ? FAILED_INITIAL_MS : Math.min(FAILED_MAX_MS, known.delayMs * 2);
     this.#failures.set(id, { untilMs: now + delayMs, delayMs });
     return true;
   }
 
-  /** False when the plan does not hold: another template has the same hash, or the copy lags. */
+  /** Returns false when the plan is outdated: another template has the same hash, or the local copy is behind. */
   async #writeHistory(set: DaemonSet, history: HistoryPlan): Promise<boolean> {
     if (history.create !== undefined) {
       try {
@@ -287,7 +287,7 @@ function verdict(set: DaemonSet, node: Node): NodeVerdict {
   return { name, shouldRun: isPlace && !isBarred, shouldContinue: isPlace && !isExpelled };
 }
 
-/** What of a node decides whether daemon pods belong there. */
+/** Node fields that determine whether daemon pods may run there. */
 function suitability(node: Node): string {
   return JSON.stringify([node.metadata?.labels, node.spec?.taints, node.spec?.unschedulable]);
 }

@@ -1,4 +1,4 @@
-/** Deployments. The decisions are in core/reconcile/deployment. */
+/** Deployments. Decisions are in core/reconcile/deployment. */
 
 import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -96,7 +96,7 @@ class DeploymentTerm {
     } else if (reference.kind === 'Deployment') this.#queue.add(`${namespace ?? ''}/${reference.name}`);
   };
 
-  // Only Recreate waits for pods: its new set is made when the last old pod has gone or ended.
+  // Only the strategy Recreate waits for pods: it creates the new replica set after the last old pod has ended.
   readonly #wakeRecreate = (pod: Pod): void => {
     const reference = controllerOf(pod);
     if (reference?.kind !== 'ReplicaSet') return;
@@ -132,7 +132,7 @@ class DeploymentTerm {
       owners: this.#access.deploymentClient,
       objects: this.#access.replicaSetClient,
     });
-    // What was just adopted has a newer version by now; its change wakes this key again.
+    // Adopted objects have a newer version now, and its event queues this key again.
     if (claim.adopt.length > 0 || claim.release.length > 0) return;
     const podsBySet = new Map(
       owned.map((set) => [set.metadata?.uid ?? '', controlledBy(this.#access.pods, set.metadata?.uid ?? '')]),
@@ -145,7 +145,7 @@ class DeploymentTerm {
     if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
   };
 
-  /** False when the plan no longer holds and the key will be planned again. */
+  /** Returns false when the plan is outdated and the key will be planned again. */
   async #carryOut(deployment: Deployment, plan: DeploymentPlan): Promise<boolean> {
     if (plan.create !== undefined && !(await this.#create(deployment, plan.create))) return false;
     for (const set of plan.update) await this.#access.replicaSetClient.update(set);
@@ -167,7 +167,10 @@ class DeploymentTerm {
     }
   }
 
-  /** Either the copy lags and the set is ours already, or another template has the same hash. */
+  /**
+   * Either the local copy is behind and the set already belongs to the deployment, or another template has the same
+   * hash.
+   */
   async #resolveCollision(deployment: Deployment, set: ReplicaSet): Promise<boolean> {
     const existing = await this.#access.replicaSetClient.get(set.metadata?.name ?? '', set.metadata?.namespace);
     if (isControlledBy(existing, deployment.metadata?.uid) && hasTemplateOf(existing, deployment)) {
@@ -182,7 +185,7 @@ class DeploymentTerm {
   }
 
   /**
-   * Revision and status in one write: through the status endpoint the annotation does not count as a new generation.
+   * Writes revision and status together: through the status endpoint the annotation does not increase the generation.
    */
   async #writeDeployment(deployment: Deployment, plan: DeploymentPlan): Promise<void> {
     if (plan.revision === undefined && plan.status === undefined) return;

@@ -1,4 +1,4 @@
-/** What the composition hands to the controllers; nothing here is looked up elsewhere. */
+/** Dependencies that the composition passes to the controllers. */
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
@@ -11,64 +11,64 @@ import type { CatalogFiles } from './olm/catalog-port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
-  /** Shared with the scheduler in the same process. Started by whichever component starts first. */
+  /** Shared with the scheduler in the same process. The component that starts first starts it. */
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
-  /** For the Lease `kube-system/kube-controller-manager` (see `CONTROLLERS_LEASE`). */
+  /** Elector for the Lease `kube-system/kube-controller-manager` (see `CONTROLLERS_LEASE`). */
   readonly elector: LeaderElector;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signer: CertificateSigner;
-  /** Signs the claims of a service account's token with the cluster's key; returns a JSON web token. */
+  /** Signs the claims of a service account's token with the cluster's key. Returns a JSON web token. */
   readonly signServiceAccountToken: (claims: Readonly<Record<string, string>>) => string;
   /** PEM bundle published as `kube-root-ca.crt` in each namespace. */
   readonly rootCaPem: string;
-  /** What joining hosts learn from the cluster; undefined: no host can join. */
+  /** Cluster data published for joining hosts. Undefined: no host can join. */
   readonly clusterFacts?: ClusterFacts;
-  /** Undefined: routes are served by another installation. */
+  /** Undefined when another installation serves the routes. */
   readonly router?: RouterFacts;
   readonly machineConfig: MachineConfigFacts;
-  /** Undefined: hosts are not installed from here. */
+  /** Undefined when hosts are not installed from this cluster. */
   readonly machines?: MachineProvisioner;
-  /** Undefined: catalogs of operators are read from ConfigMaps alone. */
+  /** Undefined when operator catalogs are read from ConfigMaps only. */
   readonly catalogFiles?: CatalogFiles;
   readonly options?: Partial<ControllersOptions>;
 }
 
 /** Defaults are upstream's, with OKD's networks. Durations are milliseconds. */
 export interface ControllersOptions {
-  /** A range, or one of each family as `10.128.0.0/14,fd01::/48`, the primary one first. */
+  /** One range, or one per address family such as `10.128.0.0/14,fd01::/48`, the primary one first. */
   readonly clusterCidr: string;
-  /** Of IPv4 pod ranges. */
+  /** Mask size of IPv4 pod ranges. */
   readonly nodeCidrMaskSize: number;
   readonly nodeCidrMaskSizeIpv6: number;
-  /** A range or two. Never given to pods, should they overlap. */
+  /** One or two ranges. Their addresses are never assigned to pods, even if the ranges overlap. */
   readonly serviceCidr: string;
   readonly allocateNodeCidrs: boolean;
   readonly nodeMonitorGracePeriodMs: number;
   readonly nodeStartupGracePeriodMs: number;
   readonly terminatedPodThreshold: number;
-  /** The longest life of a signed certificate. */
+  /** Maximum lifetime of a signed certificate. */
   readonly certificateLifetimeMs: number;
-  /**
-   * How long a range of service addresses stays when it is deleted: every API server has stopped giving out its
-   * addresses by then.
-   */
+  /** Delay before a deleted ServiceCIDR is removed. By then every API server has stopped allocating its addresses. */
   readonly serviceCidrGraceMs: number;
-  /** How long a namespace terminates before its content is deleted: API servers of all hosts reject creates by then. */
+  /**
+   * Delay before the content of a terminating namespace is deleted. By then the API servers of all hosts reject creates
+   * in it.
+   */
   readonly namespaceGraceMs: number;
   /** Whether the storage class of the embedded local provisioner is created at start. */
   readonly localVolumes: boolean;
-  /** Ranges of the addresses of load balancers; empty: those of the nodes. */
+  /** Address ranges for load balancers. Empty means the addresses of the nodes. */
   readonly loadBalancerAddresses: readonly string[];
   /** Interval of imports of tags with `importPolicy.scheduled`. Default 15 minutes, as upstream's. */
   readonly scheduledImportMs?: number;
-  /** Whether service accounts have secrets with tokens, as under OpenShift. */
+  /** Whether token secrets are created for service accounts, as in OpenShift. */
   readonly accountSecrets: boolean;
-  /** Whether each node has a pod `machine-config-daemon`, as under OpenShift. */
+  /** Whether each node runs a pod `machine-config-daemon`, as in OpenShift. */
   readonly daemonPods: boolean;
-  /** Names of controllers that shall not run. */
+  /** Names of disabled controllers. */
   readonly disabled: readonly string[];
 }
 

@@ -48,7 +48,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
   };
 
-  /** Pods that the taint of this rule alone evicts. */
+  /** Pods that only the taint of this rule evicts. */
   const pending = (rule: DeviceTaintRule): readonly Pod[] => {
     const plain = slices.list().map((slice) => ({
       ...slice,

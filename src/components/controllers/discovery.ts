@@ -1,4 +1,6 @@
-/** What kinds the server has, each in its group's preferred version, or in the first one that has it. */
+/**
+ * Kinds served by the API server, each in its group's preferred version, or else in the first version that contains it.
+ */
 import type { ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -10,7 +12,7 @@ export interface DiscoveredKind extends ResourceType {
 
 export interface Discovery {
   readonly kinds: readonly DiscoveredKind[];
-  /** One line for each group version that did not answer; its kinds are missing. */
+  /** One line for each group version that failed. Its kinds are missing. */
   readonly errors: readonly string[];
 }
 
@@ -31,7 +33,7 @@ interface GroupList {
   }[];
 }
 
-/** Fails only when the list of groups itself cannot be read. */
+/** Fails only when the list of groups cannot be read. */
 export async function discover(client: ApiClient, signal?: AbortSignal): Promise<Discovery> {
   const options = signal === undefined ? {} : { signal };
   const groups = await client.request<GroupList>('GET', '/apis', undefined, options);
@@ -58,7 +60,7 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
           kinds.push({ group, version, kind, plural, namespaced, verbs: new Set(each.verbs) });
         }
       } catch (error) {
-        // A group that went away between the two requests is no error.
+        // A group that was removed between the two requests is not an error.
         if (!isApiError(error, 'NotFound')) errors.push(`${groupVersion}: ${messageOf(error)}`);
       }
     }),
@@ -66,10 +68,10 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
   return { kinds: kinds.filter(isFirst(versions)), errors };
 }
 
-/** Groups whose kinds are spread over several versions; in others the preferred version has them all. */
+/** Groups whose kinds are spread over several versions. In other groups the preferred version contains all kinds. */
 const SPREAD: ReadonlySet<string> = new Set(['operators.coreos.com']);
 
-/** Of a kind that several versions have, the first of `versions`. */
+/** For a kind with several versions, selects the first of `versions`. */
 function isFirst(versions: readonly string[]): (kind: DiscoveredKind, index: number, all: DiscoveredKind[]) => boolean {
   const rank = ({ group, version }: DiscoveredKind): number =>
     versions.indexOf(group === '' ? version : `${group}/${version}`);
@@ -79,8 +81,8 @@ function isFirst(versions: readonly string[]): (kind: DiscoveredKind, index: num
 }
 
 /**
- * Objects that OpenShift's groups show under another name. Controllers know each object once, by its own kind: twice
- * counted, it would be deleted and charged twice.
+ * Objects that OpenShift's groups serve under a second name. Controllers use only the primary kind, because objects
+ * counted twice would be deleted and charged twice.
  */
 const ALIASES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['project.openshift.io', new Set(['projects', 'projectrequests'])],

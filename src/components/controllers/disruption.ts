@@ -1,7 +1,7 @@
 /**
- * Says in the status of disruption budgets how many evictions they allow, and takes back from pods that they were to be
- * disrupted when nothing came of it. Plans in core/reconcile/disruption; the API server's evictions count down what is
- * allowed.
+ * Updates in the status of disruption budgets how many evictions they allow, and resets the DisruptionTarget condition
+ * of pods that were not disrupted after all. Plans in core/reconcile/disruption. Evictions in the API server decrease
+ * the allowed number.
  */
 import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
@@ -23,7 +23,7 @@ import { isPodReady } from '../../core/reconcile/pods.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { readScale } from './scale.ts';
 
-/** Resync period of a budget whose pods' controllers are not watched, or could not be read. */
+/** Resync period of a budget whose pods' controllers are not watched or could not be read. */
 const ASK_AGAIN_MS = 30_000;
 
 export const disruptionController: ControllerSpec = {
@@ -109,9 +109,7 @@ class DisruptionTerm {
     };
   }
 
-  /**
-   * Guarded by the version of the copy that was reckoned with: an eviction that was counted meanwhile is not undone.
-   */
+  /** Conditional on the version that the plan used, so that an eviction counted in the meantime is not reverted. */
   async #write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
     if (status === undefined) return;
     try {
@@ -184,7 +182,7 @@ class DisruptionTerm {
     if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(objectKey(budget), plan.recheckAfterMs);
   }
 
-  /** `asked`: not all of it is followed by a watch. Throws `Uncountable`. */
+  /** `asked`: some of the scales are not covered by a watch. Throws `Uncountable`. */
   async #scalesFor(
     budget: PodDisruptionBudget,
     selected: readonly Pod[],
@@ -210,7 +208,7 @@ class DisruptionTerm {
   }
 }
 
-/** The allowed disruptions cannot be computed: for a reason that the budget's author can fix, or that may pass. */
+/** The allowed disruptions cannot be computed, because of a fault in the budget or a temporary failure. */
 class Uncountable extends Error {}
 
 async function uncountableIfThrown<T>(answer: Promise<T>): Promise<T> {
@@ -258,7 +256,7 @@ function followBudgets(
   });
 }
 
-/** All that a budget looks at. */
+/** Pod fields that influence a budget. */
 function countedFacts(pod: Pod): object {
   const { labels, deletionTimestamp, uid } = pod.metadata ?? {};
   return { labels, deletionTimestamp, uid, ready: isPodReady(pod), controller: controllerOf(pod)?.uid };
@@ -268,14 +266,14 @@ function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
   try {
     return matchesLabels(labelSelectorOf(budget.spec?.selector), pod.metadata?.labels);
   } catch {
-    // Such a budget has said so in its status when it was written.
+    // The status of such a budget was already set when it was written.
     return false;
   }
 }
 
 type Workload = KubeObject & { readonly spec?: { readonly replicas?: number } };
 
-/** Wakes the budgets that are reckoned by scale when one changes; which pods are whose is looked up then. */
+/** Queues the budgets that depend on a scale when a workload changes. Pods are matched then. */
 function followWorkloads<T extends Workload>(
   scope: RunScope,
   queue: WorkQueue,

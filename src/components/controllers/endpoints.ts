@@ -29,11 +29,11 @@ export const endpointsController: ControllerSpec = {
         else if (plan.kind === 'update') await client.update(plan.endpoints);
       }, 5);
       followBackends(scope, queue, services, pods);
-      // Leader election of old kept its record in endpoints of no service: those are none of ours.
+      // Old leader election stored its record in Endpoints without a service. These must not be removed.
       scope.onChange(endpoints, { deleted: (each) => queue.add(objectKey(each)) });
     };
 
-    /** The service has gone; what was made for it goes, too. */
+    /** Deletes the Endpoints of a deleted service. */
     async function removeOrphan(key: string): Promise<void> {
       const existing = endpoints.get(key);
       if (existing?.metadata?.labels?.['endpoints.kubernetes.io/managed-by'] !== 'endpoint-controller') return;

@@ -16,7 +16,7 @@ export const endpointSliceMirroringController: ControllerSpec = {
   prepare,
 };
 
-/** How long a watch may lag behind a creation before it is planned again regardless. */
+/** Maximum wait for the watch to show a created slice before planning again. */
 const CATCH_UP_MS = 5_000;
 
 function prepare(handle: ControllerHandle): ControllerRun {
@@ -29,7 +29,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     return key === undefined ? [] : [key];
   });
   return (scope) => {
-    /** Slices created and not seen yet: planning without them would create them again. */
+    /** Slices that were created but not observed yet. Planning without them would create them again. */
     const unseen = new Map<string, number>();
     const queue = scope.queue(async (key) => {
       const existing = slices.byIndex('mirrored-service', key);
@@ -63,7 +63,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** The service whose slice this is, if this controller manages it. */
+/** Service key of a slice that this controller manages. */
 function keyOf(slice: EndpointSlice): string | undefined {
   const labels = slice.metadata?.labels;
   const service = labels?.[SERVICE_NAME];

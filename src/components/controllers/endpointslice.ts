@@ -8,7 +8,7 @@ import { hasManagedBackends } from '../../core/reconcile/service-backends.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { followBackends, podsBehind, unlessTerminating } from './service-backends.ts';
 
-/** How long a watch may lag behind our own writes before they are planned again regardless. */
+/** Maximum wait for the watch to show this controller's writes before planning again. */
 const CATCH_UP_MS = 5_000;
 
 export const endpointSliceController: ControllerSpec = {
@@ -30,7 +30,9 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
   });
 
   return (scope) => {
-    /** Versions written and not seen yet, by slice key: a plan on an older copy would write the same again. */
+    /**
+     * Written versions that were not observed yet, by slice key. A plan on an older copy would write the same again.
+     */
     const unseen = new Map<string, Map<string, bigint>>();
     const writtenAt = new Map<string, number>();
     const queue = scope.queue(sync, 5);
@@ -65,7 +67,7 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
       if (service === undefined) {
         unseen.delete(key);
         writtenAt.delete(key);
-        // Owner references let the garbage collector remove the slices.
+        // The garbage collector removes the slices by their owner references.
         return;
       }
       if (!hasManagedBackends(service) || service.metadata?.deletionTimestamp !== undefined) return;
@@ -90,7 +92,10 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
       }
     }
 
-    /** The copy lags behind our own writes. Not believed for ever: what was deleted in between is never seen. */
+    /**
+     * Whether the copy lacks this controller's writes. Limited in time, because a write whose object was deleted is
+     * never observed.
+     */
     function isBehind(serviceKey: string): boolean {
       if (!unseen.has(serviceKey)) return false;
       if (handle.clock.monotonicMs() - (writtenAt.get(serviceKey) ?? 0) < CATCH_UP_MS) return true;
@@ -113,7 +118,7 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** The service whose slice this is, if this controller manages it. */
+/** Service key of a slice that this controller manages. */
 function keyOfService(slice: EndpointSlice): string | undefined {
   const labels = slice.metadata?.labels;
   const service = labels?.[SERVICE_NAME];

@@ -1,10 +1,10 @@
 /**
- * What a controller has asked for and not yet seen in its informer. Until it has, it must not count again: it would
- * make pods twice. Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
+ * Tracks requested changes that have not appeared in the informer yet. A controller must not count objects until they
+ * have, or it would create pods twice. Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
  */
 import type { Clock } from '../../base/clock.ts';
 
-/** After this the expectation is given up: an event was missed, and counting again repairs it. Upstream's value. */
+/** Timeout of an expectation: an event was missed, and counting again repairs it. Upstream's value. */
 const TIMEOUT_MS = 5 * 60_000;
 
 interface Expected {
@@ -21,7 +21,7 @@ export class Expectations {
     this.#clock = clock;
   }
 
-  /** True when everything asked for has been seen, has expired, or nothing was asked for. */
+  /** True when there is no expectation, or all expected changes were observed or have expired. */
   settled(key: string): boolean {
     const expected = this.#byKey.get(key);
     if (expected === undefined) return true;
@@ -33,7 +33,7 @@ export class Expectations {
     this.#byKey.set(key, { creations: count, deletions: new Set(), sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** `ids` are pod keys: the same pod is never awaited twice. */
+  /** `ids` are pod keys, so that the same pod is not expected twice. */
   expectDeletions(key: string, ids: Iterable<string>): void {
     this.#byKey.set(key, { creations: 0, deletions: new Set(ids), sinceMs: this.#clock.monotonicMs() });
   }
@@ -42,7 +42,7 @@ export class Expectations {
     this.#byKey.set(key, { creations, deletions: new Set(deletions), sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** A creation was seen, or has failed and will not come. */
+  /** Call when a creation was observed or has failed. */
   creationObserved(key: string, count = 1): void {
     const expected = this.#byKey.get(key);
     if (expected !== undefined) expected.creations -= count;

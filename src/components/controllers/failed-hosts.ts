@@ -1,6 +1,7 @@
 /**
- * Marks the nodes of hosts that the gossip ring has declared dead as not ready. Runs on each master, leading or not:
- * the failed host may have held the controllers' lease. Plan in core/reconcile/node-lifecycle/gossip.ts.
+ * Marks the nodes of hosts that the gossip ring has declared dead as not ready. Runs on each master independent of
+ * leadership, because the failed host may have held the controllers' lease. Plan in
+ * core/reconcile/node-lifecycle/gossip.ts.
  */
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -25,10 +26,10 @@ export interface FailedHostsDeps {
   readonly log: Log;
 }
 
-/** The store and the API server may have failed with the host: writes are tried again for about this long. */
+/** Writes are retried for about this long, because the store and the API server may have failed with the host. */
 const ATTEMPTS = 20;
 const RETRY_MS = 250;
-/** More than the interval at which a kubelet renews its lease. */
+/** Longer than the interval at which a kubelet renews its lease. */
 const LEASE_RENEWAL_MS = 12_000;
 const LEASE_NAMESPACE = 'kube-node-lease';
 
@@ -45,7 +46,7 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
 
   const mark = async (name: string, renewTime: string | undefined, attempt: number): Promise<void> => {
     const node = nodes.get(name);
-    // A lease that is renewed after the host's death shows that the kubelet runs.
+    // A lease renewed after the host was declared dead shows that the kubelet runs.
     if (stopped || node === undefined || !isDead(name) || renewTimeOf(name) !== renewTime) return;
     const conditions = planFailedNode(node, clock.nowMs());
     if (conditions === undefined) return;
@@ -69,7 +70,7 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
     const earlier = failedBefore(known, members);
     known = members;
     for (const name of failed) void mark(name, renewTimeOf(name), 1);
-    // A host may run without gossip: only a lease that is not renewed meanwhile confirms an earlier death.
+    // A host may run without gossip. An earlier death is confirmed only if its lease is not renewed in the meantime.
     for (const name of earlier) {
       const renewTime = renewTimeOf(name);
       clock.setTimer(LEASE_RENEWAL_MS, () => void mark(name, renewTime ?? renewTimeOf(name), 1));

@@ -1,4 +1,4 @@
-/** A DeviceClass for each type of fixture of test rigs, so that claims need no class of their own. */
+/** Creates a DeviceClass for each type of test rig fixture, so that claims need no class of their own. */
 import type { DeviceClass } from '../../api/devices/types.ts';
 import { resources } from '../../api/resources.ts';
 import { createUnlessPresent } from './create-unless-present.ts';
@@ -20,7 +20,7 @@ export const fixtureClassesController: ControllerSpec = {
   },
 };
 
-/** `serial.rig.hyperedge.dev` and so on. */
+/** Class such as `serial.rig.hyperedge.dev`. */
 function fixtureClass(type: string): DeviceClass {
   const expression = `device.driver == "${DRIVER}" && device.attributes["${DRIVER}"].type == "${type}"`;
   return {

@@ -1,7 +1,7 @@
 /**
- * How a controller is written: it declares what it reads and writes, asks for its informers while nothing runs yet
- * (`prepare`), and gets a scope for as long as this process leads. Whatever is opened through the scope is closed when
- * leadership ends, so that a controller holds no clean-up code and can be started again later.
+ * Framework of the controllers. A controller declares the kinds that it reads and writes, requests its informers in
+ * `prepare` before anything runs, and gets a scope while this process leads. Everything opened through the scope is
+ * closed when leadership ends, so a controller needs no clean-up code and can be started again.
  */
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
@@ -22,44 +22,44 @@ import { type Capabilities, createCapabilities } from './capabilities.ts';
 import type { ControllersDeps, ControllersOptions } from './deps.ts';
 
 export interface Access {
-  /** Kinds kept in a local copy. */
+  /** Kinds with a local copy. */
   readonly reads: readonly ResourceType[];
-  /** Kinds created, changed or deleted (and read live before it where staleness would hurt). */
+  /** Kinds that are created, changed or deleted, and read live first where stale data would be harmful. */
   readonly writes: readonly ResourceType[];
-  /** Whatever else it reaches. */
+  /** Further capabilities. */
   readonly uses?: readonly (keyof Capabilities)[];
 }
 
 export interface ControllerSpec extends Access {
   readonly name: string;
-  /** The source its events show, where upstream's is not `<name>-controller`. */
+  /** Event source, if upstream's is not `<name>-controller`. */
   readonly eventSource?: string;
   prepare(handle: ControllerHandle): ControllerRun;
 }
 
-/** Runs once per term of leadership. May be asynchronous (discovery); a failure is logged and retried. */
+/** Runs once per term of leadership. May be asynchronous (discovery). Failures are logged and retried. */
 export type ControllerRun = (scope: RunScope) => void | Promise<void>;
 
-/** What a controller may touch. Anything undeclared is a programming error and fails at once. */
+/** Access of a controller. Use of undeclared kinds or capabilities is a programming error and throws immediately. */
 export interface ControllerHandle {
   readonly clock: Clock;
-  /** Events of the controller's own source. */
+  /** Recorder with the controller's own event source. */
   readonly recorder: EventRecorder;
   readonly options: ControllersOptions;
   readonly log: Log;
   informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
   writer<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
   use<K extends keyof Capabilities>(name: K): Capabilities[K];
-  /** Time and randomness for a planner, as of now. */
+  /** Current time and randomness for a planner. */
   plan(): PlanContext;
 }
 
 export interface RunScope {
-  /** Aborts when leadership ends. */
+  /** Aborted when leadership ends. */
   readonly signal: AbortSignal;
   onChange<T extends KubeObject>(informer: Informer<T>, handler: ChangeHandler<T>): void;
   queue(reconcile: Reconcile, workers?: number): WorkQueue;
-  /** Runs `task` after `delayMs` and then again `delayMs` after each end; failures are logged. */
+  /** Runs `task` after `delayMs`, and again `delayMs` after each end. Failures are logged. */
   every(delayMs: number, task: () => void | Promise<void>): void;
   after(delayMs: number, task: () => void | Promise<void>): void;
 }
@@ -95,7 +95,7 @@ export function createHandle(
   };
 }
 
-/** All controllers share one recorder (its queue and its correlation), each under the name its users know. */
+/** All controllers share one recorder with its queue and correlation, each with its own source name. */
 function namedRecorder(recorder: EventRecorder, component: string): EventRecorder {
   return {
     event: (object, type, reason, message, about) =>
@@ -104,7 +104,9 @@ function namedRecorder(recorder: EventRecorder, component: string): EventRecorde
   };
 }
 
-/** Starts one controller for a term; the result ends it and resolves when its last reconcile has returned. */
+/**
+ * Starts one controller for a term. The returned function stops it and resolves when its last reconcile has returned.
+ */
 export function startController(
   name: string,
   { clock, log }: ControllerHandle,

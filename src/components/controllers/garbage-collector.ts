@@ -1,7 +1,7 @@
 /**
- * Deletes what has lost its owners, holds back owners that wait for their dependents, and orphans where that was asked
- * for. The graph and the decisions are in core/reconcile/garbage-collector; every step is verified with the API before
- * anything is written.
+ * Deletes objects whose owners are deleted, blocks owners that wait for their dependents, and orphans dependents on
+ * request. Graph and decisions are in core/reconcile/garbage-collector. Every step is verified with the API before a
+ * write.
  */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -29,7 +29,7 @@ import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
-/** Kinds of which other controllers hold whole copies anyway. */
+/** Kinds for which other controllers keep complete copies. */
 export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.namespaces,
   resources.nodes,
@@ -52,7 +52,7 @@ export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.certificateSigningRequests,
 ];
 
-/** Reads and deletes every kind the server lists; which those are is known only at run time. */
+/** Reads and deletes every kind that the server lists, which is known only at run time. */
 export const garbageCollectorController: ControllerSpec = {
   name: 'garbage-collector',
   reads: WHOLE_COPIES,
@@ -61,14 +61,14 @@ export const garbageCollectorController: ControllerSpec = {
   prepare: (handle) => (scope) => new Collector(handle, scope).start(),
 };
 
-/** Changes of these kinds mean that the server's list of kinds may have changed. */
+/** Changes of these kinds may change the server's list of kinds. */
 const KINDS_OF_KINDS = new Set([
   'customresourcedefinitions.apiextensions.k8s.io',
   'apiservices.apiregistration.k8s.io',
 ]);
 const REDISCOVER_MS = 1_000;
 const SYNC_WAIT_MS = 30_000;
-/** UIDs that were found not to exist, remembered to save requests. A UID never comes back. */
+/** Maximum number of cached UIDs of absent objects, which saves requests. A UID is never reused. */
 const MAX_ABSENT = 1_000;
 
 const titleOf = (kind: ResourceType): string => (kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`);
@@ -79,7 +79,7 @@ class Collector {
   readonly #graph = new OwnershipGraph();
   readonly #absent = new Set<string>();
   readonly #monitored = new Set<string>();
-  /** Informers that no other controller shares. */
+  /** Informers that are not shared with other controllers. */
   readonly #own = new Map<string, Informer<KubeObject>>();
   #kinds = new Map<string, DiscoveredKind>();
   #rediscovery = false;
@@ -112,14 +112,14 @@ class Collector {
       }),
     );
     void Promise.all(synced).then(() => this.#open());
-    // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live
-    // anyway.
+    // A kind that cannot be listed must not block collection of the other kinds. This is safe, because absent owners
+    // are verified live.
     this.#scope.after(SYNC_WAIT_MS, () => this.#open());
     if (discovery.errors.length === 0) this.#forgetKinds(new Set(discovery.kinds.map(titleOf)));
     if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
   }
 
-  /** The copies others keep are shared; of all other kinds only metadata is held. */
+  /** Shares complete copies of other controllers. All other kinds are held as metadata only. */
   #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
     const shared = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
     if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
@@ -128,7 +128,7 @@ class Collector {
     return own;
   }
 
-  /** Kinds that are no longer served need not be asked for again and again. */
+  /** Stops the informers of kinds that are no longer served. */
   #forgetKinds(served: ReadonlySet<string>): void {
     for (const [title, informer] of this.#own) {
       if (served.has(title)) continue;
@@ -171,7 +171,7 @@ class Collector {
     });
   }
 
-  /** Until every kind is in the graph an owner may seem to have no dependents: nothing is examined before. */
+  /** Starts processing after every kind is in the graph. Before that, an owner may seem to have no dependents. */
   #open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -204,8 +204,7 @@ class Collector {
     const object = await this.#read(node.at, undefined);
     if (object === undefined || object.metadata?.uid !== uid) {
       if (node.isVirtual) {
-        // Whether the owner exists depends on the namespace its reference is read in; each dependent is judged by
-        // itself.
+        // Whether the owner exists depends on the namespace of the reference, so each dependent is checked separately.
         for (const dependent of node.dependents) this.#deleteQueue.add(dependent);
       } else this.#follow(this.#graph.remove(uid));
       return;
@@ -259,7 +258,7 @@ class Collector {
   async #ownerState(reference: OwnerReference, namespace: string): Promise<OwnerState> {
     const at: Coordinates = { apiVersion: reference.apiVersion, kind: reference.kind, namespace, name: reference.name };
     const { namespaced } = this.#kindOf(at);
-    // A cluster-scoped object cannot be owned from within a namespace. Such a reference is invalid, not a reason to
+    // A cluster-scoped object cannot be owned by a namespaced one. Such a reference is invalid, but not a reason to
     // delete.
     if (namespace === '' && namespaced) return 'solid';
     const key = absenceKey(reference.uid, reference.kind, namespaced ? namespace : '', reference.name);
@@ -275,7 +274,7 @@ class Collector {
     return waits ? 'waiting' : 'solid';
   }
 
-  /** Dependents go first; once none blocks any more the finalizer that keeps the owner goes. */
+  /** Deletes dependents first. When none blocks the owner any more, its finalizer is removed. */
   async #deleteDependents(node: GraphNode, object: KubeObject): Promise<void> {
     const blocking = this.#graph.blockingDependents(node.uid);
     if (blocking.length === 0) {
@@ -301,7 +300,7 @@ class Collector {
     await this.#patch(node.at, owner, { finalizers: withoutFinalizer(owner, ORPHAN_FINALIZER) });
   }
 
-  /** Guarded by the version that was read: a change in between means to look again. */
+  /** Conditional on the version that was read. A conflict requires a new check. */
   async #patch(
     at: Coordinates,
     object: KubeObject,
@@ -313,7 +312,7 @@ class Collector {
         metadata: {
           uid: object.metadata?.uid,
           resourceVersion: object.metadata?.resourceVersion,
-          // An empty list is written as none at all, as upstream encodes it.
+          // An empty list is omitted, as upstream encodes it.
           ...Object.fromEntries(Object.entries(metadata).map(([key, list]) => [key, list.length === 0 ? null : list])),
         },
       });
@@ -336,7 +335,7 @@ class Collector {
     return { client: this.#handle.use('anyKind').client(kind), kind };
   }
 
-  /** Fails for a kind the server does not have (yet): what cannot be verified is not touched. */
+  /** Throws for a kind that the server does not serve (yet): objects that cannot be verified are not changed. */
   #kindOf(at: Coordinates): DiscoveredKind {
     const slash = at.apiVersion.indexOf('/');
     const group = slash < 0 ? '' : at.apiVersion.slice(0, slash);
@@ -347,20 +346,20 @@ class Collector {
 }
 
 /**
- * The place belongs to it: a reference from the wrong namespace must not make an owner absent for those in the right
- * one.
+ * Includes namespace and name: a reference from the wrong namespace must not mark the owner as absent for valid
+ * references.
  */
 function absenceKey(uid: string, kind: string, namespace: string, name: string): string {
   return `${uid}/${kind}/${namespace}/${name}`;
 }
 
-/** Events come and go by themselves, in numbers, and own nothing. */
+/** Events are excluded: they expire, are numerous and own nothing. */
 function isCollectable(kind: DiscoveredKind): boolean {
   if (kind.plural === 'events') return false;
   return ['list', 'watch', 'delete', 'get'].every((verb) => kind.verbs.has(verb));
 }
 
-/** Only what the graph shows: heartbeats and status changes are most of the traffic. */
+/** Compares only fields of the graph, because most updates are heartbeats and status changes. */
 function isRelevant(object: KubeObject, old: KubeObject): boolean {
   const facts = (each: KubeObject): string =>
     JSON.stringify([

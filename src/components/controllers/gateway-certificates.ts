@@ -1,6 +1,6 @@
 /**
- * Lets the hosts' routers read the secrets that listeners of Gateways name, and no others: one Role and its binding in
- * each namespace that has such secrets.
+ * Permits the hosts' routers to read exactly the secrets that listeners of Gateways reference: one Role with a binding
+ * in each namespace that has such secrets.
  */
 import type { Role } from 'kubernetes-types/rbac/v1';
 import { isApiError } from '../../api/meta/status.ts';
@@ -16,7 +16,7 @@ const NODES = { apiGroup: RBAC, kind: 'Group', name: 'system:nodes' };
 export const gatewayCertificateRoles = (handle: ControllerHandle): Informer<Role> =>
   handle.informer(resources.roles, { fieldSelector: `metadata.name=${NAME}` });
 
-/** `secrets`: as `NAMESPACE/NAME`. */
+/** `secrets` are `NAMESPACE/NAME` keys. */
 export async function permitCertificates(
   handle: ControllerHandle,
   roles: Informer<Role>,
@@ -48,7 +48,7 @@ export async function permitCertificates(
   }
 }
 
-/** A namespace that is being deleted gets nothing. */
+/** Ignores a terminating namespace. */
 async function unlessDone(create: () => Promise<unknown>): Promise<void> {
   try {
     await create();

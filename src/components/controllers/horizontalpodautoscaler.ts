@@ -63,7 +63,7 @@ class AutoscalerTerm {
     this.#scope.onChange(this.#access.autoscalers, {
       added: (autoscaler) => this.#queue.add(objectKey(autoscaler)),
       updated: (autoscaler, old) => {
-        // Its own status wakes it no earlier than its period.
+        // A status update alone must not shorten the period.
         if (!semanticEqual(autoscaler.spec, old.spec)) this.#queue.add(objectKey(autoscaler));
       },
       deleted: (autoscaler) => {

@@ -1,4 +1,4 @@
-/** Writes whose object may have been deleted in the meantime. */
+/** Ignores NotFound for writes whose object may have been deleted in the meantime. */
 import { isApiError } from '../../api/meta/status.ts';
 
 export async function ignoreNotFound(write: () => Promise<unknown>): Promise<void> {

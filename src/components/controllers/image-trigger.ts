@@ -1,4 +1,4 @@
-/** Workloads follow tags of image streams by their annotation. Plan in core/imagestreams. */
+/** Updates workloads that follow tags of image streams by annotation. Plan in core/imagestreams. */
 import type { ImageStream } from '../../api/kinds/imagestreams/types.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';

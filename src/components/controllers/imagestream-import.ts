@@ -1,6 +1,7 @@
 /**
- * Finds the images of an image stream's tags when the stream changes, again while one is not found, and in an interval
- * where the tag asks for that. Source: openshift/openshift-controller-manager pkg/image/controller (scheduled import).
+ * Resolves the images of an image stream's tags when the stream changes, repeatedly while an image is missing, and
+ * periodically if the tag requests it. Source: openshift/openshift-controller-manager pkg/image/controller (scheduled
+ * import).
  */
 import type { ImageStream, TagReference } from '../../api/kinds/imagestreams/types.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -9,12 +10,12 @@ import { scheduledTags, tagsToImport } from '../../core/imagestreams/index.ts';
 import type { ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
-/** Hosts report images after they have got them. */
+/** Retry interval. Hosts report images after they have pulled them. */
 const AGAIN_MS = 15_000;
 /** Upstream's `scheduledImageImportMinimumIntervalSeconds`. */
 const SCHEDULED_MS = 15 * 60_000;
 
-/** Streams of other namespaces are read with the permissions of the user, when the tag is written. */
+/** Tags that refer to streams of other namespaces are resolved with the user's permissions when the tag is written. */
 const isOpen = ({ from }: TagReference, own: string | undefined): boolean =>
   from?.kind === 'DockerImage' || !from?.namespace || from.namespace === own || from.namespace === 'openshift';
 
@@ -40,7 +41,7 @@ export const imageStreamImportController: ControllerSpec = {
         if (isDue) retried.set(key, nowMs);
         queue.addAfter(key, AGAIN_MS);
       }, 2);
-      /** When the scheduled tags of a stream are due. */
+      /** Due times of the scheduled tags, by stream. */
       const due = new Map<string, number>();
       const scheduled = scope.queue(async (key) => {
         const stream = streams.get(key);

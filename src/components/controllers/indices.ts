@@ -1,4 +1,4 @@
-/** The indices controllers share on common informers; each is added once per informer. */
+/** Indices that controllers share on common informers. Each is added once per informer. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
@@ -24,7 +24,7 @@ function addOnce<T extends KubeObject>(
 
 const NO_CONTROLLER = 'orphans:';
 
-/** Objects by the UID of their controller, and those without one by namespace. */
+/** Objects by the UID of their controller. Objects without a controller are indexed by namespace. */
 export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
   addOnce(informer, 'controller', (object) => {
     const controller = controllerOf(object);
@@ -49,7 +49,7 @@ export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
   return informer.byIndex('node', node);
 }
 
-/** Pods by the claims that they name, as `namespace/name`. */
+/** Pods by the claims that they reference, as `namespace/name`. */
 export function indexByClaim(informer: Informer<Pod>): void {
   addOnce(informer, 'claim', (pod) => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`));
 }

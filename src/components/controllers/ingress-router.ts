@@ -1,6 +1,6 @@
 /**
- * The cluster's side of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
- * Gateway API objects. Verdicts come from core/routing, as in each host's router.
+ * Cluster part of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
+ * Gateway API objects. Uses the same admission as each host's router, from core/routing.
  */
 import type { Node, Secret, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -51,7 +51,7 @@ const ALL = 'all';
 const CONSOLE_ROUTE = 'openshift-console/console';
 const CONSOLE_PUBLIC = { namespace: 'openshift-config-managed', name: 'console-public' } as const;
 const RENEWAL_MS = 3_600_000;
-/** A burst of new routes becomes one pass. */
+/** Delay that combines a burst of new routes into one pass. */
 const SETTLE_MS = 20;
 
 export const ingressRouterController: ControllerSpec = {
@@ -87,7 +87,7 @@ export const ingressRouterController: ControllerSpec = {
 
 function prepare(handle: ControllerHandle): ControllerRun {
   const facts = handle.use('router');
-  // An API server of another installation: it has a router of its own.
+  // An API server of another installation has its own router.
   if (facts === undefined) return () => {};
   const routes = handle.informer(resources.routes);
   const ingresses = handle.informer(resources.ingresses);
@@ -97,7 +97,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     namespace: CERTIFICATE.namespace,
     fieldSelector: `metadata.name=${CERTIFICATE.name}`,
   });
-  // Their kinds may not exist yet: the controllers do not wait for these.
+  // The Gateway API kinds may not exist yet, so the controllers do not wait for them.
   let opened:
     | {
         readonly gateways: Informer<Gateway>;
@@ -113,7 +113,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const ensureKinds = kindsKeeper(handle, classes);
   const publishConsole = consolePublisher(handle);
 
-  // Of listeners: their conditions say whether the certificates can be served.
+  // Secrets of listeners, whose conditions report whether the certificates can be served.
   let changed = (): void => {};
   const listenerSecrets = new NamedInformers<Secret>(
     (type, options) => handle.informer(type, options),
@@ -137,7 +137,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       httpRoutes: allHttpRoutes(),
       gateways: own,
       permits,
-      // Verdicts do not depend on servers.
+      // Admission does not depend on services.
       service: (): Service | undefined => undefined,
       slices: (): readonly EndpointSlice[] => [],
       certificate,
@@ -205,7 +205,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** Keeps the URL of the console where `oc` finds it; without a console there is none. */
+/** Publishes the URL of the console where `oc` finds it. Removes it when there is no console. */
 function consolePublisher(handle: ControllerHandle): (route: Route | undefined, isRejected: boolean) => Promise<void> {
   let published: string | null | undefined;
   return async (route, isRejected) => {
@@ -230,7 +230,7 @@ async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** The default certificate: made once, and again before it ends or when its names or authority change. */
+/** Creates the default certificate and renews it before expiry and when its names or issuer change. */
 function certificateKeeper(
   handle: ControllerHandle,
   facts: RouterFacts,
@@ -256,9 +256,9 @@ function certificateKeeper(
   };
 }
 
-/** The classes of the router and the Gateway API's kinds. */
+/** Creates the router's classes and the Gateway API's kinds. */
 function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>): () => Promise<void> {
-  /** The default class, unless there is one. */
+  /** Creates the default class unless one exists. */
   const ensureClass = async (): Promise<void> => {
     const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
     const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
@@ -301,7 +301,7 @@ async function writeStatus(
 }
 
 interface GatewayObjects {
-  /** Those of this router. */
+  /** Gateways of this router. */
   readonly gateways: readonly Gateway[];
   readonly routes: readonly HttpRoute[];
   gateway(key: string): Gateway | undefined;

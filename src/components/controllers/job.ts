@@ -25,11 +25,11 @@ export const jobController: ControllerSpec = {
 };
 
 const OWN_NAME = 'kubernetes.io/job-controller';
-/** Pods of a job change in bursts; their job is planned once for all changes of this time. */
+/** Delay that combines a burst of pod changes into one plan for their job. */
 const BATCH_MS = 100;
-/** Finalizers, counters and the final condition depend on each other's writes. */
+/** Maximum rounds per sync: finalizers, counters and the final condition depend on each other's writes. */
 const MAX_ROUNDS = 4;
-/** Requests of one job that are under way together. */
+/** Maximum number of concurrent requests of one job. */
 const PARALLEL_PATCHES = 32;
 
 function prepare(handle: ControllerHandle): ControllerRun {
@@ -50,11 +50,11 @@ interface Access {
   readonly podClient: ResourceClient<Pod>;
 }
 
-/** What is remembered of a job between plans. */
+/** State of a job kept between plans. */
 interface Memory {
   readonly uid: string;
   backoff: Backoff;
-  /** As it was last written: the informer's copy may lag, and must not be counted with. */
+  /** The job as last written. The informer's copy may be older and must not be used for counting. */
   written: Job | undefined;
   /** Pods whose finalizers were removed, until the watch shows it. */
   readonly untracked: Set<string>;
@@ -143,7 +143,7 @@ class JobTerm {
     return job === undefined ? undefined : objectKey(job);
   }
 
-  /** A pod without a job: one that selects it may adopt it; else its finalizer must not keep it. */
+  /** Handles a pod without a job: a job that selects it may adopt it; otherwise its finalizer is removed. */
   #meetStranger(pod: Pod): void {
     if (controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined) {
       for (const job of this.#selecting(pod)) this.#queue.add(objectKey(job));
@@ -181,12 +181,12 @@ class JobTerm {
     if ((observed.spec?.managedBy ?? OWN_NAME) !== OWN_NAME) return;
     const memory = this.#memoryOf(key, observed);
     let job = newer(observed, memory.written);
-    // What was adopted or released has a newer version by now; its change wakes this key again.
+    // Adopted and released pods have a newer version now, and its event queues this key again.
     if (await this.#claim(job)) return;
     let failure: unknown;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const settled = this.#expectations.settled(key);
-      // Read in the same turn as `untracked`, which holds what this copy of the pods does not show yet.
+      // Read without an await in between, because `untracked` covers exactly what this copy of the pods lacks.
       const pods = this.#podsOf(job);
       const plan = planJob({ job, pods, untracked: memory.untracked, settled }, memory.backoff, this.#handle.plan());
       if (round === 0) failure = await this.#carryOut(key, job, plan);
@@ -221,7 +221,7 @@ class JobTerm {
     );
   }
 
-  /** True when pods were adopted or released. An adopted pod gets the finalizer, so that it is counted. */
+  /** Returns true when pods were adopted or released. An adopted pod gets the finalizer, so that it is counted. */
   async #claim(job: Job): Promise<boolean> {
     const { namespace = '', uid = '' } = job.metadata ?? {};
     const selector = labelSelectorOf(job.spec?.selector);
@@ -286,7 +286,7 @@ class JobTerm {
   }
 }
 
-/** The informer's copy, unless this process wrote a later one. */
+/** Returns the informer's copy, unless this process wrote a later version. */
 function newer(observed: Job, written: Job | undefined): Job {
   const version = (job: Job): bigint => BigInt(job.metadata?.resourceVersion ?? '0');
   return written !== undefined && version(written) > version(observed) ? written : observed;

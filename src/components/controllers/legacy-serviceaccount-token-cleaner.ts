@@ -11,7 +11,7 @@ import type { ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
 const INTERVAL_MS = 24 * 3_600_000;
-/** After a start the informers of other controllers fill first. */
+/** Delay after start, during which the informers of other controllers fill. */
 const FIRST_MS = 60_000;
 
 export const legacyTokenCleanerController: ControllerSpec = {

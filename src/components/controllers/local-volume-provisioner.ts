@@ -1,4 +1,4 @@
-/** Makes and deletes volumes of the embedded local provisioner. Plan in core/reconcile/local-volume-provisioner. */
+/** Creates and deletes volumes of the embedded local provisioner. Plan in core/reconcile/local-volume-provisioner. */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -75,7 +75,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         await ignoreNotFound(() => volumeClient.update(withPlan(volume, LOCAL_FINALIZER, 'remove')));
       } else if (plan === 'deleteData') nodeQueue.add(annotationOf(volume, LOCAL_NODE) ?? '');
     }, 2);
-    /** Writes the names of all volumes of a node whose data shall be deleted. */
+    /** Writes the names of all volumes of a node whose data must be deleted. */
     const nodeQueue = scope.queue(async (name) => {
       const node = nodes.get(name);
       if (node === undefined) return;

@@ -1,4 +1,4 @@
-/** Keeps the DaemonSet `machine-config-daemon` under the profile `okd`, and deletes it under the other. */
+/** Maintains the DaemonSet `machine-config-daemon` in the profile `okd` and deletes it in other profiles. */
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
 import { resources } from '../../api/resources.ts';
 import {

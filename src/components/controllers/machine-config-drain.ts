@@ -1,7 +1,7 @@
 /**
- * Cordons, drains and uncordons nodes whose hosts ask for it. Plan in core/reconcile/machine-config/drain. Source:
- * pkg/controller/drain of openshift/machine-config-operator 4.12. A cluster of one node is cordoned only: its pods have
- * nowhere to go.
+ * Cordons, drains and uncordons nodes whose hosts request it. Plan in core/reconcile/machine-config/drain. A
+ * single-node cluster is only cordoned, because its pods cannot run elsewhere. Source: pkg/controller/drain of
+ * openshift/machine-config-operator 4.12.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { LAST_APPLIED_DRAIN } from '../../api/machineconfig/types.ts';
@@ -31,13 +31,13 @@ export const machineConfigDrainController: ControllerSpec = {
   },
 };
 
-/** An eviction that a disruption budget refuses is tried again after this long. */
+/** Retry interval of an eviction that a disruption budget rejects. */
 const EVICTION_RETRY_MS = 5_000;
 
 interface Drain {
   readonly wanted: string;
   readonly sinceMs: number;
-  /** When the attempt that is under way began. */
+  /** Start of the current attempt. */
   attemptMs: number;
   reported: boolean;
 }
@@ -115,7 +115,7 @@ class DrainTerm {
     return drain;
   }
 
-  /** True when no pod is left that has to go. Pods that end wake the queue; so does the time of the next attempt. */
+  /** Returns true when no pod is left to evict. Ending pods and the time of the next attempt queue the node again. */
   async #evict(node: Node, drain: Drain): Promise<boolean> {
     const name = nameOf(node);
     const leaving = podsToEvict(name, this.#pods.list());
@@ -152,7 +152,7 @@ class DrainTerm {
     return false;
   }
 
-  /** Why the pod was not evicted; undefined: it was, or is gone. */
+  /** Returns the reason why the pod was not evicted, or undefined when it was evicted or does not exist. */
   async #evictPod({ metadata }: Pod): Promise<string | undefined> {
     const { name = '', namespace = '', uid, deletionTimestamp } = metadata ?? {};
     if (deletionTimestamp !== undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Gives the nodes of each pool its configuration, a few at a time, and reports in the status of the pool how far they
- * are. Plans in core/reconcile/machine-config. Source: pkg/controller/node of openshift/machine-config-operator.
+ * Assigns the nodes of each pool their configuration, a few at a time, and reports the progress in the pool's status.
+ * Plans in core/reconcile/machine-config. Source: pkg/controller/node of openshift/machine-config-operator.
  */
 import type { Node, Taint } from 'kubernetes-types/core/v1';
 import {
@@ -39,7 +39,7 @@ export const machineConfigNodeController: ControllerSpec = {
   },
 };
 
-/** Pools are planned together: a node leaves one when it enters another. */
+/** All pools are planned together, because a node may move between pools. */
 const ALL = 'all';
 const HARMLESS = new Set(['DeferringEtcdLeaderUpdate', 'KubeletSkewPresent']);
 
@@ -50,7 +50,7 @@ class NodeTerm {
   readonly #poolClient: ResourceClient<MachineConfigPool>;
   readonly #nodeClient: ResourceClient<Node>;
   readonly #queue: WorkQueue;
-  /** What was written may be newer than the informers: a node counts as unavailable from then on. */
+  /** Written Nodes may be newer than the informer's. A node counts as unavailable from the write on. */
   readonly #written = new Map<string, Node>();
   readonly #reported = new Map<string, string>();
 
@@ -98,7 +98,7 @@ class NodeTerm {
     }
   }
 
-  /** A first configuration, the topology, and the taint of nodes that wait for an update. */
+  /** Sets the first configuration, the topology, and the taint of nodes that wait for an update. */
   async #prepareNode(pool: MachineConfigPool, node: Node, topology: string): Promise<void> {
     const first = firstConfiguration(pool, node);
     const annotations = {
@@ -180,7 +180,7 @@ class NodeTerm {
     }
   }
 
-  /** Kubelets that are older than the API server are served; how much older decides about upgrades. */
+  /** Reports kubelets older than the API server. They are served, but the version difference can block upgrades. */
   #reportSkew(nodes: readonly Node[]): void {
     const { gitVersion } = KUBERNETES_VERSION;
     for (const node of nodes) {
@@ -205,7 +205,7 @@ class NodeTerm {
 
 const version = ({ metadata }: KubeObject): bigint => BigInt(metadata?.resourceVersion ?? '0');
 
-/** What of a node the plans read: its heartbeats wake nothing. */
+/** Node fields that the plans read. Heartbeats do not trigger a plan. */
 const facts = (node: Node): unknown => [
   node.metadata?.labels,
   [CURRENT_CONFIG, DESIRED_CONFIG, CONFIG_STATE, CONFIG_REASON, TOPOLOGY].map((name) => annotationOf(node, name)),
@@ -215,7 +215,7 @@ const facts = (node: Node): unknown => [
   node.metadata?.deletionTimestamp,
 ];
 
-/** Undefined: the taints are as they shall be. */
+/** Returns undefined when the taints need no change. */
 function wantedTaints(taints: readonly Taint[], waits: boolean): readonly Taint[] | undefined {
   const has = taints.some(isUpdateTaint);
   if (has === waits) return undefined;

@@ -1,17 +1,15 @@
 import type { PoolFragment } from '../../core/reconcile/machine-config/render.ts';
 
-/** What the machine config controllers need from outside. */
+/** Ports of the machine config controllers. */
 export interface MachineConfigFacts {
-  /** Of this release. */
+  /** Version of this release. */
   readonly version: string;
-  /** Merges the fragments of a pool, in whatever order they are given; an error names fragment and field. */
+  /** Merges the fragments of a pool, independent of their order. The error names fragment and field. */
   readonly merge: (fragments: readonly PoolFragment[]) => { readonly spec: object } | { readonly error: string };
-  /** The kubelet's arguments in a NodeConfig. Throws CodedErrors. */
+  /** Kubelet arguments in a NodeConfig. Throws CodedErrors. */
   readonly nodeArguments: (text: string) => Readonly<Record<string, readonly string[]>>;
-  /** Hexadecimal MD5 of a text. */
   readonly md5: (text: string) => string;
-  /** Base64 of a text. */
   readonly base64: (text: string) => string;
-  /** Name of the node whose member leads the store; undefined: not known. */
+  /** Name of the node whose member leads the store. Undefined when unknown. */
   readonly storeLeader: () => string | undefined;
 }

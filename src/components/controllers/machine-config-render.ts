@@ -20,9 +20,9 @@ import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts'
 import { ignoreNotFound } from './ignore-not-found.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 
-/** Fragments that are written together are rendered once. */
+/** Delay that combines fragments written together into one rendering. */
 const SETTLE_MS = 100;
-/** Rendered configurations that a pool keeps beyond those in use, for comparing them. */
+/** Number of unused rendered configurations that a pool keeps for comparison. */
 const KEPT = 10;
 
 export const machineConfigRenderController: ControllerSpec = {
@@ -74,7 +74,7 @@ class RenderTerm {
         if (!semanticEqual(pool.spec, old.spec)) wake(pool);
       },
     });
-    // A fragment may leave the selector of a pool with its labels: every pool looks.
+    // A label change may remove a fragment from a pool's selector, so every pool is checked.
     const wakeAll = (): void => this.#pools.list().forEach(wake);
     scope.onChange(this.#configs, {
       added: wakeAll,
@@ -115,7 +115,7 @@ class RenderTerm {
     this.#handle.recorder.event(pool, 'Normal', 'RenderedConfigGenerated', message);
   }
 
-  /** Others write the status too: it is read live. */
+  /** Other components also write the status, so it is read live. */
   async #setDegraded(name: string, message: string | undefined): Promise<void> {
     const known = this.#pools.get(name)?.status?.conditions ?? [];
     const wanted = {

@@ -1,5 +1,5 @@
 /**
- * Makes the default pools with their base fragments, and the ControllerConfig. Contents in
+ * Creates the default pools with their base fragments, and the ControllerConfig. Contents in
  * core/reconcile/machine-config/defaults. Source: pkg/controller/template of openshift/machine-config-operator.
  */
 import { CONTROLLER_CONFIG } from '../../api/machineconfig/types.ts';
@@ -19,7 +19,7 @@ import { createUnlessPresent } from './create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec } from './framework.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 
-/** Address of the cluster DNS within the range of services. */
+/** Index of the cluster DNS address within the service range. */
 const DNS_INDEX = 10;
 
 export const machineConfigTemplateController: ControllerSpec = {
@@ -45,7 +45,7 @@ export const machineConfigTemplateController: ControllerSpec = {
         await writeControllerConfig(handle, facts, scope.signal);
       }, 1);
       const wake = (): void => queue.add('all');
-      // What every cluster has comes back when it is deleted.
+      // Default objects are created again when they are deleted.
       scope.onChange(known.configs, {
         deleted: (config) => {
           if (bases.some((base) => nameOf(base) === nameOf(config))) wake();
@@ -95,7 +95,7 @@ async function writeControllerConfig(
   await client.update({ ...written, status }, { subresource: 'status' });
 }
 
-/** The object `cluster` of a kind of config.openshift.io; undefined: there is none. */
+/** The object `cluster` of a kind of config.openshift.io. Undefined when it does not exist. */
 async function configOf(
   handle: ControllerHandle,
   plural: string,

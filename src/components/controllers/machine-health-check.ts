@@ -22,7 +22,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const client = handle.writer(resources.machines);
 
   return (scope) => {
-    /** Reasons that were reported, by check and machine. */
+    /** Reported reasons, by check and machine. */
     const reported = new Map<string, string>();
     const queue = scope.queue(async (key) => {
       const check = checks.get(key);

@@ -1,4 +1,4 @@
-/** Steps of a machine's plan on its host. */
+/** Steps of a machine's plan that act on its host. */
 import { sshAddressOf } from '../../api/machines/ssh-address.ts';
 import {
   type BareMetalHost,
@@ -17,12 +17,12 @@ import type { ControllerHandle } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 import type { MachineProvisioner, SealedJoin, SshTarget } from './machines-port.ts';
 
-/** A token that ends sooner is replaced. */
+/** A token that expires sooner is replaced. */
 const RENEW_MS = 5 * 60_000;
 
 export interface HostSteps {
   claim(host: BareMetalHost, machine: Machine): Promise<void>;
-  /** Resolves with a phase that only the step can know. */
+  /** Resolves with a phase if the step determines it. */
   provision(host: BareMetalHost, machine: Machine): Promise<MachinePhase | undefined>;
   /** Revokes the token that was sealed for the host. */
   withdraw(host: BareMetalHost): Promise<void>;
@@ -42,7 +42,7 @@ export function createHostSteps(handle: ControllerHandle, provisioner: MachinePr
       uid: metadata?.uid ?? '',
     };
     const finalizers = [...new Set([...(host.metadata?.finalizers ?? []), HOST_FINALIZER])];
-    // Guarded by the version of the copy that was planned with: of two machines one has the host.
+    // Conditional on the version that was planned with, so that only one of two machines gets the host.
     await hosts.update({ ...host, metadata: { ...host.metadata, finalizers }, spec: { ...host.spec, consumerRef } });
   };
 

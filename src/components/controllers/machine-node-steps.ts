@@ -1,4 +1,4 @@
-/** Steps of a machine's plan on its Node and the pods there. */
+/** Steps of a machine's plan that act on its Node and pods. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { BareMetalHost, Machine } from '../../api/machines/types.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -9,7 +9,7 @@ import type { ControllerHandle } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
 export interface NodeSteps {
-  /** Labels, taints and the identity of the machine. */
+  /** Sets labels, taints and the identity of the machine. */
   link(node: Node, machine: Machine, host: BareMetalHost | undefined): Promise<void>;
   cordon(node: Node): Promise<void>;
   evict(pods: readonly Pod[]): Promise<void>;
@@ -34,7 +34,7 @@ export function createNodeSteps(handle: ControllerHandle): NodeSteps {
       try {
         await pods.createSubresource(name, namespace, 'eviction', eviction);
       } catch (error) {
-        // 429: a PodDisruptionBudget allows it later.
+        // 429: a PodDisruptionBudget currently rejects the eviction.
         if (!isApiError(error, 'NotFound') && !isApiError(error, 'TooManyRequests'))
           handle.log.warn('pod not evicted', { pod: `${namespace}/${name}`, error: messageOf(error) });
       }

@@ -1,4 +1,4 @@
-/** Keeps the number of machines of each set. Plan in core/reconcile/machines/machine-set.ts. */
+/** Maintains the number of machines of each set. Plan in core/reconcile/machines/machine-set.ts. */
 import { MACHINE_GROUP, MACHINE_VERSION, type Machine, type MachineSet } from '../../api/machines/types.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -54,7 +54,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const namespace = set.metadata?.namespace ?? '';
       const node = (name: string) => nodes.get(name);
       let plan = planMachineSet({ set, machines: machines.list(namespace), node }, context);
-      // Machines are few and each takes a host: a count that changes something is made on the server's own list.
+      // Each machine takes a host, so changes are planned on a live list. Machines are few.
       if (plan.create > 0 || plan.delete.length > 0) {
         const { items } = await client.list({ namespace });
         plan = planMachineSet({ set, machines: items, node }, context);

@@ -1,4 +1,4 @@
-/** The steps of a machine's plan, on objects of the cluster and on its host. */
+/** Executes the steps of a machine's plan on objects of the cluster and on its host. */
 import {
   type BareMetalHost,
   HOST_ANNOTATION,
@@ -16,11 +16,11 @@ import { createNodeSteps } from './machine-node-steps.ts';
 import type { MachineProvisioner } from './machines-port.ts';
 
 export interface MachineSteps {
-  /** The claimed host, on the machine. */
+  /** Writes the claimed host into the machine. */
   identify(machine: Machine, host: BareMetalHost): Promise<void>;
-  /** Resolves with a phase that only the step can know. */
+  /** Resolves with a phase if the step determines it. */
   execute(step: MachineStep, machine: Machine, host: BareMetalHost | undefined): Promise<MachinePhase | undefined>;
-  /** Whether it reaches the host from here: its failures are counted. */
+  /** Whether the step connects to the host. Its failures are counted. */
   isRemote(step: MachineStep): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Machines claim hosts, have them installed, and release them. Plan in core/reconcile/machines/machine.ts. */
+/** Machines claim hosts, install them and release them. Plan in core/reconcile/machines/machine.ts. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { type BareMetalHost, MACHINE_ID_ANNOTATION, type Machine } from '../../api/machines/types.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
@@ -82,7 +82,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         const delayMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** (attempts - 1));
         failures.set(key, { attempts, message: messageOf(error), retryAtMs: handle.plan().nowMs + delayMs });
         handle.recorder.event(machine, 'Warning', 'FailedProvision', messageOf(error));
-        // At once: the reason becomes a condition.
+        // Run again immediately, so that the reason becomes a condition.
         queue.add(key);
       }
     }, WORKERS);
@@ -151,7 +151,7 @@ function lookups(hosts: Informer<BareMetalHost>, nodes: Informer<Node>): Lookups
     const { uid, namespace } = machine.metadata ?? {};
     return hosts.list(namespace ?? '').find(({ spec }) => spec?.consumerRef?.uid === uid);
   };
-  /** The Node of a host has its name and, where the host has reported it, its machine-id. */
+  /** The Node of a host has the host's name and its machine-id, if the host has reported one. */
   const nodeOf = (machine: Machine, host: BareMetalHost | undefined): Node | undefined => {
     const { name, uid } = machine.status?.nodeRef ?? {};
     if (host === undefined) {
@@ -165,7 +165,7 @@ function lookups(hosts: Informer<BareMetalHost>, nodes: Informer<Node>): Lookups
   return { hostOf, nodeOf };
 }
 
-/** Without heartbeats. */
+/** Fields without heartbeats. */
 const linkFacts = ({ metadata, spec, status }: Node): unknown => [
   metadata?.labels,
   metadata?.annotations,

@@ -1,4 +1,4 @@
-/** How the machine controllers reach hosts and the store. */
+/** Ports of the machine controllers to hosts and the store. */
 
 import type { SshAddress } from '../../api/machines/ssh-address.ts';
 import type { HostHardware } from '../../api/machines/types.ts';
@@ -13,12 +13,12 @@ export interface SshTarget {
 
 export interface JoinRequest {
   readonly roles: readonly string[];
-  /** Name of the host, and of the Node that it becomes. */
+  /** Name of the host and of its future Node. */
   readonly nodeName: string;
 }
 
 export interface SealedJoin {
-  /** Base64; opened with the host's private key. */
+  /** Base64, decrypted with the host's private key. */
   readonly sealed: string;
   readonly tokenId: string;
   /** RFC 3339. */
@@ -34,12 +34,12 @@ export interface StoreMemberState {
 export interface MachineProvisioner {
   /** A join token for the roles, encrypted for an X25519 public key. */
   seal(request: JoinRequest, sealingKey: string): Promise<SealedJoin>;
-  /** A token that is used up; one that does not exist is no error. */
+  /** Deletes a token. Succeeds when it does not exist. */
   revoke(tokenId: string): Promise<void>;
   /** Throws CodedErrors that name the address. */
   inspect(target: SshTarget): Promise<HostHardware>;
   install(target: SshTarget, request: JoinRequest): Promise<void>;
-  /** The host leaves the cluster and stops; `purge` removes its data. */
+  /** Removes the host from the cluster and stops it. `purge` deletes its data. */
   reset(target: SshTarget, purge: boolean): Promise<void>;
   members(): Promise<readonly StoreMemberState[]>;
   removeMember(name: string): Promise<void>;

@@ -1,4 +1,7 @@
-/** Labels and taints masters as the Scheduler `cluster` says. Plans in core/reconcile/machine-config/masters. */
+/**
+ * Labels and taints masters according to the Scheduler object `cluster`. Plans in
+ * core/reconcile/machine-config/masters.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { planMaster } from '../../core/reconcile/machine-config/masters.ts';
@@ -20,9 +23,9 @@ export const mastersSchedulableController: ControllerSpec = {
       const queue = scope.queue(async (name) => {
         const wanted = schedulers.get(NAME)?.spec?.mastersSchedulable;
         const known = nodes.get(name);
-        // An object that does not say so leaves the masters as they are.
+        // If the object does not set the field, masters are left unchanged.
         if (wanted === undefined || known === undefined || planMaster(known, wanted) === undefined) return;
-        // Taints are one list that other controllers write too.
+        // Other controllers also write the list of taints.
         const node = await client.get(name);
         const patch = planMaster(node, wanted);
         if (patch === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * Gives each namespace a block of users and an SELinux level for its pods, under both profiles. Plans in
+ * Assigns each namespace a block of user IDs and an SELinux level for its pods, in both profiles. Plans in
  * core/reconcile/namespace-security.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
@@ -28,14 +28,14 @@ export const namespaceSecurityController: ControllerSpec = {
     const client = handle.writer(resources.namespaces);
     const record = handle.writer(resources.rangeAllocations);
     return (scope) => {
-      /** By namespace, those among them whose annotations this copy does not show yet. */
+      /** Blocks by namespace, including those that this copy does not show yet. */
       const blocks = new Map<string, number>();
       const note = (namespace: Namespace): void => {
         const block = blockOf(namespace);
         if (block !== undefined) blocks.set(nameOf(namespace), block);
       };
       for (const namespace of namespaces.list()) note(namespace);
-      // One at a time: each plan has to see the block of the one before it.
+      // Serialized, because each plan must see the block of the previous one.
       const queue = scope.queue(async (name) => {
         const namespace = namespaces.get(name);
         if (namespace === undefined) return;
@@ -62,7 +62,7 @@ export const namespaceSecurityController: ControllerSpec = {
   },
 };
 
-/** Written before the namespace is, so that the record never lacks a block in use. */
+/** Written before the namespace, so that the record always contains every used block. */
 async function writeRecord(client: ResourceClient<RangeAllocation>, used: ReadonlySet<number>): Promise<void> {
   const stored = await client.get(SCC_UID).catch((error: unknown) => {
     if (isApiError(error, 'NotFound')) return undefined;

@@ -1,4 +1,7 @@
-/** Empties namespaces that are being deleted and lets them go. The texts are in core/reconcile/namespace. */
+/**
+ * Deletes the content of terminating namespaces and then removes their finalizer. Condition texts are in
+ * core/reconcile/namespace.
+ */
 
 import type { Namespace, NamespaceCondition, Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -20,9 +23,9 @@ import type { DiscoveredKind, Discovery } from './discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
-/** What finalizers hold back shows no event we watch: looked at again after this. */
+/** Interval for checking objects that finalizers block, because no watched event announces their removal. */
 const RECHECK_MS = 5_000;
-/** Requests of one sweep under way at a time. */
+/** Maximum number of concurrent requests of one sweep. */
 const PARALLEL = 8;
 
 export const namespaceController: ControllerSpec = {
@@ -118,7 +121,7 @@ class NamespaceTerm {
     }
   }
 
-  /** Pods go first: they may need the rest (secrets, network policies) to end well. Source: KEP-5080. */
+  /** Deletes pods first, because they may need secrets and network policies to terminate properly. Source: KEP-5080. */
   async #sweep(name: string): Promise<SweepResult> {
     const discovery = await this.#access.discover(this.#scope.signal);
     const kinds = discovery.kinds.filter(isContent);
@@ -163,7 +166,7 @@ class NamespaceTerm {
     await Promise.all(Array.from({ length: PARALLEL }, work));
   }
 
-  /** Deletes everything of a kind in the namespace; resolves with what is still there. */
+  /** Deletes all objects of a kind in the namespace. Resolves with the remaining ones. */
   async #empty(kind: DiscoveredKind, namespace: string): Promise<readonly KubeObject[]> {
     const objects = this.#access.anyKind.client(kind);
     const before = await objects.list({ namespace, limit: 500 });

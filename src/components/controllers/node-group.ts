@@ -1,6 +1,7 @@
 /**
- * Makes KubeletConfigs of node groups, so that pools apply their arguments. Plans in
- * core/reconcile/machine-config/node-group; the labels of Nodes and what no KubeletConfig has stay with the hosts.
+ * Creates KubeletConfigs for node groups, so that pools apply their arguments. Plans in
+ * core/reconcile/machine-config/node-group. Hosts apply the Node labels and the arguments that KubeletConfig does not
+ * support.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
 import { GROUP_BY_POOLS, NODE_GROUPS } from '../../api/kinds/nodes/own-labels.ts';
@@ -44,7 +45,7 @@ class NodeGroupTerm {
   readonly #handle: ControllerHandle;
   readonly #copies: Copies;
   readonly #queue: ReturnType<RunScope['queue']>;
-  /** The last problem of each group that was reported. */
+  /** Last reported problem of each group. */
   readonly #reported = new Map<string, string>();
 
   constructor(handle: ControllerHandle, scope: RunScope, copies: Copies) {

@@ -33,7 +33,7 @@ export const nodeIpamController: ControllerSpec = {
         }
       };
       for (const pool of pools) for (const cidr of serviceCidr.split(',')) pool.occupy(cidr, '');
-      // Everything in use is marked before anything is given away.
+      // Mark all used ranges before allocating any.
       for (const node of nodes.list()) occupy(node);
       const queue = scope.queue(async (name) => {
         const node = nodes.get(name);

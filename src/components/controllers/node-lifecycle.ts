@@ -1,4 +1,4 @@
-/** Watches over nodes: silence, conditions, taints. Plans in core/reconcile/node-lifecycle. */
+/** Monitors nodes: missed heartbeats, conditions and taints. Plans in core/reconcile/node-lifecycle. */
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node, NodeCondition, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
@@ -60,7 +60,7 @@ class NodeLifecycleTerm {
   readonly #scope: RunScope;
   readonly #access: Access;
   readonly #health = new Map<string, NodeHealth>();
-  /** The Ready status each node had when it was last looked at. */
+  /** Last observed Ready status of each node. */
   readonly #lastReady = new Map<string, string>();
   #wasAllSilent = false;
   readonly #queue: WorkQueue;
@@ -79,7 +79,7 @@ class NodeLifecycleTerm {
       deleted: (node) => {
         this.#health.delete(node.metadata?.name ?? '');
         this.#lastReady.delete(node.metadata?.name ?? '');
-        // Whether anybody else is heard may decide about the others' taints.
+        // Whether the other nodes report may decide about taints of all nodes.
         this.#wakeAll();
       },
     });
@@ -158,7 +158,7 @@ class NodeLifecycleTerm {
     const states = zoneStates(verdicts);
     const isAllSilent = [...states.values()].every((state) => state === 'full');
     if (this.#wasAllSilent && !isAllSilent) {
-      // Reports resumed: a node that is still silent gets a whole grace period before its pods are evicted.
+      // Reports resumed. A node that is still silent gets a full grace period before its pods are evicted.
       for (const [name, each] of this.#health)
         this.#health.set(name, { ...each, heardAtMs: this.#handle.clock.monotonicMs() });
       this.#handle.log.info('nodes are heard again, evictions may go on');
@@ -183,14 +183,14 @@ class NodeLifecycleTerm {
     });
   }
 
-  /** Nothing on a node that is not ready may receive traffic. */
+  /** Marks the pods of a node that is not ready as not ready, so that they receive no traffic. */
   async #alignPods(node: Node): Promise<void> {
     const ready = readyCondition(node);
     const name = node.metadata?.name ?? '';
     const before = this.#lastReady.get(name);
     if (ready === undefined) return;
     this.#lastReady.set(name, ready.status);
-    // A kubelet that says "not ready" is alive and answers for its pods itself, but for the moment of the change.
+    // A kubelet that reports NotReady runs and manages its pods itself, except at the moment of the change.
     if (ready.status === 'True' || (ready.status === 'False' && before !== 'True')) return;
     const serving = podsOnNode(this.#access.pods, name).filter(
       ({ status }) => status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true,

@@ -16,7 +16,7 @@ import type { ControllerHandle, ControllerRun, ControllerSpec } from './framewor
 import { ignoreNotFound } from './ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from './indices.ts';
 
-/** A binding takes four writes; more rounds mean that another client undoes them. */
+/** A binding takes four writes. More rounds mean that another client reverts them. */
 const MAX_STEPS = 8;
 
 export const volumeBinderController: ControllerSpec = {
@@ -53,7 +53,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     const copies = new Copies();
     const first = claims.get(key);
     if (first === undefined) return;
-    // A volume that the informer does not show yet must not make its claim lost.
+    // A volume that the informer does not show yet must not mark its claim as lost.
     const name = first.spec?.volumeName ?? '';
     if (name !== '' && volumes.get(name) === undefined) copies.keep(await find(volumeClient, name));
     await carryOut(copies, first, (claim) =>
@@ -79,13 +79,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
         const { namespace = '', name: claimName = '', uid = '' } = volume.spec?.claimRef ?? {};
         if (uid === '' || copies.claimOf(volume) !== undefined) return;
         const known = claims.get(`${namespace}/${claimName}`);
-        // A volume is released only when the API server says that its claim is gone: what was released may be deleted.
+        // A volume is released only when the API server confirms that its claim is deleted, because released data may
+        // be deleted.
         copies.keep(known?.metadata?.uid === uid ? known : await find(claimClient, claimName, namespace));
       },
     );
   }
 
-  /** Writes and plans again with the result, until nothing is left to write. */
+  /** Writes and plans again with the result, until no write is left. */
   async function carryOut<T extends PersistentVolume | PersistentVolumeClaim>(
     copies: Copies,
     first: T,
@@ -105,7 +106,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   }
 
   return (scope) => {
-    // One worker: two claims that are planned at the same time would choose the same volume.
+    // Single worker: two claims planned concurrently would select the same volume.
     const queue = scope.queue((key) => ignoreNotFound(() => (key.includes('/') ? syncClaim(key) : syncVolume(key))), 1);
     const wakeClaimsThat = (isConcerned: (claim: PersistentVolumeClaim) => boolean): void => {
       for (const claim of claims.list()) if (isConcerned(claim)) queue.add(objectKey(claim));

@@ -1,4 +1,4 @@
-/** Grows volumes to what their claims request. Plan in core/reconcile/persistentvolume-expander. */
+/** Expands volumes to the size that their claims request. Plan in core/reconcile/persistentvolume-expander. */
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
@@ -6,7 +6,7 @@ import { planExpansion } from '../../core/reconcile/persistentvolume-expander/pl
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
-/** Three writes grow a volume. */
+/** An expansion takes three writes. */
 const MAX_STEPS = 5;
 
 export const volumeExpanderController: ControllerSpec = {

@@ -28,7 +28,7 @@ export const claimProtectionController: ControllerSpec = {
         const plan = planClaim(claim, podsWithClaim(pods, key));
         if (plan === 'keep') return;
         if (plan === 'remove') {
-          // A pod may have come to a node a moment ago: a volume that is taken away from it is data lost.
+          // A pod may have just been scheduled to a node. Removing its volume would lose data.
           const { items } = await podClient.list({ namespace: claim.metadata?.namespace ?? '' });
           if (planClaim(claim, items) === 'keep') return;
         }

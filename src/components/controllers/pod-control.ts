@@ -1,4 +1,4 @@
-/** Makes and deletes pods for a controller, with the events upstream records. */
+/** Creates and deletes pods for a controller and records upstream's events. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -7,7 +7,7 @@ import type { EventRecorder, ResourceClient } from '../../client/types.ts';
 
 export interface PodControl {
   create(owner: KubeObject, pod: Pod): Promise<void>;
-  /** Resolves false when the pod is gone already (then no watch event will come for this request). */
+  /** Resolves false when the pod no longer exists, so that no watch event follows. */
   delete(owner: KubeObject, pod: Pod): Promise<boolean>;
 }
 
@@ -18,7 +18,7 @@ export function createPodControl(pods: ResourceClient<Pod>, recorder: EventRecor
         const made = await pods.create(pod);
         recorder.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${made.metadata?.name ?? ''}`);
       } catch (error) {
-        // A terminating namespace refuses every create; an event for each pod would only be noise.
+        // A terminating namespace rejects every create, so an event for each pod would only be noise.
         if (!isNamespaceTerminating(error)) {
           recorder.event(owner, 'Warning', 'FailedCreate', `Error creating: ${messageOf(error)}`);
         }

@@ -1,4 +1,4 @@
-/** Cleans up pods that no other component deletes. Plan in core/reconcile/pod-garbage-collector. */
+/** Deletes pods that no other component deletes. Plan in core/reconcile/pod-garbage-collector. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { observedGeneration } from '../../api/podspec/generation.ts';
@@ -8,7 +8,7 @@ import { timestamp } from '../../core/reconcile/context.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from '../../core/reconcile/pod-garbage-collector/plan.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 
-/** Upstream's period and quarantine: a node that was just not seen yet must not cost its pods their lives. */
+/** Upstream's period and quarantine. Pods must not be deleted because a node has not been observed yet. */
 const PERIOD_MS = 20_000;
 const QUARANTINE_MS = 40_000;
 
@@ -27,7 +27,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const { clock } = handle;
 
   return (scope) => {
-    /** When each absent node was first missed, on the monotonic clock. */
+    /** Monotonic time at which each absent node was first missed. */
     const missedSince = new Map<string, number>();
     scope.every(PERIOD_MS, async () => {
       const byName = new Map<string, Node>(nodes.list().map((node) => [node.metadata?.name ?? '', node]));

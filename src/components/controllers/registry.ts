@@ -1,7 +1,4 @@
-/**
- * Every controller of the process, in the order in which they start: first those whose objects the other controllers
- * wait for.
- */
+/** All controllers of the process in start order: first those whose objects other controllers wait for. */
 import { attachDetachController } from './attachdetach/index.ts';
 import { bareMetalHostController } from './bare-metal-host.ts';
 import { bootstrapSignerController } from './bootstrap-signer.ts';

@@ -1,4 +1,4 @@
-/** The executor that replica sets and replication controllers share. The decisions are in core/reconcile/replicaset. */
+/** Executor shared by replica sets and replication controllers. Decisions are in core/reconcile/replicaset. */
 import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { type KubeObject, objectKey, type ResourceType, splitKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -22,7 +22,7 @@ import { controlledBy, indexByController, orphansIn } from './indices.ts';
 import { createPodControl, isNamespaceTerminating, type PodControl } from './pod-control.ts';
 import { slowStart } from './slow-start.ts';
 
-/** How a kind shows the fields the planner needs. */
+/** Maps the fields of a kind to those of the planner. */
 export interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
   readonly type: ResourceType<T>;
   selector(owner: T): LabelSelector;
@@ -113,7 +113,7 @@ class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
           if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
           return;
         }
-        // The graceful end has begun: this is when a deletion counts as seen, the record itself may stay for long.
+        // A deletion counts as observed when graceful termination begins. The object itself may exist for long.
         if (pod.metadata?.deletionTimestamp !== undefined)
           this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
         this.#queue.add(key);

@@ -1,6 +1,6 @@
 /**
- * Keeps what quotas say is used right: when their limits change, when something they count goes or shrinks, and now and
- * then in full. The reckoning is in core/quota; the API server adds what is about to be stored by itself. Source:
+ * Keeps the usage in quotas correct: when limits change, when counted objects are deleted or shrink, and periodically
+ * in full. Usage is computed in core/quota. The API server adds the usage of new objects itself. Source:
  * pkg/controller/resourcequota.
  */
 import type { Pod, ResourceQuota } from 'kubernetes-types/core/v1';
@@ -17,16 +17,16 @@ import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts'
 import { WHOLE_COPIES } from './garbage-collector.ts';
 
 const RESYNC_MS = 5 * 60_000;
-/** How often a kind is looked for that a quota counts and the server does not have. */
+/** Interval for checking whether the server serves a counted kind that was missing. */
 const REDISCOVER_MS = 30_000;
 const DEFINITION_DELAY_MS = 500;
 /**
- * Less is said only of a quota that the API server has left alone for so long: what it had set aside has then been
- * stored, and seen here, or given back.
+ * Usage is lowered only if the API server has not changed the quota for this time: by then its reservations were either
+ * stored and observed, or returned.
  */
 const QUIET_MS = 1_000;
 
-/** What may bring kinds and take them away. */
+/** Definitions that may add and remove kinds. */
 const DEFINITIONS: ResourceType = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
@@ -57,9 +57,9 @@ class QuotaController {
   readonly #scope: RunScope;
   readonly #quotas: Informer<ResourceQuota>;
   readonly #queue: WorkQueue;
-  /** When others last wrote a quota, on the monotonic clock. */
+  /** Monotonic time of the last write by another client. */
   readonly #touched = new Map<string, number>();
-  /** The version that this controller wrote last. */
+  /** Version that this controller wrote last. */
   readonly #written = new Map<string, string>();
   readonly #counted = new Map<string, Informer<KubeObject>>();
   #kinds = new Map<string, DiscoveredKind>();
@@ -120,13 +120,13 @@ class QuotaController {
       const copy = await this.#copyOf(kind);
       if (copy === undefined) this.#queue.addAfter(key, REDISCOVER_MS);
       if (copy !== undefined && !copy.hasSynced) {
-        // Nothing is said before everything has been seen.
+        // Usage is written only after all counted kinds have synced.
         void copy.synced.then(() => this.#queue.add(key));
         return;
       }
       copies.set(countName(kind), copy);
     }
-    // Anything may have happened while copies were being made.
+    // The quota may have changed while the copies were created.
     const quota = this.#quotas.get(key);
     if (quota === undefined) return;
     const namespace = quota.metadata?.namespace ?? '';
@@ -144,12 +144,12 @@ class QuotaController {
     } catch (error) {
       if (isApiError(error, 'NotFound')) return;
       if (!isApiError(error, 'Conflict')) throw error;
-      // The API server has set something aside meanwhile.
+      // The API server has reserved usage in the meantime.
       this.#queue.addAfter(key, QUIET_MS);
     }
   }
 
-  /** A copy of all objects of a kind that is followed; undefined when the server does not have the kind (yet). */
+  /** Copy of all objects of a kind, kept current. Undefined when the server does not serve the kind (yet). */
   async #copyOf(resource: GroupResource): Promise<Informer<KubeObject> | undefined> {
     const name = countName(resource);
     const kind = await this.#kindOf(name);
@@ -158,7 +158,7 @@ class QuotaController {
       return undefined;
     }
     const whole = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
-    // Asked for each time: a copy that somebody has ended is replaced by a new one.
+    // Requested each time, because a stopped informer is replaced by a new one.
     const informer =
       whole === undefined ? this.#handle.use('anyKind').informer(kind) : this.#handle.informer<KubeObject>(whole);
     if (this.#counted.get(name) !== informer) {
@@ -175,7 +175,7 @@ class QuotaController {
       this.#discovered = this.#nowMs();
       this.#discovery = this.#discover();
     }
-    // Others may have asked already and wait for the answer.
+    // Concurrent callers share the running discovery.
     await this.#discovery;
     return this.#kinds.get(name);
   }

@@ -1,4 +1,4 @@
-/** Claims on devices for pods. Plan in core/reconcile/resourceclaim. */
+/** Device claims of pods. Plan in core/reconcile/resourceclaim. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { extendedClaimStatus } from '../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../api/devices/types.ts';
@@ -92,7 +92,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
   };
 
-  /** A pod that the informer does not have may be newer than the informer. */
+  /** Reads a pod live that is missing in the informer, because it may be newer. */
   async function live(name: string, namespace: string): Promise<Pod | undefined> {
     try {
       return await podClient.get(name, namespace);
@@ -137,7 +137,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** Names of pods that use the claim, and of the pod that it was made for. */
+/** Names of the pods that use the claim and of the pod that it was created for. */
 function consumersOf({ metadata, status }: ResourceClaim): string[] {
   const reserved = (status?.reservedFor ?? []).flatMap(({ resource, name }) =>
     resource === 'pods' && name !== undefined ? [name] : [],

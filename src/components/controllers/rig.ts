@@ -19,7 +19,7 @@ export const rigController: ControllerSpec = {
   prepare,
 };
 
-/** Claims compete: they are planned together. */
+/** Claims compete, so they are planned together. */
 const ALL = 'all';
 
 function prepare(handle: ControllerHandle): ControllerRun {
@@ -32,7 +32,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const claimClient = handle.writer(resources.rigClaims);
   const podClient = handle.writer(resources.pods);
 
-  /** What was written may be newer than the informer: a rig must not be granted again on an older copy. */
+  /** Written claims may be newer than the informer's. A rig must not be granted twice based on an older copy. */
   const written = new Map<string, RigClaim>();
   const newest = (claim: RigClaim): RigClaim => {
     const key = objectKey(claim);

@@ -1,10 +1,13 @@
 import type { RingMemberState } from '../../core/reconcile/node-lifecycle/gossip.ts';
 
-/** The gossip ring as this host sees it. */
+/** Gossip ring as seen by this host. */
 export interface RingView {
-  /** Calls with all members at each change; with none while the ring is out of reach. At most one listener. */
+  /**
+   * Calls the listener with all members at each change, and with an empty list while the ring is unreachable. Supports
+   * one listener.
+   */
   follow(changed: (members: readonly RingMemberState[]) => void): void;
-  /** Name of the node whose member leads the store; undefined: none is seen. */
+  /** Name of the node whose member leads the store. Undefined when none is observed. */
   storeLeader(): string | undefined;
   stop(): void;
 }

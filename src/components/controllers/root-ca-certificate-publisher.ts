@@ -14,7 +14,7 @@ export const rootCaController: ControllerSpec = {
   uses: ['rootCaPem'],
   prepare: (handle) => {
     const namespaces = handle.informer(resources.namespaces);
-    // Only the published maps are kept, not every config map of the cluster.
+    // The informer holds only the published maps, not every config map of the cluster.
     const maps = handle.informer(resources.configMaps, { fieldSelector: `metadata.name=${ROOT_CA_CONFIG_MAP}` });
     const client = handle.writer(resources.configMaps);
     const rootCaPem = handle.use('rootCaPem');

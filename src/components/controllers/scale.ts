@@ -1,4 +1,4 @@
-/** Reads the scale sub-resource of any pod controller, kinds that are known only at run time included. */
+/** Reads the scale sub-resource of any workload controller, including kinds that are known only at run time. */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -14,11 +14,14 @@ export type Scale = KubeObject & {
   readonly status?: { readonly replicas?: number; readonly selector?: string };
 };
 
-/** Owner references are user input: they become part of a path only in this form. */
+/** Owner references are user input. They become part of a path only in this form. */
 const API_VERSION = /^(?:[a-z0-9.-]{1,253}\/)?v[a-z0-9]{1,62}$/;
 const NAME = /^(?!\.{1,2}$)[^/%]{1,253}$/;
 
-/** Undefined: there is no such object. Throws for kinds that the server does not have, or that have no scale. */
+/**
+ * Returns undefined when the object does not exist. Throws for kinds that the server does not serve, or without a
+ * scale.
+ */
 export async function readScale(
   read: Capabilities['read'],
   reference: OwnerReference,
@@ -32,13 +35,13 @@ export async function readScale(
 }
 
 export interface ScaleEndpoint {
-  /** Of the object's scale. */
+  /** Path of the object's scale. */
   readonly path: string;
-  /** `<plural>.<group>`, of the core group `<plural>`. */
+  /** `<plural>.<group>`, or `<plural>` for the core group. */
   readonly resource: string;
 }
 
-/** Throws for kinds that the server does not have, and, unless `scalable` is false, for those without a scale. */
+/** Throws for kinds that the server does not serve, and for those without a scale unless `scalable` is false. */
 export async function scaleEndpoint(
   read: Capabilities['read'],
   { apiVersion, kind, name }: { readonly apiVersion: string; readonly kind: string; readonly name: string },

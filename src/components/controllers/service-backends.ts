@@ -1,4 +1,4 @@
-/** The pods behind a service, for both controllers of end points. */
+/** Pods behind a service, for the endpoints and endpoint slice controllers. */
 import type { Pod, Service } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
@@ -7,7 +7,7 @@ import { backendFacts, hasManagedBackends } from '../../core/reconcile/service-b
 import type { RunScope } from './framework.ts';
 import { isNamespaceTerminating } from './pod-control.ts';
 
-/** Wakes the services a pod is, or was, behind. */
+/** Queues the services that select the pod before or after a change. */
 export function followBackends(
   scope: RunScope,
   queue: WorkQueue,

@@ -1,4 +1,4 @@
-/** Issues serving certificates for services and injects the authority's bundle. Plan in core/reconcile/service-ca. */
+/** Issues serving certificates for services and injects the CA bundle. Plan in core/reconcile/service-ca. */
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
@@ -106,7 +106,7 @@ export const serviceCaController: ControllerSpec = {
   },
 };
 
-/** Starts to follow the objects of a kind that want the bundle. */
+/** Watches the objects of a kind that request the CA bundle. */
 type Injection = (scope: RunScope) => void;
 
 function injection<T extends KubeObject>(informer: Informer<T>, write: (object: T) => Promise<void>): Injection {

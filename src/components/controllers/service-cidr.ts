@@ -1,5 +1,5 @@
 /**
- * Makes ServiceCIDRs ready, and holds those that are deleted while services have their addresses. Plans in
+ * Sets ServiceCIDRs ready, and blocks deletion while services use their addresses. Plans in
  * core/reconcile/service-cidr.
  */
 import { isAllocated } from '../../api/kinds/ipaddresses/index.ts';
@@ -35,7 +35,7 @@ export const serviceCidrsController: ControllerSpec = {
             if (!isApiError(error, 'NotFound')) throw error;
           });
       }, 1);
-      // What may go depends on what other ranges there are.
+      // Whether a range may be deleted depends on the other ranges.
       const wakeAll = (): void => {
         for (const { metadata } of ranges.list()) queue.add(metadata?.name ?? '');
       };

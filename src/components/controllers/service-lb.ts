@@ -1,4 +1,4 @@
-/** Gives services of type LoadBalancer their addresses. Plan in core/reconcile/service-lb. */
+/** Assigns addresses to services of type LoadBalancer. Plan in core/reconcile/service-lb. */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { objectKey } from '../../api/meta/object.ts';
@@ -22,7 +22,7 @@ export const serviceLbController: ControllerSpec = {
   prepare,
 };
 
-/** Addresses of one service depend on those of the others: they are planned together. */
+/** Addresses of one service depend on those of other services, so all are planned together. */
 const ALL = 'all';
 const SERVICE_NAME = 'kubernetes.io/service-name';
 
@@ -58,7 +58,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 
   return (scope) => {
-    /** By service. */
+    /** Reported problems by service. */
     const reported = new Map<string, string>();
     const queue = scope.queue(async () => {
       const balanced = services.list().filter(isBalanced);
@@ -103,7 +103,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** What of a node the plan depends on. */
+/** Node fields that the plan depends on. */
 function nodeFacts({ metadata, status }: Node): string {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status;
   return JSON.stringify([metadata?.labels, metadata?.annotations, status?.addresses, ready]);

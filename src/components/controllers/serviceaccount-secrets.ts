@@ -1,4 +1,4 @@
-/** Gives each service account its secrets, where that is wanted. Plan in core/reconcile/serviceaccount-secrets. */
+/** Creates the secrets of each service account, if enabled. Plan in core/reconcile/serviceaccount-secrets. */
 import type { ServiceAccount } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { planAccountSecrets } from '../../core/reconcile/serviceaccount-secrets/plan.ts';
@@ -22,7 +22,7 @@ export const accountSecretsController: ControllerSpec = {
       const queue = scope.queue(async (key) => {
         const account = accounts.get(key);
         const namespace = namespaces.get(account?.metadata?.namespace ?? '');
-        // Nothing more can be made in a namespace that is being deleted.
+        // No objects can be created in a terminating namespace.
         if (account === undefined || namespace?.metadata?.deletionTimestamp !== undefined) return;
         const plan = planAccountSecrets(account);
         if (plan === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * Fills secrets that ask for a service account's token, and takes them away with the account. Plan in
+ * Fills secrets that request a service account token, and deletes them with the account. Plan in
  * core/reconcile/serviceaccount-token.
  */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
@@ -49,7 +49,7 @@ export const tokenSecretController: ControllerSpec = {
       let account = accounts.get(`${namespace}/${name}`);
       let plan = planTokenSecret(secret, account, facts);
       if (plan.kind === 'delete') {
-        // The local copy may be behind, and what is deleted is gone.
+        // Read live before a deletion, because the local copy may be behind.
         account = await current(accountClient, name, namespace);
         plan = planTokenSecret(secret, account, facts);
       }

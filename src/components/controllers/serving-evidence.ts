@@ -1,4 +1,4 @@
-/** Collects what proves the names of kubelet serving certificates. */
+/** Collects the evidence that proves the names of kubelet serving certificates. */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { SOURCE_EXTRA } from '../../api/kinds/nodes/serving-addresses.ts';
 import { sshAddressOf } from '../../api/machines/ssh-address.ts';
@@ -9,14 +9,14 @@ import { SIGNER } from '../../core/reconcile/certificatesigningrequest/policy.ts
 import type { ServingEvidence } from '../../core/reconcile/certificatesigningrequest/serving-names.ts';
 import type { Access, ControllerHandle } from './framework.ts';
 
-/** Access that a controller declares to use `servingEvidence`. */
+/** Access that a controller must declare to use `servingEvidence`. */
 export const EVIDENCE = {
   reads: [resources.nodes, resources.endpoints],
   writes: [resources.serviceCidrs, resources.machines, resources.bareMetalHosts],
   uses: ['clusterFacts', 'router'],
 } as const satisfies Access;
 
-/** To be called while the controller is prepared. */
+/** Must be called while the controller is prepared. */
 export function servingEvidence(
   handle: ControllerHandle,
 ): (request: CertificateSigningRequest, nodeName: string) => Promise<ServingEvidence> {
@@ -31,7 +31,7 @@ export function servingEvidence(
     handle.use('router')?.domain,
   ].filter((domain) => domain !== undefined);
 
-  /** Objects of a kind that a server without the OpenShift groups does not serve. */
+  /** Objects of a kind. Empty when a server without the OpenShift groups does not serve it. */
   async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
     try {
       return (await handle.writer(type).list()).items;
@@ -41,7 +41,7 @@ export function servingEvidence(
     }
   }
 
-  /** Addresses by which the hosts of the node's machines are reached for their installation. */
+  /** Addresses under which the machine controllers connect to the node's hosts. */
   async function inventoryOf(nodeName: string): Promise<string[]> {
     const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
     if (machines.length === 0) return [];

@@ -1,6 +1,6 @@
 /**
- * Runs `count` calls in batches of 1, 2, 4 …: when the first fails (a quota, an unreachable API) the rest are not
- * tried. Resolves with the number that succeeded and the first error. Source: upstream's slowStartBatch.
+ * Runs `count` calls in batches of 1, 2, 4 …. Stops after a batch with a failure, such as a quota or an unreachable
+ * API. Resolves with the number of successes and the first error. Source: upstream's slowStartBatch.
  */
 export async function slowStart(
   count: number,
@@ -19,5 +19,5 @@ export async function slowStart(
   return { succeeded, error: undefined };
 }
 
-/** Requests of one batch that are under way together; more would only queue in the client. */
+/** Maximum number of concurrent requests of one batch. More would only queue in the client. */
 const MAX_BATCH = 64;

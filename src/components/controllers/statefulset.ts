@@ -75,7 +75,7 @@ class StatefulSetTerm {
       },
       deleted: this.#wakeOwner,
     });
-    // An ordinal whose claim is about to be deleted waits for that.
+    // An ordinal waits while its claim is being deleted.
     this.#scope.onChange(this.#access.claims, { updated: this.#wakeClaimant, deleted: this.#wakeClaimant });
   }
 
@@ -140,7 +140,7 @@ class StatefulSetTerm {
     if (error !== undefined && !isNamespaceTerminating(error)) throw error;
   };
 
-  /** False when the plan does not hold: another template has the same hash, or the namespace ends. */
+  /** Returns false when the plan is outdated: another template has the same hash, or the namespace is terminating. */
   async #writeHistory(set: StatefulSet, history: StatefulHistory): Promise<boolean> {
     const { update, change } = history;
     if (change === 'update') await this.#access.revisionClient.update(update);
@@ -165,10 +165,10 @@ class StatefulSetTerm {
     return true;
   }
 
-  /** The first error; an ordered set's later actions wait for the earlier ones. */
+  /** Returns the first error. In an ordered set, later actions wait for earlier ones. */
   async #carryOut(set: StatefulSet, actions: readonly StatefulAction[]): Promise<unknown> {
     if (set.spec?.podManagementPolicy === 'Parallel') {
-      // A pod is deleted only when its claims have their owners: later, nothing would connect them.
+      // A pod is deleted only after the owners of its claims are set, because nothing would connect them later.
       const isOwner = ({ type }: StatefulAction): boolean => type === 'own';
       for (const phase of [actions.filter(isOwner), actions.filter((action) => !isOwner(action))]) {
         const results = await Promise.allSettled(phase.map((action) => this.#act(set, action)));
@@ -239,7 +239,7 @@ class StatefulSetTerm {
       await this.#access.podClient.create(pod);
       this.#record(set, 'SuccessfulCreate', `${about} successful`);
     } catch (error) {
-      // The copy lags, or a pod that is not the set's has the name: its end wakes the set.
+      // The copy is behind, or a foreign pod has the name. The set is queued again when that pod ends.
       if (isApiError(error, 'AlreadyExists')) return this.#meetNamesake(set, pod, error);
       if (!isNamespaceTerminating(error)) {
         this.#record(set, 'FailedCreate', `${about} failed error: ${messageOf(error)}`);

@@ -1,5 +1,5 @@
 /**
- * Rewrites all objects of a resource, so that they are stored in its storage version and with the present encryption
+ * Rewrites all objects of a resource, so that they are stored in the storage version and with the current encryption
  * key. Plan in core/reconcile/storage-version-migrator.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
@@ -37,7 +37,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const save = async (migration: StorageVersionMigration): Promise<StorageVersionMigration> =>
     client.update(migration, { subresource: 'status' });
 
-  /** Objects that others write or delete meanwhile need nothing more. */
+  /** Objects that other clients write or delete in the meantime need no migration. */
   const rewrite = async (kind: DiscoveredKind, signal: AbortSignal): Promise<void> => {
     const objects = handle.use('anyKind').client(kind);
     let next: string | undefined;
@@ -59,7 +59,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     } while (next !== undefined && next !== '' && !signal.aborted);
   };
 
-  /** Of a custom resource; other resources have no definition that could be out of date. */
+  /** Changes the definition of a custom resource. Other resources have no stored versions to update. */
   const changeDefinition = async (name: string, change: DefinitionChange): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -1,5 +1,5 @@
 /**
- * Deletes pods that do not tolerate their node's NoExecute taints, when their time is up. Plan in
+ * Deletes pods that do not tolerate their node's NoExecute taints after the toleration period. Plan in
  * core/reconcile/taint-eviction.
  */
 import type { Node, Pod, Taint } from 'kubernetes-types/core/v1';
@@ -31,8 +31,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
   return (scope) => {
     /**
-     * When each taint was first seen, by node. Measured here: the wall clock may step. A new leader restarts the
-     * periods, as upstream does.
+     * Time at which each taint was first observed, by node. Measured here, because the wall clock may change. A new
+     * leader restarts the periods, as upstream does.
      */
     const seenAt = new Map<string, Map<string, number>>();
     const queue = scope.queue(sync, 4);

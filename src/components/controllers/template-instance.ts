@@ -16,7 +16,7 @@ import { messageOf } from '../../base/errors.ts';
 import { collectionPathOf, type DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 
-/** Which instance an object was created for: a second attempt finds what the first has left. */
+/** Instance for which an object was created, so that a second attempt finds the objects of the first. */
 const OWNER = 'template.openshift.io/template-instance-owner';
 
 export const templateInstanceController: ControllerSpec = {
@@ -59,7 +59,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
     const kinds = await kindsOf();
     const placed = (processed.objects ?? []).map((object) => place(object as KubeObject, namespace, kinds));
-    // All are admitted before one is made, so that a refusal leaves nothing behind.
+    // All objects are admitted in a dry run before the first is created, so that a rejection leaves no objects behind.
     for (const each of placed) await create(each, send, uid, '?dryRun=All');
     const refs: ObjectRef[] = [];
     for (const each of placed) refs.push(refOf(await create(each, send, uid, '')));
@@ -77,7 +77,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       try {
         await send('DELETE', path, { ...options, ...preconditions });
       } catch (error) {
-        // Objects that have gone, were replaced, or are no longer the requester's to delete stay as they are.
+        // Objects that were deleted or replaced, or that the requester may no longer delete, are left unchanged.
         if (!['NotFound', 'Conflict', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
           throw error;
       }
@@ -104,7 +104,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         objects = (await instantiate(instance, send)).map((ref) => ({ ref }));
         condition = { type: 'Ready', status: 'True', lastTransitionTime: now(), reason: 'Created', message: '' };
       } catch (error) {
-        // What the server refuses stays refused; anything else is tried again.
+        // Rejections by the server are final. Other errors are retried.
         if (!(error instanceof ApiError) || error.httpCode >= 500 || error.httpCode === 429) throw error;
         const message = messageOf(error);
         condition = {
@@ -166,7 +166,7 @@ function refOf({ apiVersion, kind, metadata }: KubeObject): ObjectRef {
   };
 }
 
-/** The template, with the values that the secret has for its parameters. */
+/** The template with the parameter values from the secret. */
 async function withSecret({ metadata, spec }: TemplateInstance, send: Send): Promise<Template> {
   const template = spec?.template ?? {};
   const name = spec?.secret?.name;

@@ -1,4 +1,4 @@
-/** Annotates nodes with the TTL of cached secrets and config maps, by the size of the cluster. */
+/** Annotates nodes with the TTL of cached secrets and config maps, depending on the cluster size. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { planTtl, TTL_ANNOTATION, ttlSeconds } from '../../core/reconcile/ttl/plan.ts';

@@ -56,7 +56,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 
   return async (scope) => {
-    /** Of Events that were there before this process followed them: when they were last seen. */
+    /** Last occurrence of Events that existed before this process watched them. */
     const before = new Map<string, number>();
     const queue = scope.queue(async (key) => {
       const [namespace = '', name = ''] = key.split('/');
@@ -67,7 +67,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const sinceMs = before.get(key);
       before.delete(key);
       if (service === undefined || !isIdled(service)) return;
-      // What was reported before the service was idled does not count.
+      // Traffic reported before the service was idled is ignored.
       if (sinceMs !== undefined && sinceMs < Date.parse(service.metadata?.annotations?.[IDLED_AT] ?? '')) return;
       for (const target of unidleTargets(service)) await ignoreNotFound(() => scaleUp(namespace, target, scope.signal));
       const change = { metadata: { annotations: { [IDLED_AT]: null, [UNIDLE_TARGETS]: null } } };

@@ -1,4 +1,6 @@
-/** Keeps a VolumeAttributesClass while claims or volumes name it. Source: pkg/controller/volume/vacprotection. */
+/**
+ * Protects a VolumeAttributesClass while claims or volumes reference it. Source: pkg/controller/volume/vacprotection.
+ */
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';

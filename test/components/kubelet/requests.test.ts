@@ -299,7 +299,7 @@ describe('what containers find around them', () => {
     assert.ok(![...env.keys()].some((name) => name.startsWith('ELSEWHERE') || name.startsWith('HEADLESS')));
   });
 
-  it('resolves names as the DNS policy says', () => {
+  it('resolves names according to the DNS policy', () => {
     const host = parseResolvConf('nameserver 9.9.9.9\nsearch corp.example\noptions ndots:2 timeout:1\n');
     const cluster = { servers: ['172.30.0.10'], domain: 'cluster.local' };
     assert.deepEqual(podDns(pod, host, cluster), {

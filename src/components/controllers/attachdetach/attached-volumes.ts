@@ -1,6 +1,6 @@
 /**
- * Nodes that volumes are attached to: the VolumeAttachments of CSI drivers, and `volumesAttached` of the nodes for
- * in-tree volumes. The local copies lag behind, so what this term did itself counts until they show it. Source:
+ * Attachment state of volumes: the VolumeAttachments of CSI drivers, and `volumesAttached` of the nodes for in-tree
+ * volumes. Writes of this term override the local copies until those catch up. Source:
  * pkg/controller/volume/attachdetach/cache actual_state_of_world.go.
  */
 import { createHash } from 'node:crypto';
@@ -18,7 +18,7 @@ import { ignoreNotFound } from '../ignore-not-found.ts';
 
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 const CONFLICTS = 10;
-/** An attachment that the local copy does not show after this time is read again. */
+/** Delay after which an attachment that is missing in the local copy is read again. */
 const STALE_MS = 10_000;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -37,17 +37,17 @@ export class AttachedVolumes {
   readonly #volumes: Informer<PersistentVolume>;
   readonly #attachmentClient: ResourceClient<VolumeAttachment>;
   readonly #nodeClient: ResourceClient<Node>;
-  /** VolumeAttachments that were read or created without the local copy, by name. */
+  /** VolumeAttachments read or created by this term and not yet in the local copy, by name. */
   readonly #made = new Map<string, MadeAttachment>();
   /** Nodes of in-tree volumes, by unique name. */
   readonly #inTree = new Map<string, Set<string>>();
-  /** Monotonic time since when no pod of a node has needed a volume. */
+  /** Monotonic time since which no pod of the node has needed the volume. */
   readonly #unneededSinceMs = new Map<string, number>();
-  /** No longer published in `volumesAttached`: being detached. */
+  /** Volumes removed from `volumesAttached` because they are being detached. */
   readonly #withdrawn = new Set<string>();
-  /** `volumesInUse` of nodes that were deleted. */
+  /** Last `volumesInUse` of deleted nodes. */
   readonly #lastInUse = new Map<string, readonly string[]>();
-  /** Names of VolumeAttachments whose PersistentVolume is not there. */
+  /** Names of VolumeAttachments whose PersistentVolume does not exist. */
   readonly #orphans = new Set<string>();
   readonly #publishing = new Turns();
 
@@ -60,7 +60,7 @@ export class AttachedVolumes {
     this.#nodeClient = handle.writer(resources.nodes);
   }
 
-  /** Reads what earlier terms have attached, from the API server and not from the local copies. */
+  /** Reads attachments of earlier terms from the API server, because the local copies may be older. */
   async load(): Promise<void> {
     const [attachments, nodes] = await Promise.all([this.#attachmentClient.list(), this.#nodeClient.list()]);
     for (const attachment of attachments.items) this.#remember(attachment);
@@ -71,7 +71,7 @@ export class AttachedVolumes {
     }
   }
 
-  /** The key of an attachment's volume: its unique name, or a name of its own where that cannot be found out. */
+  /** Key of an attachment's volume: its unique name, or a synthetic name when the volume cannot be determined. */
   keyOf({ metadata, spec }: VolumeAttachment): string {
     const { persistentVolumeName, inlineVolumeSpec } = spec.source;
     const volume = persistentVolumeName === undefined ? undefined : this.#volumes.get(persistentVolumeName);
@@ -90,7 +90,6 @@ export class AttachedVolumes {
     return candidates.find(isMine) ?? `VolumeAttachment/${name}`;
   }
 
-  /** An attachment was added, changed or deleted in the local copy. */
   observe(attachment: VolumeAttachment, isDeleted: boolean): void {
     const name = attachment.metadata?.name ?? '';
     const made = this.#made.get(name)?.attachment.metadata;
@@ -113,13 +112,13 @@ export class AttachedVolumes {
     this.#lastInUse.set(metadata?.name ?? '', status?.volumesInUse ?? []);
   }
 
-  /** Keys of the volumes that a node has. */
+  /** Keys of the volumes attached to a node. */
   keysOn(nodeName: string): string[] {
     const inTree = [...this.#inTree].filter(([, nodes]) => nodes.has(nodeName)).map(([unique]) => unique);
     return [...new Set([...inTree, ...this.#attachmentsOn(nodeName).map((each) => this.keyOf(each))])];
   }
 
-  /** All keys that something is attached for. */
+  /** Keys of all volumes with an attachment. */
   keys(): string[] {
     const made = [...this.#made.values()].map(({ attachment }) => attachment);
     return [
@@ -127,7 +126,7 @@ export class AttachedVolumes {
     ];
   }
 
-  /** Nodes that hold a volume. `wanted`: nodes whose pods need it; their time to wait for an unmount ends. */
+  /** Nodes to which a volume is attached. `wanted`: nodes whose pods need it; their unmount timeout is reset. */
   held(key: string, wanted: ReadonlySet<string>): HeldNode[] {
     const nowMs = this.#clock.monotonicMs();
     const attachments = this.#attachmentsOf(key);
@@ -170,7 +169,7 @@ export class AttachedVolumes {
     return [...ofDrivers, ...inTree];
   }
 
-  /** Records the attachment before anything else is planned for the volume. */
+  /** Records the attachment before further planning for the volume. */
   async attach(unique: string, nodeName: string, persistentVolumeName: string): Promise<void> {
     if (isInTreeName(unique)) {
       this.#inTreeNodes(unique).add(nodeName);
@@ -192,9 +191,9 @@ export class AttachedVolumes {
   }
 
   /**
-   * Removes the volume from the node's `volumesAttached`, then detaches it. False: the node reported meanwhile that it
-   * uses the volume. The kubelet reports that before it reads `volumesAttached`, and this write is guarded by the
-   * version of the Node in which the volume was not used.
+   * Removes the volume from the node's `volumesAttached` and then detaches it. Returns false when the node has reported
+   * in the meantime that it uses the volume. This is safe because the kubelet reports the use before it reads
+   * `volumesAttached`, and the write is conditional on the Node version in which the volume was unused.
    */
   async detach(key: string, nodeName: string, isForced: boolean): Promise<boolean> {
     const pair = pairOf(key, nodeName);
@@ -215,7 +214,7 @@ export class AttachedVolumes {
       const { name = '', uid } = metadata ?? {};
       const preconditions = uid === undefined ? {} : { preconditions: { uid } };
       await ignoreNotFound(() => this.#attachmentClient.delete(name, undefined, preconditions));
-      // The local copy shows it as attached for a while.
+      // The local copy still shows the volume as attached for a while.
       const deletionTimestamp = metadata?.deletionTimestamp ?? metadata?.creationTimestamp ?? '';
       const attachment = { ...each, metadata: { ...metadata, deletionTimestamp } };
       this.#made.set(name, { attachment, atMs: this.#clock.monotonicMs() });
@@ -223,7 +222,7 @@ export class AttachedVolumes {
     return true;
   }
 
-  /** Whether the Node shows what is attached to it. */
+  /** Whether the Node lists its attachments. */
   isPublished(nodeName: string): boolean {
     const node = this.#nodes.get(nodeName);
     return node === undefined || isSame(node, this.#listOf(nodeName));
@@ -233,7 +232,7 @@ export class AttachedVolumes {
     await this.#write(nodeName, () => true);
   }
 
-  /** Reads attachments again that the local copy never showed. */
+  /** Reads attachments again that have not appeared in the local copy. */
   async refresh(key: string): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     for (const [name, { attachment, atMs }] of this.#made) {
@@ -247,7 +246,7 @@ export class AttachedVolumes {
     }
   }
 
-  /** One writer at a time for a node. Returns false when `isAllowed` refused the Node as it is now. */
+  /** Writes a Node, serialized per node. Returns false when `isAllowed` rejects the current Node. */
   #write(nodeName: string, isAllowed: (node: Node) => boolean): Promise<boolean> {
     return this.#publishing.inTurn(nodeName, async () => {
       for (let attempt = 1; ; attempt++) {
@@ -293,7 +292,7 @@ export class AttachedVolumes {
     return this.#current(this.#attachments.byIndex('node', nodeName)).filter(({ spec }) => spec.nodeName === nodeName);
   }
 
-  /** Attachments of the local copy, replaced and completed by what it does not show yet. */
+  /** Attachments of the local copy, merged with those that it does not contain yet. */
   #current(copied: readonly VolumeAttachment[]): VolumeAttachment[] {
     const made = [...this.#made.values()].map(({ attachment }) => attachment);
     return [...copied.filter(({ metadata }) => !this.#made.has(metadata?.name ?? '')), ...made];

@@ -1,6 +1,6 @@
 /**
- * Attaches volumes to the nodes of their pods and detaches them. One worker at a time decides about a volume, for all
- * nodes. Plan in core/reconcile/attachdetach.
+ * Attaches volumes to the nodes of their pods and detaches them. Each volume is handled by one worker at a time, for
+ * all nodes. Plan in core/reconcile/attachdetach.
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
@@ -41,7 +41,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   return async (scope) => {
     const attached = new AttachedVolumes(handle);
     await attached.load();
-    /** The last message by pod, reason and volume. */
+    /** Last reported message by pod, reason and volume. */
     const reported = new Map<string, string>();
     const published = scope.queue((nodeName) => attached.publish(nodeName));
     const queue = scope.queue(async (key) => {
@@ -64,7 +64,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       for (const nodeName of [...held.map((each) => each.nodeName), ...plan.attach]) {
         if (!attached.isPublished(nodeName)) published.add(nodeName);
       }
-      // A volume that was freed may be due on another node.
+      // The detached volume may be required on another node.
       if (plan.detach.length > 0 && !isBlocked && need.wanted.length > 0) queue.add(key);
       const isWaiting = plan.waiting.length > 0 || plan.events.some(({ type }) => type === 'Warning');
       if (isWaiting || isBlocked) queue.addAfter(key, RETRY_MS);
@@ -77,9 +77,9 @@ interface Term {
   readonly attached: AttachedVolumes;
   readonly needs: VolumeNeeds;
   readonly reported: Map<string, string>;
-  /** Nodes whose `volumesAttached` is due. */
+  /** Nodes whose `volumesAttached` must be written. */
   readonly published: WorkQueue;
-  /** Volumes. */
+  /** Volumes to reconcile. */
   readonly queue: WorkQueue;
 }
 

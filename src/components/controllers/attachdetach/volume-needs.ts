@@ -17,7 +17,7 @@ import type { ControllerHandle } from '../framework.ts';
 import { indexByClaim, podsWithClaim } from '../indices.ts';
 
 export interface VolumeNeed extends Pick<VolumeView, 'name' | 'isForOneNode' | 'wanted'> {
-  /** '': no pod has the volume through a claim. */
+  /** '' when no pod uses the volume through a claim. */
   readonly persistentVolumeName: string;
 }
 
@@ -39,7 +39,7 @@ export class VolumeNeeds {
     this.#volumes.addIndex('unique-name', ({ spec }) => [uniqueNameOf(spec ?? {}) ?? []].flat());
   }
 
-  /** Unique names of the volumes of a pod that may need an attachment. */
+  /** Unique names of a pod's volumes that may need an attachment. */
   keysOf(pod: Pod): string[] {
     const ofClaims = claimNames(pod).flatMap((name) => {
       const volume = this.#volumeOfClaim(`${pod.metadata?.namespace ?? ''}/${name}`);

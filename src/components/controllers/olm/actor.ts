@@ -1,6 +1,6 @@
 /**
- * Writes in the name of the user who installs: the service account of the operator group, or the lifecycle manager,
- * which has all permissions. Source: operator-lifecycle-manager pkg/lib/scoped.
+ * Writes with the permissions of the installing user: the service account of the operator group, or the lifecycle
+ * manager, which has all permissions. Source: operator-lifecycle-manager pkg/lib/scoped.
  */
 import type { OperatorGroup } from '../../../api/kinds/olm/types.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../../api/meta/object.ts';
@@ -30,7 +30,7 @@ export class Actors {
     this.#discovery = discovery;
   }
 
-  /** With all permissions. */
+  /** Actor with all permissions. */
   get manager(): Actor {
     return new Actor({ name: LIFECYCLE_MANAGER }, this.#requestAs, this.#discovery);
   }
@@ -40,7 +40,7 @@ export class Actors {
     return new Actor({ name: `system:serviceaccount:${namespace}:${name}`, groups }, this.#requestAs, this.#discovery);
   }
 
-  /** Who installs in the namespace of the group. */
+  /** Actor that installs in the namespace of the group. */
   installer(group: OperatorGroup | undefined): Actor {
     const account = group?.spec?.serviceAccountName ?? '';
     return account === '' ? this.manager : this.serviceAccount(group?.metadata?.namespace ?? '', account);
@@ -62,7 +62,7 @@ export class Actor {
     return this.#requestAs<R>(this.#user, method, path, body);
   }
 
-  /** Undefined: there is none. */
+  /** Returns undefined when the object does not exist. */
   async get<T extends KubeObject>(object: KubeObject): Promise<T | undefined> {
     try {
       return await this.request<T>('GET', await this.#pathOf(object, true));
@@ -100,8 +100,8 @@ export class Actor {
   }
 
   /**
-   * Creates the object, or brings the one that is there to what it says: labels, annotations and owners are added,
-   * everything else is replaced. True when it was created.
+   * Creates or updates the object: labels, annotations and owners are merged, everything else is replaced. Returns true
+   * when it was created.
    */
   async ensure(object: KubeObject): Promise<boolean> {
     try {
@@ -140,7 +140,7 @@ export class Actor {
   }
 }
 
-/** Undefined: nothing to change. */
+/** Returns undefined when nothing changes. */
 function mergedWith(found: KubeObject, wanted: KubeObject): KubeObject | undefined {
   const [own, given] = [found.metadata ?? {}, wanted.metadata ?? {}];
   const owners = [...(own.ownerReferences ?? [])];
@@ -159,7 +159,7 @@ function mergedWith(found: KubeObject, wanted: KubeObject): KubeObject | undefin
   return JSON.stringify(sorted(found)) === JSON.stringify(sorted(merged)) ? undefined : merged;
 }
 
-/** What the server has assigned is kept where the new object does not say. */
+/** Keeps values assigned by the server where the new object omits them. */
 function keepAssigned(found: KubeObject, merged: KubeObject): void {
   if (found.kind !== 'Service') return;
   const [own, given] = [found, merged] as { spec?: Record<string, unknown> }[];

@@ -1,6 +1,6 @@
 /**
- * Copies of a catalog's directory on the masters: compares them, and names the newest to the masters that lack it.
- * Their host processes fetch it from the API servers of the others.
+ * Compares the copies of a catalog directory on the masters and announces the newest to masters that lack it. Their
+ * host processes fetch it from the API servers of the other masters.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Condition } from 'kubernetes-types/meta/v1';
@@ -29,7 +29,7 @@ export class CatalogCopies {
     this.#olm = olm;
   }
 
-  /** The condition of the catalog; undefined: masters have no copies of it. */
+  /** Condition of the catalog. Undefined when masters have no copies of it. */
   async compare(source: CatalogSource): Promise<Condition | undefined> {
     const { handle, now } = this.#olm;
     const own = await this.#directoryOf(source);
@@ -47,7 +47,7 @@ export class CatalogCopies {
     return { type: COPIES, status, reason, message, lastTransitionTime: isSame ? before.lastTransitionTime : now() };
   }
 
-  /** Masters take no catalogs that no CatalogSource names. */
+  /** Masters do not fetch catalogs that no CatalogSource references. */
   async forgetUnused(): Promise<void> {
     const used = new Set<string>();
     for (const source of this.#olm.informers.catalogSources.list())

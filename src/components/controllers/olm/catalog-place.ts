@@ -1,4 +1,4 @@
-/** Where the host that runs the controllers has the catalog of a CatalogSource. */
+/** Location of a CatalogSource's catalog on the host that runs the controllers. */
 import type { CatalogSource } from '../../../api/kinds/olm/types.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { CatalogPlace } from './catalog-port.ts';

@@ -1,9 +1,9 @@
-/** Catalogs on the host that runs the controllers. Implemented by `src/io/catalogs`. */
+/** Port for catalogs on the host that runs the controllers. Implemented by `src/io/catalogs`. */
 
 export type CatalogPlace =
-  /** Below the directory of catalogs of the host. */
+  /** Path below the host's directory of catalogs. */
   | { readonly kind: 'directory'; readonly path: string }
-  /** In the image store of the host: its directory of catalogs. */
+  /** Image in the host's image store; the catalog is a directory in it. */
   | { readonly kind: 'image'; readonly image: string };
 
 export interface CatalogFile {
@@ -15,7 +15,7 @@ export interface CatalogFile {
 }
 
 export interface OpenedCatalog {
-  /** Where it is, for people. */
+  /** Location for display. */
   readonly address: string;
   /** Changes with the content. */
   readonly stamp: string;
@@ -24,15 +24,15 @@ export interface OpenedCatalog {
 
 export interface CatalogDirectory {
   readonly name: string;
-  /** Undefined: it is not there, or has no catalog. */
+  /** Undefined when the directory does not exist or contains no catalog. */
   readonly digest: string | undefined;
 }
 
-/** All methods throw a CodedError 'catalog' with one sentence. */
+/** All methods throw CodedErrors 'catalog' with one sentence. */
 export interface CatalogFiles {
   open(place: CatalogPlace): Promise<OpenedCatalog>;
-  /** The directory that holds a catalog, of which masters have copies; undefined: an image. */
+  /** Directory of a catalog that masters copy. Undefined for an image. */
   copy(place: CatalogPlace): Promise<CatalogDirectory | undefined>;
-  /** The manifests of a bundle's image: texts in YAML or JSON. */
+  /** Manifests of a bundle image as YAML or JSON texts. */
   bundle(image: string): Promise<readonly string[]>;
 }

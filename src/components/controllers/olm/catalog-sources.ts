@@ -1,4 +1,4 @@
-/** Reads catalogs, reports what was read, and publishes the packages that users may install. */
+/** Reads catalogs, reports the result, and publishes the installable packages. */
 import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../../../api/kinds/olm/types.ts';
 import { splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -11,7 +11,7 @@ import { placeOf } from './catalog-place.ts';
 import type { LoadedCatalog } from './catalog-store.ts';
 import type { Olm, Wakes } from './context.ts';
 
-/** Looking for a change costs a few calls of the file system, or one request. */
+/** Polling interval. A check costs a few file system calls or one request. */
 const CHECK_MS = 10_000;
 const DIGEST = 'olm.hyperedge.dev/digest';
 const MAX_NAME = 253;
@@ -33,13 +33,13 @@ export class CatalogSourcePart {
     this.#copies = new CatalogCopies(olm);
   }
 
-  /** Milliseconds until the catalog is to be looked at again; undefined: it is no more. */
+  /** Returns the milliseconds until the next check, or undefined when the catalog no longer exists. */
   async reconcile(key: string): Promise<number | undefined> {
     const { catalogs, informers } = this.#olm;
     const source = informers.catalogSources.get(key);
     if (source === undefined || source.metadata?.deletionTimestamp !== undefined) {
       this.#published.delete(key);
-      // Its packages have an owner reference, and go with it.
+      // Its packages have an owner reference and are deleted with it.
       if (catalogs.forget(key)) this.#wakes.allNamespaces();
       await this.#copies.forgetUnused();
       return undefined;
@@ -124,7 +124,7 @@ export class CatalogSourcePart {
     this.#wakes.allNamespaces();
   }
 
-  /** One object for each package; those of packages that are no more are deleted. */
+  /** Writes one object for each package and deletes the objects of removed packages. */
   async #publish(key: string, source: CatalogSource, loaded: LoadedCatalog): Promise<void> {
     const mark = `${loaded.stamp} ${digestOf(source.spec ?? {})}`;
     if (this.#published.get(key) === mark) return;

@@ -1,6 +1,6 @@
 /**
- * The catalogs that this process has read: an index of each, and where each bundle stands. Bundles are read when they
- * are installed.
+ * Index of the catalogs that this process has read, with the position of each bundle. Bundles are read when they are
+ * installed.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import { parseAllDocuments, parseDocument } from 'yaml';
@@ -24,11 +24,11 @@ import {
 } from '../../../core/olm/index.ts';
 import type { CatalogDirectory, CatalogFile, CatalogFiles, CatalogPlace, OpenedCatalog } from './catalog-port.ts';
 
-/** A document is parsed in one piece: these bound how long that takes. */
+/** Limits for the synchronous parsing of one document. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 const MAX_YAML_BYTES = 1024 * 1024;
 const MAX_ALIASES = 100;
-/** Documents parsed without a turn for other work. */
+/** Number of bytes parsed before yielding to other work. */
 const BATCH_BYTES = 256 * 1024;
 
 export interface LoadedCatalog {
@@ -38,7 +38,7 @@ export interface LoadedCatalog {
   readonly files: readonly CatalogFile[];
 }
 
-/** A bundle with what it declares. */
+/** Bundle with its declared properties. */
 export interface LoadedBundle extends BundleContent {
   readonly properties: readonly unknown[];
 }
@@ -56,18 +56,18 @@ export class CatalogStore {
     return this.#loaded.get(key);
   }
 
-  /** Why the catalog could not be read; undefined: it was, or has not been tried. */
+  /** Reason why the catalog could not be read. Undefined when it was read or not attempted. */
   failure(key: string): string | undefined {
     return this.#failures.get(key);
   }
 
-  /** True when the catalog was there. */
+  /** Returns true when the catalog existed. */
   forget(key: string): boolean {
     this.#failures.delete(key);
     return this.#loaded.delete(key);
   }
 
-  /** True when that is news. */
+  /** Returns true when the failure is new. */
   fail(key: string, why: string): boolean {
     const isNew = this.#failures.get(key) !== why;
     this.#loaded.delete(key);
@@ -75,12 +75,12 @@ export class CatalogStore {
     return isNew;
   }
 
-  /** Throws a CodedError 'catalog'. True when the catalog has changed. */
+  /** Returns true when the catalog has changed. Throws a CodedError 'catalog'. */
   async loadPlace(key: string, place: CatalogPlace): Promise<boolean> {
     return this.#load(key, await this.#port().open(place));
   }
 
-  /** As `CatalogFiles.copy`; undefined also when it cannot be read. */
+  /** Like `CatalogFiles.copy`. Also undefined when it cannot be read. */
   copy(place: CatalogPlace): Promise<CatalogDirectory | undefined> {
     return this.#port()
       .copy(place)
@@ -106,7 +106,7 @@ export class CatalogStore {
     return { ...content, properties: kept };
   }
 
-  /** The CSV of a bundle, or its olm.csv.metadata, whichever is in the catalog. */
+  /** The CSV of a bundle, or its olm.csv.metadata, depending on the catalog. */
   async metadata(key: string, bundle: Bundle): Promise<unknown> {
     const properties = listOf(fieldsOf(await this.#document(key, bundle))['properties']).map(fieldsOf);
     const metadata = properties.find(({ type }) => type === 'olm.csv.metadata');
@@ -212,7 +212,7 @@ function objectOf(value: Readonly<Record<string, unknown>>, bundle: string): unk
   return object;
 }
 
-/** A ConfigMap with files of a catalog, or with lists in the older form. */
+/** Catalog from a ConfigMap with files, or with lists in the older format. */
 function configMapCatalog(key: string, version: string, data: Readonly<Record<string, string>>): OpenedCatalog {
   const files: CatalogFile[] = [];
   if (LEGACY_KEYS.some((each) => data[each] !== undefined)) {

@@ -8,17 +8,17 @@ import { Budget, type Program } from '../../../core/cel/part.ts';
 import { DYN, listOf, mapOf, STRING } from '../../../core/cel/types.ts';
 import type { PropertyRules } from '../../../core/olm/index.ts';
 
-/** Of one evaluation, as upstream's limit for expressions of the API server. */
+/** Cost limit of one evaluation, like upstream's limit for expressions of the API server. */
 const MAX_COST = 1_000_000;
 const MAX_PROGRAMS = 256;
 const PROPERTIES = listOf(mapOf(STRING, DYN));
 
 type Compiled = { readonly program: Program } | { readonly mistake: string };
 
-/** A rule that cannot be compiled or evaluated holds for no operator. */
+/** Evaluates rules. A rule that fails to compile or evaluate is satisfied by no operator. */
 export class CelRules implements PropertyRules {
   readonly #compiled = new Map<string, Compiled>();
-  /** A search asks the same again and again. */
+  /** Cache, because a search evaluates the same rules repeatedly. */
   readonly #outcomes = new WeakMap<object, Map<string, boolean>>();
 
   holds(rule: string, of: object, properties: () => readonly unknown[]): boolean {

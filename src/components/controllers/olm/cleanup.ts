@@ -1,4 +1,4 @@
-/** Deletes what a version leaves outside of its namespace, where owner references do not reach. */
+/** Deletes objects of a version outside its namespace, which owner references cannot cover. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { ClusterServiceVersion } from '../../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -18,7 +18,7 @@ import type { Olm } from './context.ts';
 const RBAC = 'rbac.authorization.k8s.io/v1';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 
-/** Webhooks first: without their server they would refuse what follows. */
+/** Webhooks are deleted first: without their server they would reject the following deletions. */
 const KINDS: readonly (readonly [kind: string, apiVersion: string])[] = [
   ['ValidatingWebhookConfiguration', ADMISSION],
   ['MutatingWebhookConfiguration', ADMISSION],
@@ -29,7 +29,7 @@ const KINDS: readonly (readonly [kind: string, apiVersion: string])[] = [
   ['Role', RBAC],
 ];
 
-/** Of an owner: what bears its labels. */
+/** Label selector for the objects of an owner. */
 export function ownedBy(csv: ClusterServiceVersion): string {
   const labels = ownerLabels(csv);
   return [OWNER_LABEL, OWNER_NAMESPACE_LABEL].map((key) => `${key}=${labels[key]}`).join(',');
@@ -51,7 +51,10 @@ export async function cleanUp(olm: Olm, csv: ClusterServiceVersion): Promise<voi
   await ignoreNotFound(() => client.update({ ...csv, metadata: { ...csv.metadata, finalizers } }));
 }
 
-/** Custom resources whose conversion webhook goes with the version would not be served any more. */
+/**
+ * Restores the conversion of definitions. Without it, custom resources whose conversion webhook is deleted with the
+ * version could not be served.
+ */
 async function restoreConversions(olm: Olm, csv: ClusterServiceVersion): Promise<void> {
   const { manager } = olm.actors;
   const { name, namespace = '' } = csv.metadata ?? {};

@@ -1,4 +1,4 @@
-/** What the parts of the operator lifecycle manager share. */
+/** Context shared by the parts of the operator lifecycle manager. */
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Namespace, Node, ServiceAccount } from 'kubernetes-types/core/v1';
 import type {
@@ -36,7 +36,7 @@ export interface Olm {
   now(): string;
 }
 
-/** Wakes of other parts. */
+/** Functions that queue work of other parts. */
 export interface Wakes {
   namespace(name: string): void;
   allNamespaces(): void;

@@ -6,7 +6,7 @@ import { COPIED_LABEL, digestOf } from '../../../core/olm/index.ts';
 import type { Olm } from './context.ts';
 
 const DIGEST = 'olm.hyperedge.dev/digest';
-/** Of the original alone. */
+/** Annotations that stay on the original only. */
 const NOT_COPIED: ReadonlySet<string> = new Set([
   'alm-examples',
   'kubectl.kubernetes.io/last-applied-configuration',
@@ -26,7 +26,7 @@ export async function copyToTargets(olm: Olm, csv: ClusterServiceVersion, target
     if (target === namespace || status?.phase === 'Terminating') continue;
     if (!targets.includes('') && !targets.includes(target)) continue;
     const found = informers.csvs.get(`${target}/${name}`);
-    // A version of that name that is no copy is not ours.
+    // A version of the same name that is not a copy must not be changed.
     if (found !== undefined && found.metadata?.labels?.[COPIED_LABEL] !== namespace) continue;
     if (found?.metadata?.annotations?.[DIGEST] === digest && found.status?.reason === 'Copied') continue;
     const copy: ClusterServiceVersion = {
@@ -43,7 +43,7 @@ export async function copyToTargets(olm: Olm, csv: ClusterServiceVersion, target
       const made = found === undefined ? await client.create(copy) : await client.update(copy);
       await client.update({ ...made, status: copiedStatus(csv, namespace) }, { subresource: 'status' });
     } catch (error) {
-      // The namespace is being deleted, or the copy was made by an earlier leader a moment ago.
+      // The namespace is terminating, or an earlier leader has just created the copy.
       if (!['NotFound', 'AlreadyExists', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
         throw error;
     }

@@ -1,4 +1,4 @@
-/** Leads versions of operators through their phases. Phases are decided in core/olm/phases.ts. */
+/** Moves versions of operators through their phases. Phases are decided in core/olm/phases.ts. */
 import type { ClusterServiceVersion, OperatorGroup, RequirementStatus } from '../../../api/kinds/olm/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -25,14 +25,14 @@ import { copyToTargets, isWantedCopy } from './copies.ts';
 import { readRequirements } from './facts.ts';
 import { InstallStrategy, type StrategyContext } from './install-strategy.ts';
 
-/** What is waited for has mostly no event that would lead here. */
+/** Polling intervals by phase, because most awaited changes trigger no event here. */
 const AGAIN_MS: Readonly<Record<string, number>> = {
   Pending: 1_000,
   InstallReady: 100,
   Installing: 2_000,
   Failed: 10_000,
 };
-/** Certificates end, and custom resource definitions are deleted. */
+/** Interval for detecting expired certificates and deleted custom resource definitions. */
 const RESYNC_MS = 5 * 60_000;
 const CHECKED: ReadonlySet<string> = new Set(['', 'Pending', 'Succeeded', 'Failed']);
 const NOTHING: Health = { applied: false, ready: false, message: '' };
@@ -46,7 +46,7 @@ export class CsvPart {
     this.#strategy = new InstallStrategy(olm);
   }
 
-  /** Milliseconds until the version is to be looked at again; undefined: not before it changes. */
+  /** Returns the milliseconds until the next check, or undefined to wait for a change. */
   async reconcile(key: string): Promise<number | undefined> {
     const { informers, handle } = this.#olm;
     const csv = informers.csvs.get(key);
@@ -63,7 +63,7 @@ export class CsvPart {
     }
     const group = groupOf(informers.groups.list(namespace));
     const targets = isProblem(group) ? [] : group.status?.namespaces;
-    // The group is looked at first.
+    // The operator group is reconciled first.
     if (targets === undefined) return AGAIN_MS['Pending'];
     const marks = isProblem(group) ? {} : marksOf(group, targets);
     if (!isMarked(csv, marks)) {
@@ -166,7 +166,9 @@ export class CsvPart {
     return subscription?.spec?.config ?? {};
   }
 
-  /** What the operator that is to be replaced has reported, unless an administrator has overridden it. */
+  /**
+   * Message of the operator to be replaced that reports it is not upgradeable, unless an administrator overrides it.
+   */
   #notUpgradeable(
     { spec, metadata }: ClusterServiceVersion,
     others: readonly ClusterServiceVersion[],
@@ -196,7 +198,10 @@ const isMarked = ({ metadata }: ClusterServiceVersion, marks: Readonly<Record<st
   metadata?.finalizers?.includes(CLEANUP_FINALIZER) === true &&
   Object.entries(marks).every(([key, value]) => metadata?.annotations?.[key] === value);
 
-/** Two versions that own one kind would fight over its objects, unless one of them replaces the other. */
+/**
+ * Message when another version owns the same kind, unless one of the two replaces the other. Both would modify the same
+ * objects.
+ */
 function conflictOf(csv: ClusterServiceVersion, others: readonly ClusterServiceVersion[]): string | undefined {
   const own = new Set((csv.spec?.customresourcedefinitions?.owned ?? []).map(({ name }) => name));
   for (const other of others) {

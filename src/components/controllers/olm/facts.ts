@@ -1,4 +1,4 @@
-/** Reads from the cluster what the requirements of a version are compared with. */
+/** Reads the cluster state that the requirements of a version are compared with. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { ClusterServiceVersion } from '../../../api/kinds/olm/types.ts';
@@ -62,7 +62,7 @@ async function readDefinition(olm: Olm, name: string): Promise<CustomResourceDef
   }
 }
 
-/** What the service account may do in its namespace, by roles of the namespace and of the cluster. */
+/** Permissions of the service account in its namespace, from roles of the namespace and the cluster. */
 async function rulesOf(olm: Olm, namespace: string, name: string): Promise<readonly PolicyRule[]> {
   const review = await olm.actors
     .serviceAccount(namespace, name)

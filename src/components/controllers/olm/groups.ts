@@ -1,4 +1,4 @@
-/** Operator groups: their namespaces, and which APIs their operators provide. */
+/** Operator groups: their namespaces, and the APIs that their operators provide. */
 import type { Condition } from 'kubernetes-types/meta/v1';
 import type { OperatorGroup } from '../../../api/kinds/olm/types.ts';
 import { objectKey } from '../../../api/meta/object.ts';

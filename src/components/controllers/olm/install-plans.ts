@@ -1,7 +1,7 @@
 /**
- * Carries out install plans, step by step, with the permissions of the operator group's service account, or of the
- * lifecycle manager where none is named. Source: operator-lifecycle-manager pkg/controller/operators/catalog
- * (ExecutePlan) and https://olm.operatorframework.io/docs/advanced-tasks/operator-scoping-with-operatorgroups/.
+ * Executes install plans step by step with the permissions of the operator group's service account, or of the lifecycle
+ * manager if none is set. Source: operator-lifecycle-manager pkg/controller/operators/catalog (ExecutePlan) and
+ * https://olm.operatorframework.io/docs/advanced-tasks/operator-scoping-with-operatorgroups/.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type {
@@ -33,7 +33,7 @@ import { type Actor, SERVER_GROUPS } from './actor.ts';
 import type { Olm } from './context.ts';
 import { unpacked } from './packed-manifests.ts';
 
-/** A refusal that may pass, such as a webhook that is not up yet, is tried for so long. */
+/** How long a possibly temporary rejection is retried, such as one by a webhook that is not up yet. */
 const RETRY_MS = 60_000;
 const DONE: ReadonlySet<string> = new Set(['Created', 'Present']);
 
@@ -105,7 +105,7 @@ export class InstallPlanPart {
     return { kind: 'ServiceAccount', namespace, name };
   }
 
-  /** The status of the step. */
+  /** Returns the status of the step. */
   async #carryOut(
     step: InstallPlanStep,
     plan: InstallPlan,
@@ -146,7 +146,7 @@ export class InstallPlanPart {
       ...(isNamespaced && csv !== undefined ? { ownerReferences: [ownerReference(csv)] } : {}),
     };
     const owned = { ...object, metadata };
-    // What may hold data of users is not replaced.
+    // Secrets may contain user data, so existing ones are not replaced.
     if (object.kind === 'Secret') return this.#created(installer, owned);
     try {
       return (await installer.ensure(owned)) ? 'Created' : 'Present';
@@ -169,7 +169,7 @@ export class InstallPlanPart {
     }
   }
 
-  /** The version that owns what the step creates. */
+  /** Version that owns the objects of the step. */
   async #versionOf({ resolving }: InstallPlanStep, namespace: string): Promise<ClusterServiceVersion | undefined> {
     const known = this.#olm.informers.csvs.get(`${namespace}/${resolving}`);
     if (known !== undefined) return known;
@@ -181,8 +181,9 @@ export class InstallPlanPart {
   }
 
   /**
-   * Custom resources belong to the cluster: the lifecycle manager defines them, as upstream. A definition that this
-   * package has not created is changed with the installer's rights only; it serves other users already.
+   * The lifecycle manager creates definitions, as upstream, because custom resources belong to the cluster. A
+   * definition that this package did not create already serves other users, so it is changed with the installer's
+   * permissions only.
    */
   async #define(
     object: KubeObject,
@@ -203,7 +204,7 @@ export class InstallPlanPart {
         'Invalid',
         `risk of data loss updating ${JSON.stringify(object.metadata?.name)}: new CRD removes version ${lost} that is listed as a stored version on the existing CRD`,
       );
-    // Set when the version is installed; a bundle cannot know the certificate.
+    // The conversion is set when the version is installed, because a bundle cannot contain the certificate.
     const conversion = wanted.spec?.conversion ?? found.spec?.conversion;
     const spec = { ...wanted.spec, ...(conversion === undefined ? {} : { conversion }) };
     const isOwn = csv !== undefined && isComponentOf(csv, found);
@@ -211,7 +212,7 @@ export class InstallPlanPart {
       await (isOwn ? manager : installer).ensure({ ...object, spec } as KubeObject);
     } catch (error) {
       if (isOwn || !isApiError(error, 'Forbidden')) throw error;
-      // The requirements of the version decide whether the present definition is sufficient.
+      // The requirements of the version determine whether the existing definition suffices.
       this.#olm.handle.recorder.event(plan, 'Warning', 'DefinitionNotReplaced', messageOf(error));
     }
     return 'Present';
@@ -256,7 +257,7 @@ export class InstallPlanPart {
   }
 }
 
-/** An answer that will be the same the next time. */
+/** Whether a retry would receive the same response. */
 function isRefusal(error: unknown): boolean {
   return ['Forbidden', 'Invalid', 'BadRequest', 'RequestEntityTooLarge'].some((reason) =>
     isApiError(error, reason as 'Forbidden'),

@@ -1,4 +1,4 @@
-/** Carries out the install strategy of a version, and sees whether it runs. */
+/** Executes the install strategy of a version and checks whether it runs. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -56,7 +56,7 @@ const RBAC_VERSION = 'rbac.authorization.k8s.io/v1';
 
 export class InstallStrategy {
   readonly #olm: Olm;
-  /** When this process issued the certificate of a deployment. */
+  /** Issue time of the certificates that this process issued, by deployment. */
   readonly #issuedMs = new Map<string, number>();
 
   constructor(olm: Olm) {
@@ -100,7 +100,7 @@ export class InstallStrategy {
     await this.#provideRoles(csv, installer);
   }
 
-  /** Creates or updates a cluster-scoped object of the version; an object of another owner is refused. */
+  /** Creates or updates a cluster-scoped object of the version. Refuses an object of another owner. */
   async #own(csv: ClusterServiceVersion, wanted: KubeObject, installer: Actor): Promise<void> {
     const found = await this.#olm.actors.manager.get<KubeObject>(wanted);
     const labels = ownerLabels(csv);
@@ -115,8 +115,8 @@ export class InstallStrategy {
   }
 
   /**
-   * Roles for the owned APIs are aggregated into admin, edit and view of the whole cluster. An installer that lacks
-   * these rights installs the operator without the roles.
+   * Creates roles for the owned APIs, which are aggregated into the cluster's admin, edit and view roles. An installer
+   * without these permissions installs the operator without the roles.
    */
   async #provideRoles(csv: ClusterServiceVersion, installer: Actor): Promise<void> {
     try {
@@ -162,14 +162,14 @@ export class InstallStrategy {
     const { name, namespace } = deployment.metadata ?? {};
     const found = this.#olm.informers.deployments.get(`${namespace}/${name}`);
     if (found !== undefined && !semanticEqual(found.spec?.selector, deployment.spec?.selector)) {
-      // A selector is immutable: the deployment is made again when it is gone.
+      // The selector is immutable. The deployment is created again after its deletion.
       await installer.remove(deployment as KubeObject);
       throw new ApiError('Conflict', `deployment ${name}: its selector changes; it is created again`);
     }
     await installer.ensure(deployment as KubeObject);
   }
 
-  /** Roles in target namespaces; those of namespaces that are targets no more are deleted. */
+  /** Creates roles in target namespaces and deletes those of former target namespaces. */
   async #rbac(csv: ClusterServiceVersion, targets: readonly string[], installer: Actor): Promise<void> {
     const own = csv.metadata?.namespace ?? '';
     const wanted = targetRbacOf(csv, own, targets);
@@ -181,7 +181,7 @@ export class InstallStrategy {
         if (!kept.has(each.metadata?.namespace ?? '')) await manager.remove(each);
   }
 
-  /** Where the operator reports, and its right to do so. */
+  /** Creates the OperatorCondition and the operator's permission to update it. */
   async #condition(csv: ClusterServiceVersion, manager: Actor): Promise<void> {
     const { name = '', namespace = '' } = csv.metadata ?? {};
     const ownerReferences = [ownerReference(csv)];
@@ -228,7 +228,7 @@ export class InstallStrategy {
     await manager.ensure(binding as KubeObject);
   }
 
-  /** Digests of the certificates in use; undefined: one is missing or ends soon. */
+  /** Digests of the certificates in use. Undefined when one is missing or expires soon. */
   async #certificates(csv: ClusterServiceVersion): Promise<Map<string, string> | undefined> {
     const found = new Map<string, string>();
     const namespace = csv.metadata?.namespace ?? '';
@@ -241,7 +241,7 @@ export class InstallStrategy {
     return found;
   }
 
-  /** Where the authority itself ends soon, so does every certificate: one a day is enough. */
+  /** If the CA itself expires soon, every certificate does. Then one renewal a day suffices. */
   #endsSoon(pem: string, deployment: string, namespace: string): boolean {
     const issuedMs = this.#issuedMs.get(`${namespace}/${deployment}`);
     if (issuedMs !== undefined && this.#olm.handle.clock.monotonicMs() - issuedMs < RENEW_AT_MOST_MS) return false;
@@ -294,7 +294,7 @@ const secretAt = (deployment: string, namespace: string): KubeObject => ({
   metadata: { name: secretName(deployment), namespace },
 });
 
-/** What a deployment lacks; undefined when it is ready. */
+/** Reason why a deployment is not ready. Undefined when it is. */
 function waitOf({ metadata, spec, status }: Deployment): string | undefined {
   const wanted = spec?.replicas ?? 1;
   if ((status?.observedGeneration ?? 0) < (metadata?.generation ?? 0)) return 'waiting for spec update to be observed';

@@ -1,6 +1,6 @@
 /**
- * The operator lifecycle manager: catalogs, subscriptions, install plans and versions of operators, without pods of its
- * own. Source: operator-framework/operator-lifecycle-manager. Decisions are made in core/olm.
+ * Operator lifecycle manager: catalogs, subscriptions, install plans and versions of operators, without pods of its
+ * own. Decisions are made in core/olm. Source: operator-framework/operator-lifecycle-manager.
  */
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
@@ -108,7 +108,7 @@ function run(olm: Olm, scope: RunScope): void {
     subscriptions.add(namespaceOf(each));
   });
   follow(informers.csvs, (each) => {
-    // Its neighbours replace it, or conflict with it.
+    // Other versions in the namespace may replace it or conflict with it.
     csvsOf(namespaceOf(each));
     csvs.add(objectKey(each));
     subscriptions.add(namespaceOf(each));

@@ -1,4 +1,7 @@
-/** Operators show what belongs to a package in a namespace. Source: operator-lifecycle-manager, decorators.Operator. */
+/**
+ * Operator objects, which list the components of a package in a namespace. Source: operator-lifecycle-manager,
+ * decorators.Operator.
+ */
 import type { Operator } from '../../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

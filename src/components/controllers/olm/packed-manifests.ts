@@ -1,17 +1,18 @@
 /**
- * Manifests of install plans that are too large for one object of the API. Upstream keeps the bundle in a ConfigMap and
- * refers to it; here a manifest is compressed in place, so that only those who may write the plan can change it.
+ * Compression of install plans whose manifests exceed the size of an API object. Upstream stores the bundle in a
+ * ConfigMap and references it. Here the manifests are compressed in place, so that only users who may write the plan
+ * can change them.
  */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { InstallPlanStep } from '../../../api/kinds/olm/types.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 
-/** Manifests of a plan up to here; an object of the API is 1.5 MB at most. */
+/** Maximum size of a plan's manifests. An API object is limited to 1.5 MB. */
 export const MAX_PLAN_BYTES = 1_200_000;
-/** A manifest is an object of the API itself: a document of a catalog is not larger. */
+/** Maximum size of an uncompressed manifest, which equals that of a catalog document. */
 const MAX_MANIFEST_BYTES = 8 << 20;
-/** Smaller manifests stay as they are, for those who read plans. */
+/** Smaller manifests stay uncompressed, so that plans remain readable. */
 const PACKED_FROM_BYTES = 4_096;
 const FIELD = 'hyperedge.dev/gzip';
 
@@ -21,7 +22,7 @@ const expanded = promisify(gunzip);
 export const sizeOf = (steps: readonly InstallPlanStep[]): number =>
   steps.reduce((sum, { resource }) => sum + Buffer.byteLength(resource.manifest ?? ''), 0);
 
-/** The steps as they are where they fit, else with compressed manifests. */
+/** Returns the steps unchanged if they fit, otherwise with compressed manifests. */
 export async function packed(steps: readonly InstallPlanStep[]): Promise<InstallPlanStep[]> {
   if (sizeOf(steps) <= MAX_PLAN_BYTES) return [...steps];
   const result: InstallPlanStep[] = [];

@@ -1,4 +1,4 @@
-/** The status of a subscription. Source: operator-lifecycle-manager pkg/controller/operators/catalog. */
+/** Status of a subscription. Source: operator-lifecycle-manager pkg/controller/operators/catalog. */
 import type {
   CatalogSource,
   InstallPlan,
@@ -10,20 +10,20 @@ import type {
 export interface SubscriptionView {
   readonly subscription: Subscription;
   readonly now: string;
-  /** The version that is in the cluster. */
+  /** Version that is installed in the cluster. */
   readonly installed: string | undefined;
   readonly hasNewer: boolean;
-  /** The version that is to be installed. */
+  /** Version to be installed. */
   readonly chosen?: string;
   readonly plan?: InstallPlan;
   readonly failure?: { readonly reason: string; readonly message: string };
-  /** Nothing has been resolved: another plan is under way. */
+  /** Whether another plan is in progress, so nothing was resolved. */
   readonly isBusy: boolean;
   readonly source: CatalogSource | undefined;
   readonly isHealthy: boolean;
 }
 
-/** Undefined: it is as it should be. */
+/** Returns undefined when the status needs no change. */
 export function subscriptionStatus(view: SubscriptionView): SubscriptionStatus | undefined {
   const { subscription, now, installed, chosen, plan } = view;
   const old = subscription.status ?? {};

@@ -1,4 +1,4 @@
-/** Resolves the subscriptions of a namespace together and makes install plans. */
+/** Resolves the subscriptions of a namespace together and creates install plans. */
 
 import { GLOBAL_CATALOG_NAMESPACE } from '../../../api/kinds/olm/packages.ts';
 import type { InstallPlan, InstallPlanStep, Subscription } from '../../../api/kinds/olm/types.ts';
@@ -25,7 +25,7 @@ import type { Olm } from './context.ts';
 import { MAX_PLAN_BYTES, packed, sizeOf } from './packed-manifests.ts';
 import { type SubscriptionView, subscriptionStatus } from './subscription-status.ts';
 
-/** Plans that are kept of a namespace, as upstream. */
+/** Number of plans kept per namespace, as upstream. */
 const KEPT_PLANS = 5;
 
 interface Outcome {
@@ -49,10 +49,10 @@ export class SubscriptionPart {
       .filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
     if (subscriptions.length === 0) return;
     const situation = this.#situation(namespace, subscriptions);
-    // Until catalogs have been read once nothing can be said of them.
+    // Every catalog must have been read once before subscriptions are resolved.
     if (situation === undefined) return;
     const plans = informers.installPlans.list(namespace);
-    // What is being installed is not planned again.
+    // Versions that are being installed are not planned again.
     const isBusy = plans.some(({ status }) => status?.phase === 'Installing' || status?.phase === 'Planning');
     const outcome: Outcome = isBusy ? { choices: [] } : await this.#resolve(namespace, situation, plans);
     for (const each of subscriptions) await this.#report(each, situation, plans, outcome, isBusy);
@@ -106,7 +106,7 @@ export class SubscriptionPart {
     }
   }
 
-  /** The plan that installs these versions; made where there is none. */
+  /** Finds or creates the plan that installs these versions. */
   async #planFor(
     namespace: string,
     choices: readonly Choice[],
@@ -119,7 +119,7 @@ export class SubscriptionPart {
       JSON.stringify([...(spec?.clusterServiceVersionNames ?? [])].sort()) === JSON.stringify(names);
     const found = plans.find((each) => each.status?.phase !== 'Complete' && isSame(each));
     if (found === undefined) {
-      // The informer may lack the plan that was made a moment ago; another one would install the same version twice.
+      // The informer may lack a plan that was just created. A second plan would install the same version twice.
       const known = new Set(plans.map(({ metadata }) => metadata?.name));
       const { items } = await client.list({ namespace });
       const late = items.find((each) => !known.has(each.metadata?.name) && isSame(each));
@@ -239,7 +239,7 @@ const hasFailed = ({ status }: Subscription): boolean =>
 
 const isFor = (choice: Choice, { spec }: Subscription): boolean => choice.package === spec?.name;
 
-/** A dependency is kept up to date as what requires it. */
+/** Subscription for a dependency, which is updated like the operator that requires it. */
 function subscriptionStep(choice: Choice, namespace: string, others: readonly Subscription[]): InstallPlanStep {
   const [sourceNamespace = '', source = ''] = choice.catalog.split('/');
   const name = `${choice.package}-${choice.channel}-${source}-${sourceNamespace}`.toLowerCase().slice(0, 253);
