@@ -1,15 +1,15 @@
-/** Pieces that are smaller are copied together. */
+/** Pieces smaller than this are copied into a shared buffer. */
 const SMALL_PIECE = 4096;
 const TAIL_BYTES = 16 << 10;
 
 /**
- * Bytes that arrive in pieces and are wanted in one. A peer may cut them into single bytes, or read buffers of which
- * only a few belong to it: what is kept here is at most a few times what it sent.
+ * Accumulates bytes that arrive in pieces and returns them as one buffer. A peer may send single bytes, or pieces that
+ * are small parts of large read buffers; memory use stays within a small multiple of the bytes received.
  */
 export class BytePieces {
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Memory of the last piece, when that was put together of small ones. */
+  /** Buffer of the last piece, if that piece was combined from small ones. */
   #tail: Buffer | undefined;
   #tailUsed = 0;
 
@@ -21,7 +21,7 @@ export class BytePieces {
     return this.#pieces[0];
   }
 
-  /** `piece` is not changed any more unless it is small. */
+  /** Appends `piece`. The caller must not change a large piece afterwards; a small one is copied. */
   push(piece: Buffer): void {
     if (piece.length === 0) return;
     this.#bytes += piece.length;
@@ -40,7 +40,7 @@ export class BytePieces {
     this.#pieces.push(this.#tail.subarray(0, this.#tailUsed));
   }
 
-  /** All of them in one, and none left. */
+  /** Returns all bytes as one buffer and empties this collection. */
   take(): Buffer {
     const [first] = this.#pieces;
     const whole = this.#pieces.length === 1 && first !== undefined ? first : Buffer.concat(this.#pieces, this.#bytes);

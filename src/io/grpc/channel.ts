@@ -1,6 +1,6 @@
 /**
- * A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers; of several the
- * first is preferred, and returned to when it answers again.
+ * A gRPC client over one HTTP/2 connection that reconnects by itself to any endpoint that answers. The first endpoint
+ * is preferred: the channel returns to it when it answers again.
  */
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -17,24 +17,23 @@ import { RpcError } from './messages.ts';
 
 export interface ChannelOptions {
   /**
-   * `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the
-   * process was started; `unixs` where TLS is spoken on it, by a server whose certificate is for `name` without what
-   * looks like a port, or for localhost where the path is whole.
+   * `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to the working
+   * directory. `unixs` means TLS over the socket; the server certificate must be valid for `name` without a trailing
+   * `:port`, or for localhost if the path is absolute.
    */
   readonly endpoints: readonly string[];
   readonly ca?: string | Buffer | string[];
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
-  /** Asked for each connection, where the files behind it may change; instead of `ca`, `cert` and `key`. */
+  /** Returns the TLS files for each new connection, because they may change. Replaces `ca`, `cert` and `key`. */
   readonly materials?: () => Pick<ChannelOptions, 'ca' | 'cert' | 'key'>;
   /** Accepts any certificate, as etcd does with `--peer-auto-tls`: encrypted, but not authenticated. */
   readonly anyServer?: boolean;
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** The longest pause between two attempts to connect; 1000 ms by default. */
+  /** Longest pause between two connection attempts; 1000 ms by default. */
   readonly lastRetryMs?: number;
-  /** Called when an endpoint refuses connections. */
   readonly refused?: () => void;
-  /** Of one message that comes in; 512 MiB by default. */
+  /** Limit for one incoming message; 512 MiB by default. */
   readonly maxMessageBytes?: number;
   readonly log: Log;
   readonly clock: Clock;
@@ -43,24 +42,24 @@ export interface ChannelOptions {
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
 /**
- * A certificate that one of both does not accept is as bad a moment later; each attempt costs both sides a handshake,
- * and a line in a log.
+ * Retry pause after a rejected certificate. A retry a moment later fails too, and each attempt costs both sides a
+ * handshake and a log line.
  */
 const REFUSED_RETRY_MS = 3000;
 const REFUSED = /\balert\b|certificate|^ERR_TLS/i;
 const CONNECT_MS = 5000;
-/** A store that starts answers sooner. */
+/** Connection failures shorter than this are not logged: a store that is starting answers sooner. */
 const REPORT_FAILURE_MS = 10_000;
 const KEEP_ALIVE_MS = 10_000;
-/** Where another could be asked instead. */
+/** Interval of keep-alive pings when there is another endpoint to switch to. */
 const KEEP_ALIVE_OF_SEVERAL_MS = 3_000;
-/** Between looks at the first endpoint while another one serves. */
+/** Interval of connection attempts to the first endpoint while another one serves. */
 const RETURN_MS = 5_000;
-/** How long what is under way may take on the connection that is left. */
+/** Time that calls in progress have on a connection that is being replaced. */
 const DRAIN_MS = 10_000;
 const SWEEP_MS = 500;
 const MAX_LEAVING = 8;
-/** A connection of which the server says goodbye sooner counts as a failure. */
+/** A connection that the server closes (GOAWAY) sooner than this counts as a failure. */
 const SHORT_MS = 500;
 
 export interface Metadata {
@@ -81,9 +80,9 @@ export class Channel {
   readonly #exchanges = new UnderWay<UnaryExchange>();
   #waiting: Waiting[] = [];
   #connection: Http2Connection | undefined;
-  /** Those that the server has sent away, with calls or streams that it has not ended. */
+  /** Connections that the server is closing (GOAWAY) and that still have calls or streams. */
   readonly #leaving = new Set<Http2Connection>();
-  /** Opened, and the server has not sent its settings yet. */
+  /** Connection that is open but whose server settings have not arrived yet. */
   #greeting: Http2Connection | undefined;
   #socket: Socket | undefined;
   #connecting = false;
@@ -110,8 +109,8 @@ export class Channel {
   }
 
   /**
-   * One request, one answer. Throws RpcError: 'unavailable' when there is no connection in time or it is lost meanwhile
-   * (the request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
+   * Sends one request and returns its response. Throws RpcError: 'unavailable' if there is no connection in time or it
+   * is lost meanwhile (the request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
    */
   unary(path: string, message: Buffer, timeoutMs: number, metadata?: Metadata): Promise<Buffer> {
     return new Promise((resolve, reject) => {
@@ -125,7 +124,7 @@ export class Channel {
           },
           failed: (error, untouched) => {
             this.#exchanges.delete(exchange);
-            // Refused before it was looked at: another connection may take it.
+            // The server refused the call before processing it, so another connection may take it.
             if (untouched && !this.#closed) this.#whenConnected({ deadlineMs, ready: send, failed: reject });
             else reject(error);
           },
@@ -197,7 +196,7 @@ export class Channel {
     }
     this.#waiting.push(waiting);
     this.#armSweep();
-    // A connection that is alive but full of streams frees up by itself; a lost one has to be made again.
+    // A full connection gets free streams by itself; only a lost one must be replaced.
     if (this.#connection === undefined || this.#connection.closed) this.#connect();
   }
 
@@ -248,8 +247,8 @@ export class Channel {
   }
 
   /**
-   * Calls begin once the server has greeted: a TLS 1.3 server refuses a certificate after the handshake, and a call
-   * that is lost with a connection before that would have an unknown outcome.
+   * Calls start only after the server's SETTINGS: a TLS 1.3 server rejects a client certificate after the handshake,
+   * and a call lost with the connection before that would have an unknown outcome.
    */
   #connected(socket: Socket, endpoint: URL, giveUp: Timer): void {
     const connection = this.#speak(socket, endpoint);
@@ -283,7 +282,6 @@ export class Channel {
           this.#connection = undefined;
           this.#leave(connection);
           if (this.#options.clock.monotonicMs() - openedMs < SHORT_MS) {
-            // It would do so again at once.
             this.#again();
             return;
           }
@@ -308,7 +306,10 @@ export class Channel {
     return connection;
   }
 
-  /** A server that sends each connection away and ends none would have as many as there are calls. */
+  /**
+   * Keeps a connection open until its calls end, with a limit on the number of such connections: a server that closes
+   * every connection and never ends one would otherwise accumulate one per call.
+   */
   #leave(connection: Http2Connection): void {
     this.#leaving.add(connection);
     if (this.#leaving.size <= MAX_LEAVING) return;
@@ -316,7 +317,7 @@ export class Channel {
     oldest?.destroy('too many connections are going away');
   }
 
-  /** While another endpoint than the first serves, the first is looked at now and then. */
+  /** Schedules the next connection attempt to the first endpoint while another one serves. */
   #armReturn(): void {
     this.#return?.cancel();
     this.#return = undefined;
@@ -349,8 +350,8 @@ export class Channel {
   }
 
   /**
-   * New calls go to `connection`; the one that served ends when its calls have their answers, and its streams begin
-   * again on the new one.
+   * Moves new calls to `connection`. The old connection ends when its calls have their responses; its streams restart
+   * on the new one.
    */
   #moveTo(connection: Http2Connection): void {
     const old = this.#connection;
@@ -394,7 +395,7 @@ export class Channel {
       this.#reportedFailure = true;
       this.#options.log.warn('store does not answer; retrying', { cause: this.#lastFailure });
     }
-    // The first few may meet a certificate that is just being exchanged.
+    // The first few refusals may happen while a certificate is being replaced.
     const refused = this.#failures > 5 && REFUSED.test(this.#lastFailure);
     const longest = refused ? REFUSED_RETRY_MS : (this.#options.lastRetryMs ?? LAST_RETRY_MS);
     const delay = refused ? longest : Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10), longest);
@@ -419,7 +420,7 @@ export class Channel {
     });
   }
 
-  /** A peer that is gone without a word is found out by an unanswered ping. */
+  /** Detects a dead peer by an unanswered ping. */
   #armKeepAlive(): void {
     this.#keepAlive?.cancel();
     const pauseMs = this.#endpoints.length > 1 ? KEEP_ALIVE_OF_SEVERAL_MS : KEEP_ALIVE_MS;

@@ -6,18 +6,17 @@ import { ErrorCode } from './http2-frames.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { decodeStatusMessage, MAX_STATUS_MESSAGE, MessageReader, messagePrefix, RpcError } from './messages.ts';
 
-/** Answers are lists of objects: large, but not without bound. */
+/** Lists of objects are large, but must have a limit. */
 const MAX_MESSAGE = 512 << 20;
-/** Begins the text of calls that are lost with their connection. */
+/** Prefix of the error message of calls lost with their connection. */
 export const LOST = 'store is unavailable: ';
 
 export interface UnaryOutcome {
   done(answer: Buffer): void;
-  /** `untouched`: the peer has certainly not looked at the request. */
+  /** `untouched`: the peer has certainly not processed the request. */
   failed(error: RpcError, untouched: boolean): void;
 }
 
-/** One unary call under way. */
 export class UnaryExchange implements StreamEvents, Placed {
   place = -1;
   readonly #deadlineMs: number;
@@ -81,11 +80,11 @@ export class UnaryExchange implements StreamEvents, Placed {
 
 export interface ClientStreamEvents {
   message(message: Buffer): void;
-  /** The stream is over; undefined when it ended with success. Not called after `cancel`. */
+  /** Called when the stream has ended; `error` is undefined on success. Not called after `cancel`. */
   ended(error: RpcError | undefined): void;
 }
 
-/** One stream of messages, both ways. What is sent before it is open waits. */
+/** A bidirectional stream of messages. Messages sent before it is open are queued. */
 export class ClientStream implements StreamEvents {
   readonly #events: ClientStreamEvents;
   readonly #reader: MessageReader;
@@ -112,7 +111,7 @@ export class ClientStream implements StreamEvents {
     if (this.#finished) this.#stream.end();
   }
 
-  /** No more messages are sent: servers that take one wait for that. */
+  /** Half-closes the stream. Some servers respond only after that. */
   finish(): void {
     this.#finished = true;
     if (!this.#over) this.#stream?.end();
@@ -174,7 +173,7 @@ function statusOf(fields: readonly HeaderField[]): RpcError | undefined {
   }
   if (status === '0') return undefined;
   if (status === undefined) return new RpcError(RpcCode.unavailable, `not a gRPC answer (HTTP status ${http})`);
-  // Source: gRPC over HTTP/2, "Responses": a status that is no code is an unknown error.
+  // An invalid status code counts as `unknown`. Source: gRPC over HTTP/2, "Responses".
   const code = /^[1-9]\d?$/.test(status) ? Number(status) : RpcCode.unknown;
   return new RpcError(code, decodeStatusMessage(message).slice(0, MAX_STATUS_MESSAGE));
 }

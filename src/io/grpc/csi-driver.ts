@@ -1,4 +1,4 @@
-/** A CSI driver's node service on its socket. Source: container-storage-interface/spec csi.proto v1. */
+/** A client of a CSI driver's node service. Source: container-storage-interface/spec csi.proto v1. */
 import { Writer } from '../../api/etcd/wire.ts';
 import {
   type CsiAccessMode,

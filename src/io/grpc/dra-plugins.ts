@@ -10,7 +10,7 @@ import type {
 import { call, EMPTY, fields, newMessage, openChannel } from './plugin-calls.ts';
 
 const PACKAGE = '/k8s.io.kubelet.pkg.apis.dra.';
-/** Upstream's default for a plug-in's calls. */
+/** Upstream's default timeout for calls to a plug-in. */
 const CALL_MS = 45_000;
 
 export function connectDraPlugin(socket: string, service: DraService, clock: Clock, log: Log): DraPluginConnection {
@@ -55,7 +55,7 @@ export function connectDraPlugin(socket: string, service: DraService, clock: Clo
   };
 }
 
-/** The entry of the claim in a map by UID. */
+/** Value of the claim's entry in a map by UID. */
 function answerFor(message: Uint8Array, uid: string): Uint8Array | undefined {
   let found: Uint8Array | undefined;
   fields(message, (field, reader) => {

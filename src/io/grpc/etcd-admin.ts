@@ -1,6 +1,4 @@
-/**
- * What a store's administrator asks of it: etcd's Cluster, Maintenance and Lease services, and its keys as they are.
- */
+/** Administration of a store: etcd's Cluster, Maintenance and Lease services, and raw access to keys. */
 import {
   decodeHeader,
   decodeRangeResponse,
@@ -27,17 +25,16 @@ import type { ClientStreamEvents } from './client-calls.ts';
 import { RpcError } from './messages.ts';
 
 export interface EtcdAdminOptions extends ChannelOptions {
-  /** Who asks, where the store's auth is on; of no meaning where it is off. */
+  /** Credentials for stores with auth enabled; ignored by other stores. */
   readonly user?: { readonly name: string; readonly password: string };
 }
 
 const CALL_MS = 10_000;
-/** A piece of a snapshot has to come within this. */
-/** Time in which a store has to accept a connection. */
+/** Time in which a store must accept a connection. */
 const REACH_MS = 5_000;
 const STALL_MS = 30_000;
 
-/** What etcd says to a password where its auth is off. */
+/** etcd's response to a password when auth is disabled. */
 const AUTH_OFF = 'etcdserver: authentication is not enabled';
 
 export function createEtcdAdmin(options: EtcdAdminOptions): EtcdAdmin {
@@ -104,7 +101,7 @@ class Admin implements EtcdAdmin {
   }
 
   async snapshot(piece: (bytes: Buffer) => void): Promise<number> {
-    // A stream has no deadline: a store that does not answer is reported by this call.
+    // A stream has no deadline, so this call detects a store that does not answer.
     await this.status(REACH_MS);
     const token = await this.#authenticated(CALL_MS);
     return new Promise((resolve, reject) => {
@@ -175,7 +172,7 @@ class Admin implements EtcdAdmin {
     for (const id of ids) {
       const request = new Writer(32).big(1, id).finish();
       const lease = decodeLease(await this.#call('/etcdserverpb.Lease/LeaseTimeToLive', request));
-      // One that has run out meanwhile has a remainder of -1.
+      // A lease that has expired meanwhile has a remaining time of -1.
       if (lease.remainingSeconds >= 0 && lease.grantedSeconds > 0) found.push({ ...lease, id });
     }
     return found;
@@ -202,8 +199,8 @@ class Admin implements EtcdAdmin {
     try {
       return await this.#channel.unary(path, request, timeoutMs, token);
     } catch (error) {
-      // Tokens run out, and some stores forget them when they are started again; it was refused before anything was
-      // done.
+      // Tokens expire, and some stores discard them on restart. The request was rejected before it had any effect, so
+      // it is safe to authenticate and retry.
       if (token === undefined || !(error instanceof RpcError) || error.code !== RpcCode.unauthenticated)
         throw this.#failure(error);
       this.#token = undefined;
@@ -214,7 +211,7 @@ class Admin implements EtcdAdmin {
     });
   }
 
-  /** The credentials of the caller; undefined when none are required. */
+  /** Authentication token as metadata; undefined if the store needs none. */
   async #authenticated(timeoutMs: number): Promise<Metadata | undefined> {
     const { user } = this.#options;
     if (user === undefined) return undefined;
@@ -263,7 +260,7 @@ function idRequest(id: string): Buffer {
   return new Writer(16).big(1, BigInt(`0x${id}`)).finish();
 }
 
-/** In a response that also has the affected member, the list is the third field; otherwise the second. */
+/** The list is the third field in a response that also contains the affected member, and the second field otherwise. */
 function decodeMembers(bytes: Buffer): { readonly about: EtcdMember | undefined; readonly listed: EtcdMember[] } {
   const reader = new Reader(bytes);
   const second: EtcdMember[] = [];

@@ -35,12 +35,12 @@ import { WatchClient } from './watch-client.ts';
 export interface EtcdStoreOptions extends ChannelOptions {
   readonly log: Log;
   readonly clock: Clock;
-  /** How long a request may take, connecting included; 30 s by default. */
+  /** Time limit of a request, including the connection; 30 s by default. */
   readonly requestTimeoutMs?: number;
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Pause before a request that changes nothing is sent to another member. */
+/** Pause before an idempotent request is retried on another member. */
 const REPEAT_MS = 20;
 /** Source: etcd api/v3rpc/rpctypes/error.go, ErrGRPCStopped. */
 const SERVER_STOPPED = 'server stopped';
@@ -51,7 +51,7 @@ const RELAXED_RESERVE = durability('relaxed,reserve');
 const HEARTBEAT = durability('relaxed,heartbeat');
 const HEARTBEAT_RESERVE = durability('relaxed,heartbeat,reserve');
 
-/** Connects when first used, and again by itself. Values in answers may share memory with what was received. */
+/** Connects on first use and reconnects by itself. Values in responses may share memory with the receive buffers. */
 export function createEtcdStore(options: EtcdStoreOptions): Store {
   return new EtcdStore(options);
 }
@@ -62,7 +62,7 @@ function metadataOf({ durability: wanted, reserve = false }: Commit): Metadata |
   return reserve ? RESERVE : undefined;
 }
 
-/** Requests are encoded synchronously, one at a time. */
+/** Shared by all requests: encoding is synchronous. */
 const writer = new Writer(16 << 10);
 
 /** Field of etcdserverpb.StatusResponse. */
@@ -135,7 +135,7 @@ class EtcdStore implements Store {
   }
 
   async keepLease(lease: string): Promise<boolean> {
-    // A stream of one request and one answer.
+    // LeaseKeepAlive is a stream; here it carries one request and one response.
     const answer = await this.#repeatable(
       '/etcdserverpb.Lease/LeaseKeepAlive',
       writer.reset().big(1, BigInt(lease)).finishBriefly(),
@@ -186,7 +186,7 @@ class EtcdStore implements Store {
     }
   }
 
-  /** A call that may be executed twice: it is sent again when its member stops or its connection is lost. */
+  /** Sends an idempotent request and retries it if its member stops or the connection is lost. */
   async #repeatable(path: string, request: Buffer, timeoutMs = this.#timeoutMs): Promise<Buffer> {
     const deadline = this.#clock.monotonicMs() + timeoutMs;
     for (let left = timeoutMs; ; left = deadline - this.#clock.monotonicMs()) {
@@ -211,7 +211,7 @@ function putRequest(out: Writer, put: Put): Writer {
   });
 }
 
-/** Guards become comparisons of mod revisions; when one fails, the answer holds what the guarded keys are now. */
+/** Encodes guards as comparisons of mod revisions. If a guard fails, the response contains the current guarded keys. */
 function txnRequest(out: Writer, { guards, puts = [], deletes = [] }: Commit): Writer {
   for (const guard of guards) writeModRevisionCompare(out, guard.key, guard.modRevision);
   for (const put of puts) {
@@ -260,7 +260,7 @@ function headerRevision(answer: Buffer): number {
   return 0;
 }
 
-/** Statuses whose text says more than their code. Source: etcd api/v3rpc/rpctypes/error.go. */
+/** Errors that etcd distinguishes only by message text. Source: etcd api/v3rpc/rpctypes/error.go. */
 const BY_TEXT: ReadonlyArray<readonly [text: string, code: StoreErrorCode]> = [
   ['has been compacted', 'compacted'],
   ['is a future revision', 'future-revision'],
@@ -271,7 +271,7 @@ const BY_TEXT: ReadonlyArray<readonly [text: string, code: StoreErrorCode]> = [
   ['lease not found', 'lease-not-found'],
 ];
 
-/** Whether another member may answer. */
+/** Whether the error means that this member is stopping, so another member may answer. */
 function memberLeft(error: unknown): boolean {
   if (!(error instanceof RpcError) || error.code !== RpcCode.unavailable) return false;
   return error.message.startsWith(LOST) || error.message.includes(SERVER_STOPPED);

@@ -1,6 +1,6 @@
 /**
- * HPACK's Huffman code (RFC 7541, appendix B). It is canonical: codes of one length are given out in the order of their
- * symbols, so the lengths say everything.
+ * HPACK's Huffman code (RFC 7541, appendix B). The code is canonical: codes of one length are assigned in symbol order,
+ * so the code lengths define the whole table.
  */
 
 /** Runs of equal code lengths over the symbols 0 to 256 (256 ends the string): length × count. */
@@ -59,7 +59,7 @@ function insert(root: Node, code: number, length: number, symbol: number): void 
 
 const ROOT = buildTree();
 
-/** The string behind Huffman-coded bytes, as latin1; undefined when they are not valid. */
+/** Decodes a Huffman string to latin1; undefined if the bytes are not valid. */
 export function decodeHuffman(bytes: Uint8Array): string | undefined {
   let text = '';
   let node = ROOT;
@@ -80,6 +80,6 @@ export function decodeHuffman(bytes: Uint8Array): string | undefined {
       } else node = next;
     }
   }
-  // What is left over is padding: fewer than eight bits, all ones.
+  // The remaining bits are padding: fewer than eight, all ones.
   return padding < 8 && onlyOnes ? text : undefined;
 }

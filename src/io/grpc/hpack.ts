@@ -1,11 +1,11 @@
 /**
- * HPACK (RFC 7541). Decoding is complete: indexed and literal fields, the dynamic table, Huffman strings, with bounds
- * on all of them. Encoding uses the static table only and never Huffman: a peer needs no state for what we send, and
- * the blocks of a client are constants.
+ * HPACK (RFC 7541). The decoder supports all of it, with limits: indexed and literal fields, the dynamic table, Huffman
+ * strings. The encoder uses only the static table and no Huffman code: it keeps no per-connection state, and a client's
+ * header blocks are constants.
  */
 import { decodeHuffman } from './hpack-huffman.ts';
 
-/** The block is not valid HPACK, or larger than allowed: a connection error of type COMPRESSION_ERROR. */
+/** Thrown for a block that is not valid HPACK or exceeds a limit: a connection error of type COMPRESSION_ERROR. */
 export class HpackError extends Error {
   constructor(message: string) {
     super(message);
@@ -18,7 +18,7 @@ export interface HeaderField {
   readonly value: string;
 }
 
-/** RFC 7541, appendix A, from index 1 on. */
+/** Static table (RFC 7541, appendix A), from index 1. */
 const STATIC: readonly HeaderField[] = [
   ':authority|',
   ':method|GET',
@@ -93,17 +93,17 @@ for (const [i, field] of STATIC.entries()) {
   if (!STATIC_INDEX.has(field.name)) STATIC_INDEX.set(field.name, i + 1);
 }
 
-/** What the protocol gives a decoder unless it announces something else. */
+/** Default size of the dynamic table in the protocol (SETTINGS_HEADER_TABLE_SIZE). */
 const TABLE_BYTES = 4096;
-/** RFC 7541, 4.1: each entry counts for this much more than its strings. */
+/** Overhead per dynamic table entry in the size calculation (RFC 7541 §4.1). */
 const ENTRY_OVERHEAD = 32;
 const MAX_LIST_BYTES = 64 << 10;
-/** Header blocks remembered with their meaning while the dynamic table does not change. */
+/** Maximum number of cached decoded header blocks. The cache is valid while the dynamic table does not change. */
 const MEMO_BLOCKS = 64;
 const MEMO_BYTES = 512;
 
 export class HpackDecoder {
-  /** Newest first. */
+  /** Dynamic table, newest entry first. */
   readonly #table: HeaderField[] = [];
   #tableBytes = 0;
   #limit = TABLE_BYTES;
@@ -210,7 +210,7 @@ export class HpackDecoder {
   }
 }
 
-/** Encodes fields without any dynamic state. Names are lower case; values are latin1. */
+/** Encodes fields without using the dynamic table. Names must be lower case and values latin1. */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   const pieces: Buffer[] = [];
   for (const { name, value } of fields) {

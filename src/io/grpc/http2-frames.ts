@@ -38,7 +38,7 @@ export const ErrorCode = {
 } as const;
 
 export const FRAME_HEADER = 9;
-/** The largest frame that we accept and, whatever the peer allows, send. */
+/** Maximum frame size that is accepted. Larger frames are never sent, even if the peer allows them. */
 export const MAX_FRAME = 16384;
 export const DEFAULT_WINDOW = 65535;
 export const MAX_WINDOW = 0x7fff_ffff;
@@ -71,7 +71,7 @@ export function frame(type: number, flags: number, id: number, payload: Uint8Arr
   return out;
 }
 
-/** HEADERS, and CONTINUATIONs where one frame does not hold the block. */
+/** HEADERS, followed by CONTINUATION frames if the block does not fit into one frame. */
 export function headersFrames(id: number, block: Buffer, endStream: boolean): Buffer {
   const end = endStream ? Flag.endStream : 0;
   if (block.length <= MAX_FRAME) return frame(FrameType.headers, Flag.endHeaders | end, id, block);
@@ -113,7 +113,7 @@ export function settingsFrame(settings: ReadonlyArray<readonly [id: number, valu
   return frame(FrameType.settings, 0, 0, payload);
 }
 
-/** A violation of the protocol that ends the connection; `code` goes to the peer (RFC 9113, 5.4.1). */
+/** A protocol violation that ends the connection. `code` is sent to the peer (RFC 9113 §5.4.1). */
 export class ConnectionError extends Error {
   readonly code: number;
   constructor(code: number, message: string) {

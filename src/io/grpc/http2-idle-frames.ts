@@ -2,14 +2,14 @@ import { ConnectionError, ErrorCode } from './http2-frames.ts';
 
 const WINDOW_MS = 10_000;
 
-/** Of a client: it opens streams, and each may cost frames. */
+/** Limit for a client: it opens streams, and each may need some of these frames. */
 export const IDLE_FRAMES_OF_CLIENT = 2_000;
-/** Of a server: it may ping, and reset what we do not need any more, for each call that we make. */
+/** Limit for a server: it may send pings and may reset streams, for each call that is made. */
 export const IDLE_FRAMES_OF_SERVER = 50_000;
 
 /**
- * Counts frames that cost us something and the peer nothing (pings, settings, resets, empty data, frames of closed
- * streams), in a window of time.
+ * Counts, in a time window, frames that cost the receiver work and the peer nothing: pings, settings, resets, empty
+ * DATA, frames of closed streams. Protects against floods such as CVE-2019-9512.
  */
 export class IdleFrames {
   readonly #most: number;
@@ -20,7 +20,7 @@ export class IdleFrames {
     this.#most = most;
   }
 
-  /** Throws when there are too many. */
+  /** Throws when the limit is exceeded. */
   add(): void {
     const now = performance.now();
     if (now - this.#since > WINDOW_MS) {

@@ -1,49 +1,48 @@
 import { ConnectionError, ErrorCode, Flag, FRAME_HEADER, FrameType, MAX_FRAME, PREFACE } from './http2-frames.ts';
 
-/** What the frames of a connection mean to it. Each may throw `ConnectionError`. */
+/** Receiver of parsed frames. Each method may throw `ConnectionError`. */
 export interface FrameHandler {
-  /** A DATA frame of `length` bytes, its padding included, begins. */
+  /** Start of a DATA frame of `length` bytes, including padding. */
   dataBegins(id: number, length: number, endStream: boolean): void;
-  /** The next bytes of that frame; `whole`: the last of them. */
+  /** Next bytes of the current DATA frame. `whole`: these are the last ones. */
   data(bytes: Buffer, whole: boolean): void;
-  /** A whole header block, as the peer has packed it. */
+  /** A complete header block, still HPACK-encoded. */
   headers(id: number, block: Buffer, endStream: boolean): void;
-  /** Any other frame. */
   control(type: number, flags: number, id: number, payload: Buffer): void;
-  /** A frame that cost the peer nothing. */
+  /** Reports a frame that costs the peer nothing, to be counted. */
   idle(): void;
 }
 
-/** Of one header block; announced to the peer as well. */
+/** Limit for one header block; also announced to the peer. */
 export const MAX_HEADER_BLOCK = 64 << 10;
 
 /**
- * Cuts what arrives into frames (RFC 9113, 4 to 6.10) and checks their order: the client's preface, settings first,
- * header blocks without interruption. DATA is handed on as it comes: waiting for the whole frame would copy most of
- * what arrives.
+ * Splits the received bytes into frames (RFC 9113 §4 to §6.10) and validates their order: client preface, settings
+ * first, uninterrupted header blocks. DATA is delivered as it arrives, because waiting for a whole frame would copy
+ * most of the bytes.
  */
 export class FrameReader {
   readonly #handler: FrameHandler;
   #prefaceLeft: number;
   #partial: Buffer | undefined;
-  /** Of the DATA frame that has begun to arrive. */
+  /** Bytes of the current DATA frame that have not arrived yet. */
   #dataLeft = 0;
   #settingsSeen = false;
   #closed = false;
   #headerBlock: { readonly id: number; readonly endStream: boolean; pieces: Buffer[]; bytes: number } | undefined;
 
-  /** `preface`: the peer is a client, which sends one. */
+  /** `preface`: the peer is a client, so its connection starts with the preface. */
   constructor(handler: FrameHandler, preface: boolean) {
     this.#handler = handler;
     this.#prefaceLeft = preface ? PREFACE.length : 0;
   }
 
-  /** What follows does not matter any more, not even the rest of what is being read. */
+  /** Ignores all further bytes, including the rest of the chunk that is being parsed. */
   close(): void {
     this.#closed = true;
   }
 
-  /** The next bytes of the connection. Throws `ConnectionError`, after which no more may follow. */
+  /** Parses the next bytes of the connection. Throws `ConnectionError`; it must not be called after that. */
   read(chunk: Buffer): void {
     this.#parse(this.#partial === undefined ? chunk : Buffer.concat([this.#partial, chunk]));
   }
@@ -123,8 +122,8 @@ export class FrameReader {
   }
 
   /**
-   * Hands on what of the current DATA frame is in `bytes` from `at` on, `all` or as much as is there; returns where
-   * that ends.
+   * Delivers the bytes of the current DATA frame in `bytes` from `at` (all of `bytes`, or as many as belong to the
+   * frame) and returns the end position.
    */
   #dataPart(bytes: Buffer, at: number, all = false): number {
     const end = all ? bytes.length : Math.min(bytes.length, at + this.#dataLeft);

@@ -3,49 +3,48 @@ import { ConnectionError, DEFAULT_WINDOW, ErrorCode, MAX_WINDOW } from './http2-
 import { BLOCK_BYTES, giveBlock, takeBlock } from './send-blocks.ts';
 import { atTurnEnd } from './turn-end.ts';
 
-/** What has data to send: it sends what the windows allow, as much as one turn takes. */
+/** A stream with data to send. `pump` sends as much as the flow-control windows and one turn allow. */
 export interface FrameSource {
   pump(): void;
 }
 
-/** Bytes that are ready to leave, or leaving, above which streams are asked to pause. */
+/** Queued and unsent bytes above which streams must pause. */
 const HIGH_WATER = 1 << 20;
-/** Writes up to this size get memory of their own. */
+/** Writes up to this size get their own buffer instead of a recycled block. */
 const SMALL_WRITE = 16 << 10;
 /**
- * Requests of one turn that are handed over before the turn is over, so that the peer works on them while we work on
- * what else has arrived: otherwise both take turns, and each waits for the other. Fewer would cost both more than that
- * gains: each write, flush and answer is for so many fewer.
+ * Number of requests after which a flush happens before the event-loop turn ends, so that the peer works on them while
+ * this process handles the rest of the turn. Without it both sides would alternate and wait for each other. With a
+ * smaller number the extra writes cost more than the overlap gains.
  */
 const EARLY_REQUESTS = 8;
 /**
- * Window updates that a DATA frame of ours may be answered with, by its stream and the connection, and how many may be
- * outstanding.
+ * Window updates that the peer may send in response to one DATA frame (for the stream and the connection), and the
+ * limit for outstanding ones.
  */
 const UPDATES_PER_FRAME = 4;
 const MAX_UPDATES = 1 << 16;
-/** Replies that may wait for a peer that does not read. */
+/** Maximum number of replies that may wait for a peer that does not read. */
 const MAX_REPLIES = 10_000;
 
 /**
- * The sending half of a connection: frames that wait to leave, the streams that take turns, and the connection's send
- * window. What is sent in one turn of the event loop leaves in one write, put together from the pieces that it consists
- * of; while a write is under way the next one is gathered.
+ * The sending half of a connection: the queue of frames, the round-robin of streams, and the connection's send window.
+ * Everything sent in one turn of the event loop leaves in one write; frames are collected while a write is in progress.
  */
 export class FrameSender {
   readonly #socket: Duplex;
-  /** Streams that have data, in the order of their turns. */
+  /** Streams that have data, in round-robin order. */
   readonly #ready = new Set<FrameSource>();
-  /** Streams that have data and no window. */
+  /** Streams that have data but no window. */
   readonly #stalled = new Set<FrameSource>();
   #out: Uint8Array[] = [];
   #outBytes = 0;
-  /** What the socket has been given and has not taken yet. */
+  /** Bytes passed to the socket and not yet written. */
   #leaving = 0;
   #flushQueued = false;
-  /** Requests that have not left yet. */
+  /** Number of requests in the queue. */
   #requests = 0;
-  /** Since what waited last left as a whole. */
+  /** Number of replies queued since the queue was last empty. */
   #replies = 0;
   #window = DEFAULT_WINDOW;
   #updatesExpected = 0;
@@ -59,7 +58,10 @@ export class FrameSender {
     return this.#outBytes + this.#leaving > HIGH_WATER;
   }
 
-  /** Queues a frame, or in pieces one after the other, for the end of this turn. Its memory is not changed any more. */
+  /**
+   * Queues a frame, in one or several pieces, for the end of this turn. The caller must not change the memory
+   * afterwards.
+   */
   write(bytes: Uint8Array): void {
     if (this.#closed) return;
     this.#out.push(bytes);
@@ -67,14 +69,17 @@ export class FrameSender {
     this.#queueFlush();
   }
 
-  /** As `write`, for a request that is complete. */
+  /** Like `write`, for a complete request. */
   request(bytes: Uint8Array): void {
     this.write(bytes);
     this.#requests += 1;
     if (this.#requests === EARLY_REQUESTS) this.#flush();
   }
 
-  /** As `write`, for what the peer's frame has to be answered with. Throws when it sends them and does not read. */
+  /**
+   * Like `write`, for the response to a frame that requires one. Throws if the peer keeps sending such frames and does
+   * not read.
+   */
   reply(bytes: Uint8Array): void {
     this.#replies += 1;
     if (this.#replies > MAX_REPLIES)
@@ -85,11 +90,11 @@ export class FrameSender {
   #queueFlush(): void {
     if (this.#flushQueued) return;
     this.#flushQueued = true;
-    // What the sockets that were ready have caused goes out in one write.
+    // Everything that the sockets readable in this turn have caused leaves in one write.
     atTurnEnd(this.#flushAtTurnEnd);
   }
 
-  /** Takes up to `wanted` bytes out of the connection's send window. */
+  /** Takes up to `wanted` bytes from the connection's send window; returns the number taken. */
   takeWindow(wanted: number): number {
     const taken = Math.min(wanted, this.#window);
     this.#window -= taken;
@@ -97,7 +102,7 @@ export class FrameSender {
     return taken;
   }
 
-  /** Takes `wanted` bytes or nothing. */
+  /** Takes `wanted` bytes from the send window, or none if it is too small. */
   takeWholeWindow(wanted: number): boolean {
     if (wanted > this.#window) return false;
     this.#window -= wanted;
@@ -109,7 +114,7 @@ export class FrameSender {
     if (this.#updatesExpected < MAX_UPDATES) this.#updatesExpected += UPDATES_PER_FRAME;
   }
 
-  /** The peer has opened the window further; false when it is too large now. */
+  /** Applies a window update of the peer; returns false if the window exceeds its maximum. */
   widenWindow(increment: number): boolean {
     this.#window += increment;
     if (this.#window > MAX_WINDOW) return false;
@@ -117,36 +122,36 @@ export class FrameSender {
     return true;
   }
 
-  /** True when what we have sent accounts for a window update of the peer. */
+  /** Returns true if data sent earlier accounts for a window update of the peer. */
   takeExpectedUpdate(): boolean {
     if (this.#updatesExpected === 0) return false;
     this.#updatesExpected -= 1;
     return true;
   }
 
-  /** The stream has data: it is asked to send when its turn comes. */
+  /** Schedules a stream that has data. */
   enqueue(stream: FrameSource): void {
     this.#ready.add(stream);
     this.#queueFlush();
   }
 
-  /** The stream has data and no window: it is asked to send when there is one. */
+  /** Parks a stream that has data until there is window. */
   stall(stream: FrameSource): void {
     this.#stalled.add(stream);
   }
 
-  /** A stream has a window again. */
+  /** Schedules a parked stream whose own window has grown. */
   widened(stream: FrameSource): void {
     if (this.#stalled.delete(stream)) this.enqueue(stream);
   }
 
-  /** The stream does not send any more. */
+  /** Removes a stream that sends nothing any more. */
   release(stream: FrameSource): void {
     this.#ready.delete(stream);
     this.#stalled.delete(stream);
   }
 
-  /** Drops what has not left. */
+  /** Discards everything that has not been written. */
   close(): void {
     this.#closed = true;
     this.#out = [];
@@ -160,12 +165,12 @@ export class FrameSender {
     this.#flush();
   };
 
-  /** Writes what there is, unless a write is under way: its end is the next occasion. */
+  /** Writes the queue, unless a write is in progress: its completion calls this again. */
   #flush(): void {
     if (this.#closed || this.#leaving > 0) return;
     for (const stream of this.#ready) {
       if (this.#outBytes >= BLOCK_BYTES) break;
-      // A stream that is not done after this is queued again behind the others.
+      // A stream with more data is queued again behind the other streams.
       this.#ready.delete(stream);
       stream.pump();
     }
@@ -183,7 +188,7 @@ export class FrameSender {
     });
   }
 
-  /** Writes everything that is ready to leave, whatever is under way. */
+  /** Writes the whole queue, even while another write is in progress. */
   flushAll(): void {
     if (this.#closed || this.#outBytes === 0) return;
     this.#socket.write(this.#takeAll());
@@ -198,7 +203,7 @@ export class FrameSender {
     return bytes;
   }
 
-  /** As much as fits. */
+  /** Moves as many queued bytes as fit into `block`. */
   #takeInto(block: Buffer): Buffer {
     const pieces = this.#out;
     let at = 0;
@@ -221,7 +226,7 @@ export class FrameSender {
     return block.subarray(0, at);
   }
 
-  /** Streams that had no window look again. */
+  /** Schedules all parked streams. */
   resume(): void {
     for (const stream of this.#stalled) this.enqueue(stream);
     this.#stalled.clear();

@@ -14,34 +14,32 @@ import type { FrameSender, FrameSource } from './http2-sender.ts';
 export interface StreamEvents {
   headers?(fields: readonly HeaderField[], endStream: boolean): void;
   data(bytes: Buffer, endStream: boolean): void;
-  /** The stream ended early: reset by the peer, or the connection is gone. Not called after both sides ended. */
+  /** The stream ended early: the peer reset it or the connection closed. Not called after both sides have ended. */
   lost(reason: string, code: number): void;
-  /** Everything queued has been handed to the connection. */
+  /** All queued data has been passed to the connection. */
   drained?(): void;
-  /** It does not end by itself, as a watch. */
+  /** The stream does not end by itself, for example a watch. */
   readonly lasting?: boolean;
 }
 
-/** The connection of a stream, which sends its frames through the connection's `FrameSender`. */
 export interface StreamOwner {
   readonly client: boolean;
-  /** The stream is finished on both sides or has been reset. */
+  /** Removes a stream that has ended on both sides or was reset. */
   release(stream: Http2Stream): void;
-  /** The peer has caused a stream to be reset (CVE-2025-8671). Throws when it does so too often. */
+  /** Counts a stream reset that the peer has provoked (CVE-2025-8671). Throws when there are too many. */
   provoked(): void;
 }
 
-/** What one stream may have waiting before it asks its writer to pause. */
+/** Queued bytes of one stream above which its writer must pause. */
 const HIGH_WATER = 4 << 20;
-/** How much one stream sends before others get their turn. */
+/** Bytes that one stream sends per turn of the round-robin. */
 const TURN = 64 << 10;
 
-/** Pieces sent after which the queue is compacted. */
+/** Number of sent pieces after which the queue is compacted. */
 const MANY_PIECES = 1024;
 
 const NO_EVENTS: StreamEvents = { data: () => {}, lost: () => {} };
 
-/** One stream of an HTTP/2 connection. */
 export class Http2Stream implements FrameSource {
   readonly id: number;
   readonly #owner: StreamOwner;
@@ -49,7 +47,7 @@ export class Http2Stream implements FrameSource {
   events: StreamEvents = NO_EVENTS;
   sendWindow: number;
   receiveWindow = 4 << 20;
-  /** Taken from at `#first`, and what is before that is let go now and then. */
+  /** Pieces to send from index `#first`. The sent ones before it are removed from time to time. */
   #queue: Uint8Array[] = [];
   #first = 0;
   #firstOffset = 0;
@@ -78,8 +76,8 @@ export class Http2Stream implements FrameSource {
   }
 
   /**
-   * Everything of a short exchange at once: headers and data, and then trailers or the end. One buffer where the
-   * windows allow it, which is nearly always.
+   * Sends a complete short exchange: headers, data, and trailers or the end of the stream. It uses one buffer if the
+   * windows allow it, which is the usual case.
    */
   sendAll(headers: Buffer, prefix: Buffer, message: Uint8Array, trailers: Buffer | undefined): void {
     if (!this.open) return;
@@ -108,7 +106,7 @@ export class Http2Stream implements FrameSource {
     this.#ended();
   }
 
-  /** As `sendAll`, whatever its size. */
+  /** Like `sendAll`, for any size. */
   sendPieces(headers: Buffer, pieces: readonly Uint8Array[], trailers: Buffer | undefined): void {
     this.sendHeaders(headers, false);
     this.sendData(pieces);
@@ -116,8 +114,8 @@ export class Http2Stream implements FrameSource {
   }
 
   /**
-   * Queues data; the pieces are not changed any more. Small ones that come one after another share frames. False when
-   * enough is waiting: `drained` follows.
+   * Queues data; the caller must not change the pieces afterwards. Small consecutive pieces share frames. Returns false
+   * when the queue is full; `drained` follows.
    */
   sendData(pieces: readonly Uint8Array[]): boolean {
     if (!this.open) return true;
@@ -131,7 +129,7 @@ export class Http2Stream implements FrameSource {
     return this.#queueBytes < HIGH_WATER && !this.#sender.congested;
   }
 
-  /** Ends our side once the queue is empty, with trailers when given. */
+  /** Ends the sending side once the queue is empty, with trailers if given. */
   end(trailers?: Buffer): void {
     if (!this.open) return;
     this.#trailers = trailers;
@@ -148,7 +146,7 @@ export class Http2Stream implements FrameSource {
     this.events = NO_EVENTS;
   }
 
-  /** Resets the stream for what the peer has sent on it. Its work ends with it. */
+  /** Resets the stream because of what the peer sent on it. */
   refuse(code: number): void {
     if (this.#gone) return;
     const { events } = this;
@@ -157,7 +155,7 @@ export class Http2Stream implements FrameSource {
     this.#owner.provoked();
   }
 
-  /** Sends what the windows allow, as much as one turn takes. */
+  /** Sends as much as the windows and one turn allow. */
   pump(): void {
     if (this.#gone || this.#queueBytes === 0) return;
     for (let left = TURN; this.#queueBytes > 0 && left > 0; ) {
@@ -225,7 +223,7 @@ export class Http2Stream implements FrameSource {
   #ended(): void {
     this.#sentEnd = true;
     if (!this.#owner.client && !this.#receivedEnd) {
-      // An answer before the request has ended: the client need not send the rest (RFC 9113, 8.1).
+      // The response was complete before the request: the client need not send the rest (RFC 9113 §8.1).
       this.reset(ErrorCode.none);
       return;
     }
@@ -235,13 +233,13 @@ export class Http2Stream implements FrameSource {
   #settle(): void {
     if (this.#gone || !this.#receivedEnd) return;
     if (!this.#sentEnd) {
-      // The answer is complete: what is left of the request will not be read, and may never get a window.
+      // The response is complete. The rest of the request will not be read by the server and may never get window.
       if (this.#owner.client) this.reset(ErrorCode.cancel);
       return;
     }
     this.#gone = true;
     this.#owner.release(this);
-    // The connection's tables may keep a stream for a while: release its listeners.
+    // The connection's tables may keep a reference to the stream for a while, so release the listeners.
     this.events = NO_EVENTS;
   }
 
@@ -251,7 +249,7 @@ export class Http2Stream implements FrameSource {
     this.#queueBytes = 0;
   }
 
-  /** A DATA frame of the next `length` bytes, of the pieces as they are. */
+  /** Sends a DATA frame with the next `length` bytes of the queue, without copying the pieces. */
   #sendFrame(length: number, flags: number): void {
     const header = Buffer.allocUnsafe(FRAME_HEADER);
     putFrameHeader(header, 0, length, FrameType.data, flags, this.id);

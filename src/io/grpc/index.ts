@@ -1,4 +1,7 @@
-/** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
+/**
+ * gRPC over this project's own HTTP/2: the listener of `hyperedge etcd`, the etcd v3 client behind the `Store` port,
+ * and clients of CRI, CSI and other plug-ins.
+ */
 
 export { type CriRuntime, createCriRuntime } from './cri/runtime.ts';
 export { createCsiConnector } from './csi-driver.ts';

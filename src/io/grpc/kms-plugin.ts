@@ -1,4 +1,4 @@
-/** A KMS plug-in on its socket. Source: k8s.io/kms/apis/v2 (api.proto). */
+/** A client of a KMS plug-in. Source: k8s.io/kms/apis/v2 (api.proto). */
 import { Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -6,7 +6,6 @@ import type { KmsEncrypted, KmsPlugin } from '../../components/apiserver/encrypt
 import { fields, openChannel } from './plugin-calls.ts';
 
 export interface KmsPluginOptions {
-  /** Path of the socket. */
   readonly socket: string;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -15,7 +14,7 @@ export interface KmsPluginOptions {
 
 const SERVICE = '/v2.KeyManagementService/';
 
-/** Connects when first used, and again by itself. */
+/** Connects on first use and reconnects by itself. */
 export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOptions): KmsPlugin {
   const channel = openChannel(socket, clock, log);
   const ask = (method: string, message: Buffer): Promise<Buffer> =>
@@ -53,7 +52,7 @@ export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOpti
 
 const text = (bytes: Buffer | undefined): string => bytes?.toString('utf8') ?? '';
 
-/** A message of nothing but byte fields, by number. */
+/** Reads a message that has only byte fields, by field number. */
 function read(message: Uint8Array): Map<number, Buffer> {
   const found = new Map<number, Buffer>();
   fields(message, (field, reader) => found.set(field, reader.bytes()));

@@ -1,6 +1,6 @@
 /**
- * Takes connections, over TLS with client certificates or in the clear, and serves gRPC and plain HTTP on one port. The
- * first bytes of a connection tell HTTP/2 from HTTP/1.1.
+ * A listener for gRPC and plain HTTP on one port, over TLS with client certificates or in clear text. The first bytes
+ * of a connection decide between HTTP/2 and HTTP/1.1.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -20,42 +20,42 @@ import { isGrpc, ServerCall } from './server-call.ts';
 import { createTlsFront, type TlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
 
 export interface RpcListenerOptions {
-  /** An address or `localhost`, which is 127.0.0.1; `0.0.0.0` and `::` are all addresses of both families. */
+  /** An address, or `localhost` (127.0.0.1). `0.0.0.0` and `::` both mean all addresses of both families. */
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** A socket in the file system instead of host and port. */
+  /** Path of a Unix socket, instead of host and port. */
   readonly path?: string;
-  /** Undefined: without TLS. */
+  /** Undefined means clear text. */
   readonly tls?: TlsMaterials | TlsSource;
   readonly log: Log;
-  /** Connections at once, and for how long they may be idle. */
+  /** Maximum number of connections and their idle time. */
   readonly limits?: Partial<GateLimits>;
-  /** With TLS: connections without it are served too. */
+  /** With `tls`: also accepts connections without TLS. */
   readonly alsoInTheClear?: boolean;
-  /** False: plain HTTP alone. */
+  /** False serves only plain HTTP. */
   readonly grpc?: boolean;
-  /** Plain requests that are answered; all by default, none with an empty set. */
+  /** Paths of plain HTTP that are served; all by default, no path with an empty set. */
   readonly httpPaths?: ReadonlySet<string>;
   /**
-   * Without TLS, the only names (`Host` header, without port) under which plain HTTP is answered, against DNS
+   * Without TLS: the only `Host` header names (without port) for which plain HTTP is served. Protects against DNS
    * rebinding.
    */
   readonly httpHosts?: ReadonlySet<string>;
-  /** Calls at once on a connection. */
+  /** Maximum number of concurrent calls on a connection. */
   readonly maxStreams?: number;
-  /** Of one gRPC message that comes in; 2 MiB by default. */
+  /** Limit for one incoming gRPC message; 2 MiB by default. */
   readonly maxMessageBytes?: number;
-  /** A silent peer is asked for a sign of life this often, and disconnected when it gives none in time. */
+  /** Interval of pings to a silent peer, and the time after which a peer that does not answer is disconnected. */
   readonly keepAlive?: { readonly intervalMs: number; readonly timeoutMs: number };
   readonly reusePort?: boolean;
 }
 
-/** A connection that has not said anything sensible by then is closed. */
+/** Time limit for the TLS handshake and the first valid bytes of a connection. */
 const GREETING_MS = 10_000;
-/** Type of the record that begins a connection of TLS (RFC 8446, 5.1). */
+/** First byte of a TLS connection: the record type "handshake" (RFC 8446 §5.1). */
 const TLS_HANDSHAKE = 22;
-/** Clients that have shown their certificate, or need none, stay for as long as there is room. */
+/** Connections with a client certificate, or that need none, are kept as long as there is room. */
 const LIMITS: GateLimits = {
   authenticated: 10_000,
   unauthenticated: 128,
@@ -63,20 +63,20 @@ const LIMITS: GateLimits = {
   unauthenticatedIdleMs: GREETING_MS,
   handshakeMs: GREETING_MS,
 };
-/** The longest delay that a timer of Node takes. */
+/** Longest delay of a Node timer. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
-/** How often a listener that drains looks for calls in progress. */
+/** Poll interval for calls in progress while the listener drains. */
 const DRAIN_MS = 5;
 
 export function createRpcListener(options: RpcListenerOptions): RpcListener {
   return new Listener(options);
 }
 
-/** One connection, whatever it speaks. */
+/** A connection of any protocol. */
 class Served implements ServedConnection {
   readonly socket: Socket;
   readonly gated: GatedConnection;
-  /** Requests of HTTP/1.1 in progress. */
+  /** Number of HTTP/1.1 requests in progress. */
   inFlight = 0;
   http2: Http2Connection | undefined;
 
@@ -104,7 +104,7 @@ class Listener implements RpcListener {
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
-  /** Set once no connections are accepted. */
+  /** Set once the listener has stopped accepting connections. */
   #closed: Promise<void> | undefined;
   #service: RpcService | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
@@ -146,7 +146,7 @@ class Listener implements RpcListener {
             else this.#greet(socket);
           });
     const server = createNetServer({ noDelay: true }, (socket) => {
-      // The gate has seen the first bytes.
+      // The connection gate has already checked the first bytes.
       if (front === undefined) this.#greet(socket);
       else if (this.#options.alsoInTheClear === true) this.#tell(socket, () => shake(socket, front));
       else shake(socket, front);
@@ -166,7 +166,7 @@ class Listener implements RpcListener {
       if (fresh === undefined) begin();
       else fresh.then(begin, () => socket.destroy());
     };
-    // It is given its connections, and enforces its time limits only once it listens.
+    // Connections are passed to this server by hand. It enforces its time limits only after this event.
     this.#http.emit('listening');
     this.#server = server;
     if (path === undefined) await this.#bind(server, host, port);
@@ -180,7 +180,7 @@ class Listener implements RpcListener {
     return { host: path ?? host, port: typeof address === 'object' && address !== null ? address.port : port };
   }
 
-  /** As Go does: a wildcard of either family is both, where the host has both. */
+  /** A wildcard address of either family listens on both families, as in Go, if the host has both. */
   async #bind(server: Server, host: string, port: number): Promise<void> {
     const reusePort = this.#options.reusePort ?? false;
     const name = `${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -205,7 +205,7 @@ class Listener implements RpcListener {
         if (keepAlive.timeoutMs <= 0) return;
         setTimeout(
           () => {
-            // `ping` tells whether the one before was answered.
+            // `ping` returns whether the previous ping was answered.
             for (const connection of asked) if (!connection.ping()) connection.destroy('no answer to a ping');
           },
           Math.min(keepAlive.timeoutMs, LONGEST_TIMER_MS),
@@ -222,7 +222,7 @@ class Listener implements RpcListener {
       await sleep(DRAIN_MS);
   }
 
-  /** No new connections and calls. */
+  /** Stops accepting connections and calls. */
   #retire(): void {
     const server = this.#server;
     if (server === undefined || this.#closed !== undefined) return;
@@ -265,9 +265,9 @@ class Listener implements RpcListener {
         socket.destroy();
         return;
       }
-      // Without client certificates every client that speaks the protocol is welcome.
+      // Without client certificates, every client of the protocol counts as authenticated.
       served.gated.authenticated('token');
-      // Over TLS a client of plain HTTP may have chosen HTTP/2.
+      // Over TLS, a client of plain HTTP may have negotiated HTTP/2.
       if (isHttp2 && this.#options.grpc === false && !(socket instanceof TLSSocket)) socket.destroy();
       else if (isHttp2) this.#serve(socket, head, served);
       else {
@@ -281,7 +281,7 @@ class Listener implements RpcListener {
     socket.resume();
   }
 
-  /** The first byte of a connection tells TLS: every other greeting begins with a letter. */
+  /** Detects TLS by the first byte of a connection: every clear-text protocol here starts with a letter. */
   #tell(socket: Socket, shake: () => void): void {
     const timer = setTimeout(() => socket.destroy(), GREETING_MS);
     socket.once('close', () => clearTimeout(timer));
@@ -304,7 +304,7 @@ class Listener implements RpcListener {
 
   #serve(socket: Socket, head: Buffer, served: Served): void {
     const plain = this.#plain();
-    // Before the greeting: the client then knows that no call was looked at.
+    // Close before sending SETTINGS: the client then knows that no call was processed.
     if (plain === undefined || this.#closed !== undefined) {
       socket.destroy();
       return;
@@ -355,19 +355,22 @@ function bindTo(
   });
 }
 
-/** What a process that was killed has left; one that still listens loses it too, as with etcd. */
+/**
+ * Removes the socket file that a killed process has left. A process that still listens loses its socket too, as in
+ * etcd.
+ */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isSocket() === true) await unlink(path);
 }
 
 /**
- * The common name of the client's certificate when it was verified against our issuers; '' otherwise. The last of
- * several counts.
+ * Common name of a client certificate that was verified against the configured issuers; '' otherwise. If there are
+ * several names, the last one is used.
  */
 function commonNameOf(socket: Socket): string {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return '';
-  // Node answers {} where the peer showed no certificate, and a list where the subject has several names.
+  // Node returns {} if the peer sent no certificate, and a list if the subject has several names.
   const names: string | readonly string[] | undefined = socket.getPeerCertificate().subject?.CN;
   return (typeof names === 'string' ? names : names?.at(-1)) ?? '';
 }

@@ -1,12 +1,11 @@
-/** Several addresses as one listener. */
 import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
 
 export interface BoundListeners extends RpcListener {
-  /** Where each listens, in order; empty before `listen`. */
+  /** Bound addresses in the order of the listeners; empty before `listen`. */
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
 }
 
-/** Listens on all or, when one fails, on none. `listen` resolves with the first address. */
+/** Combines listeners: `listen` starts all, or none if one fails, and resolves with the first address. */
 export function combineListeners(listeners: readonly [RpcListener, ...RpcListener[]]): BoundListeners {
   const addresses: { readonly host: string; readonly port: number }[] = [];
   const closeAll = async (graceMs: number): Promise<void> => {

@@ -12,10 +12,10 @@ export class RpcError extends Error {
 }
 
 const PREFIX = 5;
-/** Characters of an error that are sent or kept: it goes to logs, Events and statuses. */
+/** Maximum length of an error message that is sent or kept, because it ends up in logs, Events and statuses. */
 export const MAX_STATUS_MESSAGE = 8192;
 
-/** The five bytes before a message: not compressed, and its length. */
+/** The five bytes before a message: the flag "not compressed" and the length. */
 export function messagePrefix(length: number): Buffer {
   const prefix = Buffer.allocUnsafe(PREFIX);
   prefix[0] = 0;
@@ -23,7 +23,7 @@ export function messagePrefix(length: number): Buffer {
   return prefix;
 }
 
-/** Cuts a stream of data into gRPC messages. A message that arrives in one piece is handed on without copying. */
+/** Splits a stream of data into gRPC messages. A message that arrives in one piece is delivered without copying. */
 export class MessageReader {
   readonly #maxBytes: number;
   readonly #pieces = new BytePieces();
@@ -32,7 +32,7 @@ export class MessageReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes of an unfinished message. */
+  /** Number of buffered bytes of an unfinished message. */
   get pending(): number {
     return this.#pieces.bytes;
   }
@@ -59,7 +59,7 @@ export class MessageReader {
     if (at < bytes.length) this.#pieces.push(at === 0 ? bytes : bytes.subarray(at));
   }
 
-  /** Bytes that complete the first message. */
+  /** Number of bytes needed to complete the first message. */
   #needed(): number {
     const { first } = this.#pieces;
     if (first !== undefined && first.length >= PREFIX) return PREFIX + this.#length(first, 0);
@@ -81,7 +81,7 @@ export class MessageReader {
   }
 }
 
-/** `grpc-message` is percent-encoded UTF-8; what is too long for a header is cut off. */
+/** Encodes a message for `grpc-message` as percent-encoded UTF-8 and truncates it to a valid header length. */
 export function encodeStatusMessage(message: string): string {
   let out = '';
   for (const character of message) {

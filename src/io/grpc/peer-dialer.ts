@@ -1,11 +1,10 @@
-/** Connections from one member of a cluster to another. */
 import type { DialPeer, PeerChannel } from '../../components/etcd/port.ts';
 import { Channel, type ChannelOptions } from './channel.ts';
 
 /** A quorum may wait for a member to return: connections to peers are retried without a long back-off. */
 const LAST_RETRY_MS = 200;
 
-/** TLS 1.3 where the addresses are https, with this member's own certificate. */
+/** Uses TLS 1.3 with this member's own certificate if the addresses are https. */
 export function createPeerDialer(
   options: Pick<ChannelOptions, 'ca' | 'cert' | 'key' | 'materials' | 'anyServer' | 'log' | 'clock'>,
 ): DialPeer {

@@ -7,7 +7,7 @@ import { BodyGatherer, type PlainService, plainRefusal, splitTarget } from './pl
 
 const EMPTY = Buffer.alloc(0);
 
-/** One plain request over HTTP/2, which is what a client of https asks for where it can. */
+/** One plain HTTP request over HTTP/2, which https clients use if the server supports it. */
 export class PlainCall implements StreamEvents {
   readonly #stream: Http2Stream;
   readonly #fields: readonly HeaderField[];
@@ -51,7 +51,7 @@ export class PlainCall implements StreamEvents {
   }
 
   data(bytes: Buffer, endStream: boolean): void {
-    // The connection goes on using what it reads into.
+    // Copied, because the connection reuses its read buffer.
     if (bytes.length > 0) this.#body.push(Buffer.from(bytes));
     if (endStream) this.#body.end();
   }

@@ -1,6 +1,5 @@
 /**
- * Plain HTTP beside gRPC on the same port: what is refused whatever it asks for, and requests and answers over
- * HTTP/1.1. `plain-call.ts` has HTTP/2.
+ * Plain HTTP beside gRPC on the same port: the rules for rejecting requests, and HTTP/1.1. `plain-call.ts` has HTTP/2.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -9,9 +8,9 @@ import type { HttpAnswer, RpcService } from '../../components/etcd/port.ts';
 import { BytePieces } from './byte-pieces.ts';
 
 export interface PlainRules {
-  /** Paths that are answered; undefined: all. */
+  /** Paths that are served; undefined means all. */
   readonly paths?: ReadonlySet<string> | undefined;
-  /** Without TLS, the only names (`Host` header, without port) under which anything is answered; undefined: any. */
+  /** Without TLS: the only `Host` header names (without port) that are served; undefined means any. */
   readonly hosts?: ReadonlySet<string> | undefined;
 }
 
@@ -21,11 +20,14 @@ export interface PlainService {
   readonly log: Log;
 }
 
-/** Of a body: as much as a gRPC message may have and what base64 adds. */
+/** Limit for a request body: the limit of a gRPC message plus the overhead of base64. */
 const MAX_BODY = 3 << 20;
 const TEXT = 'text/plain; charset=utf-8';
 
-/** Undefined: the request may be asked. `host`: as the client has it, with or without port. */
+/**
+ * Returns the rejection of a request, or undefined if it may be served. `host`: the `Host` header, with or without
+ * port.
+ */
 export function plainRefusal(
   { paths, hosts }: PlainRules,
   path: string,
@@ -39,34 +41,33 @@ export function plainRefusal(
   return { status: 421, contentType: TEXT, body: `the Host header "${name}" is not in --host-whitelist\n` };
 }
 
-/** Path and query of a request's target. */
 export function splitTarget(target: string): { readonly path: string; readonly query: URLSearchParams } {
   const [path = '/'] = target.split('?');
   return { path, query: new URLSearchParams(target.slice(path.length + 1)) };
 }
 
-/** Gathers a body until it is too large. */
+/** Collects a request body up to a size limit. */
 export class BodyGatherer {
   readonly #whole = Promise.withResolvers<Buffer>();
   readonly #pieces = new BytePieces();
   #tooLarge = false;
 
   constructor() {
-    // The body may never be requested.
+    // Prevents an unhandled rejection if the body is never requested.
     this.#whole.promise.catch(() => {});
   }
 
-  /** Rejects with CodedError 'too-large', or 'closed' when the client leaves first. */
+  /** Rejects with CodedError 'too-large', or 'closed' if the client disconnects first. */
   get whole(): Promise<Buffer> {
     return this.#whole.promise;
   }
 
-  /** `piece` is not changed any more unless it is small. */
+  /** Appends `piece`. The caller must not change a large piece afterwards; a small one is copied. */
   push(piece: Buffer): void {
     if (this.#tooLarge) return;
     this.#pieces.push(piece);
     if (this.#pieces.bytes <= MAX_BODY) return;
-    // What is left is read and thrown away: the answer would be lost with the connection otherwise.
+    // The rest is read and discarded. Otherwise the connection would be reset and the response lost.
     this.#tooLarge = true;
     this.#pieces.clear();
     this.#whole.reject(new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`));
@@ -82,7 +83,7 @@ export class BodyGatherer {
   }
 }
 
-/** One request over HTTP/1.1. */
+/** Serves one HTTP/1.1 request. */
 export function answerHttp1(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,4 +1,4 @@
-/** What the clients and servers on the kubelet's sockets share. */
+/** Shared code of the clients and servers on the kubelet's plug-in sockets. */
 import { pathToFileURL } from 'node:url';
 import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -9,11 +9,11 @@ import { Channel } from './channel.ts';
 import { createRpcListener } from './listener.ts';
 import { RpcError } from './messages.ts';
 
-/** As grpc-go's default: a longer answer ends the call. */
+/** grpc-go's default limit. A longer response fails the call. */
 export const MAX_MESSAGE_BYTES = 4 << 20;
-/** Plug-ins on a host are few. */
+/** A host has few plug-ins. */
 const MAX_CONNECTIONS = 64;
-/** Of one message with all that is nested in it: five times what 4096 devices take. */
+/** Limit for the fields of one message including nested ones: five times what 4096 devices need. */
 const MAX_FIELDS = 1 << 17;
 
 export const EMPTY: Buffer = Buffer.alloc(0);
@@ -23,7 +23,7 @@ export function openChannel(socket: string, clock: Clock, log: Log): Channel {
   return new Channel({ endpoints: [endpoint], maxMessageBytes: MAX_MESSAGE_BYTES, clock, log });
 }
 
-/** The channel speaks of the store, which is what it mostly connects to. */
+/** Rewrites the channel's error messages, which mention the store, for plug-ins. */
 export function pluginError(error: unknown, socket: string): Error {
   const message = messageOf(error).replace(/^store (is unavailable|did not answer in time)/, 'plug-in $1');
   return new RpcError(error instanceof RpcError ? error.code : RpcCode.unknown, `${socket}: ${message}`);
@@ -44,8 +44,8 @@ export async function call(
 }
 
 /**
- * Calls `on` for each field; `on` must read or skip it, a nested message by `fields`. Throws WireError for a message of
- * more fields than any plug-in has use for.
+ * Calls `on` for each field. `on` must read or skip the field; for a nested message it calls `fields`. Throws WireError
+ * if the message has too many fields.
  */
 export function fields(message: Uint8Array, on: (field: number, reader: Reader) => void): void {
   const reader = new Reader(message);
@@ -62,11 +62,11 @@ export function fields(message: Uint8Array, on: (field: number, reader: Reader) 
   }
 }
 
-/** Of the message that is being read, which happens in one turn. */
+/** State of the message that is being read. Reading is synchronous, so one variable is enough. */
 let depth = 0;
 let fieldsRead = 0;
 
-/** An entry of a map of texts. */
+/** Decodes an entry of a map of strings. */
 export function entry(message: Uint8Array): [string, string] {
   const pair: [string, string] = ['', ''];
   fields(message, (field, reader) => {
@@ -85,7 +85,9 @@ export const newMessage = (): Writer => new Writer(256);
 
 type Method = (message: Uint8Array) => Buffer;
 
-/** Serves unary methods, by name, of one service on a socket. An Error of a method is the answer's status. */
+/**
+ * Serves the unary methods of one service on a socket. An Error thrown by a method becomes the status of the response.
+ */
 export async function serveUnary(
   path: string,
   service: string,

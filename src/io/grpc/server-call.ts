@@ -13,21 +13,19 @@ import { encodeHeaders, type HeaderField } from './hpack.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
 
-/**
- * Somewhat more than the largest request that is accepted, so that its refusal comes from the service in etcd's words.
- */
+/** Slightly more than the largest accepted request, so that the service rejects larger ones with etcd's message. */
 const MAX_MESSAGE = 2 << 20;
 
 const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };
 const RESPONSE_HEADERS = encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE]);
 const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
 
-/** Whether a request is one of gRPC, as its content type has it. */
+/** Whether the content type is that of gRPC. */
 export function isGrpc(fields: readonly HeaderField[]): boolean {
   return fields.some(({ name, value }) => name === 'content-type' && value.startsWith('application/grpc'));
 }
 
-/** One request to us in gRPC: a unary call or a stream of messages. */
+/** Server side of one gRPC request: a unary call or a stream of messages. */
 export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   readonly #stream: Http2Stream;
   readonly #fields: readonly HeaderField[];
@@ -173,7 +171,7 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   }
 }
 
-/** Why `path` cannot be called, in grpc-go's words. */
+/** Error message for an unknown `path`, with grpc-go's wording. */
 function unknown(service: RpcService, path: string): string {
   const [, name = '', method = ''] = path.split('/');
   return service.hasService(name) ? `unknown method ${method} for service ${name}` : `unknown service ${name}`;

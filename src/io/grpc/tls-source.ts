@@ -1,4 +1,4 @@
-/** What a listener needs to speak TLS, and where it comes from when files may be replaced under it. */
+/** TLS settings of a listener, and their reloading when files are replaced. */
 import type { X509Certificate } from 'node:crypto';
 import { createServer as createTlsServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 import { messageOf } from '../../base/errors.ts';
@@ -7,18 +7,18 @@ import type { Log } from '../../base/log.ts';
 export interface TlsMaterials {
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
-  /** Issuers of client certificates. With it, a client without a valid certificate is refused. */
+  /** Issuers of client certificates. If set, a client without a valid certificate is rejected. */
   readonly ca?: string | Buffer | readonly string[];
-  /** Why this client, whose certificate is valid, is not to be served; undefined: it is welcome. */
+  /** Returns the reason to reject a client with a valid certificate; undefined accepts it. */
   readonly refusal?: (certificate: X509Certificate) => string | undefined;
-  /** OpenSSL's list. */
+  /** Cipher list in OpenSSL's format. */
   readonly ciphers?: string;
   /** TLS 1.2 by default. */
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
-/** Asked before every handshake: another object than the last one means that something has changed. */
+/** Queried before every handshake. A different object than the last one means a change. */
 export interface TlsSource {
   current(): Promise<TlsMaterials>;
 }
@@ -33,15 +33,15 @@ const contextOf = ({ cert, key, ca, ciphers, minVersion, maxVersion }: TlsMateri
 });
 
 export interface TlsFront {
-  /** Takes a connection over; `accepted` gets it after the handshake. */
+  /** Performs handshakes; `accepted` gets the connection afterwards. */
   readonly server: Server;
-  /** To be awaited before a connection is handed to `server`; undefined when there is nothing to wait for. */
+  /** Must be awaited before a connection is passed to `server`; undefined if there is nothing to wait for. */
   refresh(): Promise<void> | undefined;
 }
 
 const MAX_REFUSALS = 256;
 
-/** Rejected clients retry forever: the first, tenth, hundredth … rejection is logged. */
+/** Logs the first, tenth, hundredth … rejection of a client, because rejected clients retry forever. */
 class Refusals {
   readonly #log: Log;
   readonly #times = new Map<string, number>();
@@ -59,7 +59,10 @@ class Refusals {
   }
 }
 
-/** Makes handshakes with what `source` has at the time. Throws when what it has at first is no certificate and key. */
+/**
+ * Performs handshakes with the current materials of `source`. Throws if the first ones have no valid certificate and
+ * key.
+ */
 export async function createTlsFront(
   source: TlsMaterials | TlsSource,
   handshakeTimeoutMs: number,

@@ -1,8 +1,8 @@
 let queue: Array<() => void> = [];
 
 /**
- * Runs `run` once all sockets that were ready have been read, and what such a run asks for in its turn still in the
- * same pass: what is decided there leaves there, and not one turn of the event loop later. In the order asked.
+ * Runs `run` after all readable sockets of this turn have been read. Callbacks that are added by callbacks run in the
+ * same pass, so their output is not delayed by a turn of the event loop. The order of calls is kept.
  */
 export function atTurnEnd(run: () => void): void {
   queue.push(run);
@@ -18,7 +18,7 @@ function drain(): void {
       run();
     }
   } finally {
-    // An error of one callback must not prevent the others.
+    // An error in one callback must not prevent the others.
     queue = queue.slice(done);
     if (queue.length > 0) setImmediate(drain);
   }

@@ -1,4 +1,4 @@
-/** Unary calls to a program of this host on its Unix socket. */
+/** Unary calls to a server on a Unix socket of this host. */
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { basename, dirname } from 'node:path';
@@ -16,7 +16,7 @@ export interface UnixCallOptions {
   readonly log: Log;
 }
 
-/** Opens a connection for one call. Throws RpcError; 'unavailable' at once where nothing listens. */
+/** Opens a connection for one call. Throws RpcError; 'unavailable' immediately if no process listens. */
 export async function callOnSocket(
   socket: string,
   path: string,
@@ -40,7 +40,7 @@ export async function callOnSocket(
   }
 }
 
-/** Of an address (unix(7)); a longer path is one below its directory, which is opened. */
+/** Longest path in a socket address (unix(7)). A longer one is addressed through its opened directory. */
 const MAX_PATH_BYTES = 107;
 
 const opened = (directory: string): Promise<FileHandle> =>
@@ -48,7 +48,10 @@ const opened = (directory: string): Promise<FileHandle> =>
     throw new RpcError(RpcCode.unavailable, `connection error: desc = "transport: ${messageOf(error)}"`);
   });
 
-/** A channel connects again and again until its deadline; a driver that is gone is an error now. */
+/**
+ * Checks that a process listens. A channel would retry until its deadline, but a driver that has stopped must be an
+ * immediate error.
+ */
 function answers(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });

@@ -1,7 +1,6 @@
 /**
- * All watches of a store over one `etcdserverpb.Watch` stream. When the stream breaks, each watch is made again from
- * the revision after the last one it delivered: nothing is lost and nothing comes twice, because events of one revision
- * come together.
+ * All watches of a store over one `etcdserverpb.Watch` stream. When the stream breaks, each watch restarts from the
+ * revision after the last delivered one. No event is lost or repeated, because events of one revision arrive together.
  */
 import { EventType } from '../../api/etcd/event.ts';
 import type { WireKeyValue } from '../../api/etcd/kv.ts';
@@ -36,12 +35,12 @@ class Watch {
   readonly start: string;
   readonly end: string;
   readonly handler: WatchHandler;
-  /** The first revision not delivered. */
+  /** First revision that has not been delivered. */
   next: Revision;
-  /** The peer has confirmed it on the present stream. */
+  /** The peer has confirmed the watch on the current stream. */
   created = false;
   progressWanted = false;
-  /** Its wish is covered by the request under way. */
+  /** The progress request in flight covers this watch. */
   progressAsked = false;
 
   constructor(id: number, start: string, end: string, next: Revision, handler: WatchHandler) {
@@ -64,10 +63,9 @@ export class WatchClient {
   #lastId = 0;
   #closed = false;
   #progressUnderWay = false;
-  /** The first of two answers, from a peer whose progress reports may overtake events. */
+  /** First of two progress responses, for a peer whose progress responses may overtake events. */
   #unconfirmed: Revision | undefined;
   #confirmTwice = true;
-  /** The present stream has received a message. */
   #served = false;
 
   constructor(channel: Channel, clock: Clock, log: Log) {
@@ -111,7 +109,7 @@ export class WatchClient {
         if (this.#stream !== stream) return;
         this.#stream = undefined;
         this.#log.v(2, 'watch stream ended', { cause: error?.message });
-        // The member has stopped: another one continues at once.
+        // The member has stopped, so connect to another one without delay.
         if (this.#served && this.#watches.size > 0) this.#connect();
         else this.#later();
       },
@@ -174,7 +172,7 @@ export class WatchClient {
     }
     if (response.created) {
       watch.created = true;
-      // "From now on" has to mean the same after a reconnection.
+      // A watch "from now on" must keep its start revision after a reconnection.
       if (watch.next <= 0) watch.next = response.revision + 1;
       if (watch.progressWanted) this.#askProgress();
     }
@@ -234,8 +232,9 @@ export class WatchClient {
   }
 
   /**
-   * etcd before 3.4.31 and 3.5.13 may answer a progress request before events that it still has to send. Its events go
-   * out while a second request travels; so there the first answer counts when the second has come.
+   * etcd before 3.4.31 and 3.5.13 may answer a progress request before events that it still has to send. For such
+   * versions a second request follows: when its response arrives, the events before the first response have arrived
+   * too.
    */
   async #learnVersion(stream: ClientStream): Promise<void> {
     try {

@@ -1,4 +1,3 @@
-/** Calls to a container runtime on its socket. */
 import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -9,18 +8,18 @@ import { Channel } from '../channel.ts';
 import { RpcError } from '../messages.ts';
 import { type Draft, decode, encode, type Message, type MessageType } from './codec.ts';
 
-/** As upstream's runtimeRequestTimeout, and more for what waits for a grace period. */
+/** Upstream's runtimeRequestTimeout. Calls that wait for a grace period add that period. */
 export const TIMEOUT_MS = 120_000;
-/** As the kubelet allows for lists of images. */
+/** The kubelet's limit for image lists. */
 const MAX_MESSAGE_BYTES = 16 << 20;
 export interface CallOptions {
-  /** `unix:///PATH`, or the path alone. */
+  /** `unix:///PATH`, or only the path. */
   readonly endpoint: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How an error of a call is passed on. */
+/** Maps gRPC status codes to error codes of the runtime port. */
 type Codes = Partial<Record<RpcCode, RuntimeErrorCode>>;
 
 export class CriCalls {
@@ -36,7 +35,7 @@ export class CriCalls {
     this.#channel.close();
   }
 
-  /** Throws RuntimeError in the runtime's words. */
+  /** Throws RuntimeError with the runtime's message. */
   async call<Q extends MessageType, A extends MessageType>(
     method: string,
     request: readonly [Q, Draft<Q>],

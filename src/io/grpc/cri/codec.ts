@@ -1,6 +1,6 @@
 /**
- * Protocol-buffer messages described by tables. A field that is not in a table is skipped when it is read. Source:
- * https://protobuf.dev/programming-guides/encoding.
+ * Encodes and decodes protocol-buffer messages that are described by tables. Fields that are not in a table are
+ * skipped. Source: https://protobuf.dev/programming-guides/encoding.
  */
 import { type Reader, Writer } from '../../../api/etcd/wire.ts';
 import { fields as readFields } from '../plugin-calls.ts';
@@ -14,7 +14,7 @@ interface Kinds {
   int: number;
   bool: boolean;
   bytes: Uint8Array;
-  /** Nanoseconds since 1970, as milliseconds here. */
+  /** Nanoseconds since 1970 in the message, milliseconds in TypeScript. */
   nanos: number;
   texts: Readonly<Record<string, string>>;
 }
@@ -28,7 +28,7 @@ export interface Field {
 }
 
 type One<K> = K extends Kind ? Kinds[K] : K extends MessageType ? Message<K> : never;
-/** Every field is there when it was read, but messages that were not sent. */
+/** A decoded message. Every field is present, except nested messages that were not sent. */
 export type Message<T extends MessageType> = {
   readonly [F in keyof T]: T[F] extends { readonly many: true }
     ? readonly One<T[F]['kind']>[]
@@ -37,7 +37,7 @@ export type Message<T extends MessageType> = {
       : One<T[F]['kind']> | undefined;
 };
 
-/** What is left out, or has its type's zero value, is not sent. */
+/** A message to encode. Fields that are absent or have the zero value of their type are not sent. */
 export type Draft<T extends MessageType> = {
   readonly [F in keyof T]?:
     | (T[F] extends { readonly many: true } ? readonly DraftOne<T[F]['kind']>[] : DraftOne<T[F]['kind']>)
@@ -76,7 +76,7 @@ function write(writer: Writer, { number, kind }: Field, value: unknown, isItem: 
       writer.message(number, new Writer(64).string(1, key).string(2, text).finish());
 }
 
-/** Throws what the reader throws for bytes that are no message. */
+/** Throws the reader's error if `bytes` is not a valid message. */
 export function decode<T extends MessageType>(type: T, bytes: Uint8Array): Message<T> {
   const fields = fieldsOf(type);
   const message: Record<string, unknown> = {};
@@ -112,7 +112,7 @@ interface Known {
 
 const known = new WeakMap<MessageType, ReadonlyMap<number, Known>>();
 
-/** By number. A list has thousands of messages of one type. */
+/** Fields by number, cached per type because a list has thousands of messages of one type. */
 function fieldsOf(type: MessageType): ReadonlyMap<number, Known> {
   const before = known.get(type);
   if (before !== undefined) return before;
@@ -136,7 +136,8 @@ function read(reader: Reader, kind: Kind | MessageType): unknown {
   if (kind === 'bool') return reader.int() !== 0;
   if (kind === 'bytes') return Uint8Array.from(reader.bytes());
   if (kind === 'nanos') return Number(reader.bigVarint() / NANOS_PER_MS);
-  // Limits of "none" are larger than any exact number; nothing is counted so far.
+  // Runtimes send values beyond the safe integer range to mean "no limit". Such a value loses precision here, which is
+  // harmless because it is not used in calculations.
   if (kind === 'int') return Number(BigInt.asIntN(64, reader.bigVarint()));
   const entry = decode(ENTRY, reader.bytes());
   return { [entry.key]: entry.value };

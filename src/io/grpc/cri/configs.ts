@@ -1,4 +1,4 @@
-/** What the kubelet asks of a runtime, in the messages of the container runtime interface. */
+/** Translates pod and container configurations into messages of the container runtime interface. */
 import { unknownCapability } from '../../../base/capability-names.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
 import {
@@ -18,14 +18,14 @@ const PROPAGATION = { private: 0, hostToContainer: 1, bidirectional: 2 } as cons
 const PROFILE = { 'runtime/default': 0, unconfined: 1, localhost: 2 } as const;
 const STRICT_GROUPS = 1;
 
-/** The kubelet's own notes in annotations of sandboxes and containers, which it does not show. */
+/** Annotations that the kubelet adds to sandboxes and containers for its own use and hides from its callers. */
 export const NOTES = {
   sandbox: 'hyperedge.dev/sandbox-config',
   stopSignal: 'hyperedge.dev/stop-signal',
   image: 'hyperedge.dev/image',
 } as const;
 
-/** Without the notes. */
+/** Annotations without the kubelet's own. */
 export function ownAnnotations(annotations: Readonly<Record<string, string>>): Record<string, string> {
   const notes: readonly string[] = Object.values(NOTES);
   return Object.fromEntries(Object.entries(annotations).filter(([name]) => !notes.includes(name)));
@@ -57,7 +57,7 @@ function namespaceOption(config: Namespaces, target?: string) {
 
 export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig> {
   const { name, uid, namespace, attempt } = config;
-  // Containers are created with the sandbox's configuration, also by the next process.
+  // Containers are created with the sandbox's configuration, possibly by a later kubelet process.
   const { labels: _labels, annotations: _annotations, ...kept } = config;
   return {
     metadata: { name, uid, namespace, attempt },
@@ -79,7 +79,10 @@ export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig>
   };
 }
 
-/** The configuration that a sandbox was made with. Throws RuntimeError 'create-failed' for another's. */
+/**
+ * Reads the configuration that a sandbox was created with. Throws RuntimeError 'create-failed' if another client
+ * created the sandbox.
+ */
 export function configOf(annotations: Readonly<Record<string, string>>): SandboxConfig {
   const text = annotations[NOTES.sandbox];
   if (text === undefined) throw new RuntimeError('create-failed', 'the pod sandbox was not made by this kubelet');
@@ -109,7 +112,7 @@ function hugePageSize(bytes: number): string {
   return megabytes >= 1024 ? `${megabytes / 1024}GB` : megabytes >= 1 ? `${megabytes}MB` : `${megabytes * 1024}KB`;
 }
 
-/** `strictGroups`: the runtime knows the policy for supplemental groups. */
+/** `strictGroups`: the runtime supports the policy for supplemental groups. */
 export function containerDraft(
   sandboxId: string,
   sandbox: SandboxConfig,

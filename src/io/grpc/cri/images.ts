@@ -1,4 +1,3 @@
-/** The image service of a container runtime. */
 import { type ImageService, type ImageStatus, RuntimeError } from '../../../core/podplan/port.ts';
 import type { CriCalls } from './calls.ts';
 import type { Message, MessageType } from './codec.ts';
@@ -38,7 +37,7 @@ export function criImages(calls: CriCalls): ImageService {
   };
 }
 
-/** Runtimes only say in words what a registry answered. */
+/** Derives an error code from the message text, because runtimes report registry errors only as text. */
 function pullError(error: unknown): unknown {
   if (!(error instanceof RuntimeError)) return error;
   const { message } = error;

@@ -1,4 +1,4 @@
-/** Messages of the container runtime interface, as far as used. Source: k8s.io/cri-api runtime/v1 api.proto. */
+/** Messages of the container runtime interface that the kubelet uses. Source: k8s.io/cri-api runtime/v1 api.proto. */
 import { many, one } from './codec.ts';
 
 const int64Value = { value: one(1, 'int') };
@@ -53,7 +53,7 @@ export const sandboxConfig = {
 };
 
 export const runPodSandbox = { config: one(1, sandboxConfig), handler: one(2, 'string') };
-/** Also of a container: its first field is the id of what it is about. */
+/** Request whose only field is an id, of a sandbox or of a container. */
 export const idOnly = { id: one(1, 'string') };
 
 export const sandboxStatus = {

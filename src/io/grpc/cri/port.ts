@@ -1,17 +1,19 @@
-/** What a container runtime on this host does not do itself for the kubelet. */
+/** Host operations that the kubelet needs beside a container runtime, because the runtime interface lacks them. */
 import type { ByteStream } from '../../../core/podplan/port.ts';
 
 export interface CriHost {
-  /** Of `SIGUSR1`, `SIGRTMIN+3` …; SIGTERM for what is none. */
+  /** Number of a signal name such as `SIGUSR1` or `SIGRTMIN+3`; SIGTERM for an unknown name. */
   signalNumber(name: string): number;
-  /** Without effect on a process that is gone. */
+  /** Has no effect if the process has exited. */
   kill(pid: number, signal: number): void;
-  /** Of the logs of a pod; one that is there is fine. */
+  /** Creates the log directory of a pod. An existing directory is no error. */
   makeDirectory(path: string): Promise<void>;
-  /** Runtimes would make what is to be mounted and is not there. */
+  /** Whether a mount source exists. Runtimes would create a missing one. */
   isThere(path: string): Promise<boolean>;
-  /** Processes of the cgroup that a process is in; 0 when it is gone. */
+  /** Number of processes in the cgroup of a process; 0 if the process has exited. */
   processes(pid: number): Promise<number>;
-  /** To a port on loopback of a network namespace; undefined: the host's. Throws RuntimeError 'network'. */
+  /**
+   * Connects to a loopback port in a network namespace, or in the host's if undefined. Throws RuntimeError 'network'.
+   */
   connect(network: string | undefined, port: number): Promise<ByteStream>;
 }

@@ -1,4 +1,4 @@
-/** The container runtime port over the container runtime interface, as containerd and CRI-O serve it. */
+/** Implements the container runtime port over the container runtime interface (CRI) of containerd and CRI-O. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -20,13 +20,13 @@ import * as messages from './messages.ts';
 import type { CriHost } from './port.ts';
 import { openStreams } from './streams.ts';
 
-/** As upstream's generic PLEG: this interface has no events everywhere. */
+/** Interval of upstream's generic PLEG. Polling is needed because not every runtime reports events. */
 const RELIST_MS = 1_000;
 const STATES = ['created', 'running', 'exited', 'unknown'] as const;
 const POLL_MS = 50;
 
 export interface CriDeps {
-  /** `unix:///run/containerd/containerd.sock`, or the path alone. */
+  /** `unix:///run/containerd/containerd.sock`, or only the path. */
   readonly endpoint: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -34,7 +34,7 @@ export interface CriDeps {
 }
 
 export interface CriRuntime extends Runtime {
-  /** Throws RuntimeError 'internal' when nothing answers at the endpoint. */
+  /** Throws RuntimeError 'internal' if the endpoint does not answer. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -137,7 +137,10 @@ class RemoteRuntime implements CriRuntime {
     this.#relistSoon();
   }
 
-  /** A signal of the container's own is sent by the kubelet: runtimes before KEP-4960 know the image's only. */
+  /**
+   * Stops a container. The kubelet sends a stop signal from the pod spec itself, because runtimes before KEP-4960 use
+   * only the image's signal.
+   */
   async stopContainer(id: string, graceSeconds: number): Promise<void> {
     const found = await this.#container(id);
     if (found === undefined || found.state !== 'running') return;
@@ -223,7 +226,7 @@ class RemoteRuntime implements CriRuntime {
       memoryWorkingSetBytes: memory.workingSet?.value ?? 0,
       memoryUsageBytes: memory.usage?.value ?? memory.workingSet?.value ?? 0,
       memoryRssBytes: memory.rss?.value ?? 0,
-      // The interface does not count them.
+      // CRI does not report the number of processes.
       pids: await this.#deps.host.processes((await this.#container(id))?.pid ?? 0).catch(() => 0),
     };
   }
@@ -334,7 +337,7 @@ async function missingAsUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 
 const ignoreMissing = async (work: Promise<unknown>): Promise<void> => void (await missingAsUndefined(work));
 
-/** The pod's network namespace. Throws RuntimeError 'network' for a runtime that does not report it. */
+/** Path of the pod's network namespace. Throws RuntimeError 'network' if the runtime does not report it. */
 function networkIn(info: Readonly<Record<string, string>>): string {
   const { runtimeSpec } = JSON.parse(info['info'] ?? '{}') as {
     readonly runtimeSpec?: { readonly linux?: { readonly namespaces?: readonly { type: string; path?: string }[] } };

@@ -1,5 +1,5 @@
 /**
- * Streams of exec and attach from the streaming server of a container runtime, over a WebSocket. Source:
+ * Exec and attach streams from the streaming server of a container runtime, over a WebSocket. Source:
  * k8s.io/kubelet/pkg/cri/streaming; k8s.io/apimachinery remotecommand v4 and v5.
  */
 import { PassThrough } from 'node:stream';
@@ -11,7 +11,7 @@ const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 const KILLED = 137;
 const HANDSHAKE_MS = 10_000;
-/** Of one message: runtimes send what they read of a pipe. */
+/** Limit for one message. A runtime sends one message per read of a pipe. */
 const MAX_MESSAGE_BYTES = 4 << 20;
 
 /** Throws RuntimeError 'internal' when the server refuses. */
@@ -58,7 +58,7 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
     stdin: options.stdin
       ? {
           write: (chunk) => send(CHANNEL.stdin, chunk),
-          // Servers of the older protocol cannot be notified of the end of the input.
+          // The v4 protocol has no message for the end of the input.
           end: () => {
             if (socket.protocol === PROTOCOLS[0])
               void send(CHANNEL.close, Buffer.from([CHANNEL.stdin])).catch(() => {});
@@ -84,7 +84,7 @@ interface Verdict {
   readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
 }
 
-/** 1 where the runtime says that the command failed, or nothing that can be read. */
+/** Exit code in the runtime's final status; 1 if the status is a failure without a code or cannot be parsed. */
 function exitCodeIn(text: string): number {
   try {
     const { status, details } = JSON.parse(text) as Verdict;
