@@ -1,30 +1,29 @@
 /**
- * Space that is set aside so that what is under way can be finished when the disk is full, and what is left of the disk
- * beside it. What the database keeps in itself for the time after that is `FileSpace.setAside`: other programs cannot
- * take it.
+ * Disk space reserved in a file, so that work in progress can be completed when the disk is full, and thresholds for
+ * free disk space. A second reserve, `FileSpace.setAside`, is inside the database, where other programs cannot take it.
  */
 import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What the journal may hold that the database has no room for. */
+/** Size of the ballast: as much as the journal may hold when the database has no room for it. */
 const MOST_BYTES = 8 << 20;
-/** Of the whole file system. */
+/** Limit for the ballast as a share of the file system. */
 const SHARE = 1 / 16;
 const PIECE = 64 << 10;
-/** Of the ballast's size: with less than this free the disk counts as full. */
+/** The disk counts as full when its free space is below this share of the ballast's size. */
 const FULL_SHARE = 1 / 2;
-/** Of the file system. */
+/** Disk space counts as scarce below this share of the file system. */
 const SCARCE_SHARE = 1 / 4;
-/** Of the file system. */
+/** Limit for the reserve inside the database as a share of the file system. */
 const ASIDE_SHARE = 1 / 32;
 const MOST_ASIDE_BYTES = 4 << 20;
 
 export interface Room {
-  /** Nothing that can wait is written any more. */
+  /** Writes that can wait are stopped. */
   readonly full: boolean;
-  /** It may be full before it is looked at again. */
+  /** The disk may become full before the next check. */
   readonly scarce: boolean;
-  /** What the database sets aside in itself. */
+  /** Size of the reserve inside the database. */
   readonly asideBytes: number;
 }
 
@@ -37,7 +36,7 @@ export function roomOn(disk: StatsFs): Room {
   };
 }
 
-/** Of what this process may use: some of it is root's alone. */
+/** Sizes for this process: a part of the free space may be reserved for root. */
 function sizesOf({ blocks, bfree, bavail, bsize }: StatsFs): {
   readonly totalBytes: number;
   readonly freeBytes: number;
@@ -59,8 +58,8 @@ export class Ballast {
   }
 
   /**
-   * Puts it there unless it is. False when there is no room; with `spare`, there has to be as much again. Throws what
-   * is not about room.
+   * Creates the ballast if it is missing. Returns false if there is no room; with `spare`, the same amount must remain
+   * free as well. Throws all errors except ENOSPC.
    */
   put(spare: boolean): boolean {
     const { totalBytes, freeBytes } = sizesOf(statfsSync(this.#directory));
@@ -71,7 +70,7 @@ export class Ballast {
     if (freeBytes < (wanted - present) * (spare ? 2 : 1)) return false;
     const file = openSync(this.#path, 'a', 0o600);
     try {
-      // Not zeros: a file system that compresses would set nothing aside.
+      // A compressing file system would reserve no space for zeros.
       const piece = Buffer.alloc(PIECE);
       for (let i = 0; i < PIECE; i += 4) piece.writeUInt32LE(Math.imul(i + 1, 0x9e37_79b1) >>> 0, i);
       for (let size = present; size < wanted; size += PIECE) writeSync(file, piece);
@@ -86,7 +85,7 @@ export class Ballast {
     }
   }
 
-  /** Gives it up. */
+  /** Releases the reserved space. */
   drop(): void {
     rmSync(this.#path, { force: true });
   }

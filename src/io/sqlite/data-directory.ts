@@ -1,18 +1,20 @@
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** SQLite gives its journal the mode of the database, which holds every secret of the cluster. */
+/** Makes the database private: it contains every secret of the cluster, and SQLite copies its mode to its journal. */
 export function keepPrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
 }
 
-/** Throws when there is such a file. */
+/** Throws if the file exists. */
 export function createPrivate(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
 
-/** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */
+/**
+ * Records the pid of the lock's owner for error messages. The lock itself is SQLite's, so a failed write is ignored.
+ */
 export function noteOwner(directory: string): void {
   try {
     writeFileSync(join(directory, 'owner'), `${process.pid}\n`, { mode: 0o600 });

@@ -1,25 +1,25 @@
-/** What administration asks of a store's file or a snapshot, each on a thread of its own. */
+/** Queries of a store's file or a snapshot for administration. Each runs on its own thread. */
 import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
 import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type { WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 
 /**
- * Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt',
- * 'unsupported' naming the file.
+ * Reads a snapshot and verifies the checksum of every row. Throws CodedError 'corrupt' or 'unsupported' with the file
+ * name.
  */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
   return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
 }
 
-/** The last revision in it, without looking at anything else. Throws as `summarizeSnapshot`. */
+/** Last revision in a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
 export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
   return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
 }
 
 /**
- * The last revision of a store's own file, damaged as it may be, whose row is whole; undefined when nothing can be
- * read. Changes nothing that is stored.
+ * Last revision in a store's own file, possibly damaged, whose row is intact; undefined if no row can be read. Changes
+ * no stored data.
  */
 export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
   return askOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });

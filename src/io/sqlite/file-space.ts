@@ -4,27 +4,27 @@ import { JOURNAL_BYTES, pragmaNumber } from './open-database.ts';
 import { ASIDE, type Statements } from './statements.ts';
 
 const VACUUM_BYTES = 256 << 10;
-/** Free pages that are not worth giving back. */
+/** Free pages up to this size are not returned to the file system. */
 const SPARE_BYTES = 4 << 20;
 const JOURNAL_SLACK_BYTES = 32 << 10;
 
-/** The pages of the store's file: how many there are, how many are free, and what is kept free for a full disk. */
+/** Pages of the store's file: their number, the free ones, and the reserve for a full disk. */
 export class FileSpace {
   readonly #db: Database.Database;
   readonly #statements: Statements;
   readonly #pageBytes: number;
-  /** What `setAside` made free last. */
+  /** Size of the reserve that `setAside` created last. */
   #asideBytes = 0;
 
   constructor(db: Database.Database, statements: Statements) {
     this.#db = db;
     this.#statements = statements;
-    // What a crash left of `setAside`.
+    // Removes documents that a crash during `setAside` has left.
     statements.removeAside.run();
     this.#pageBytes = pragmaNumber(db, 'page_size');
   }
 
-  /** Without what is set aside. */
+  /** Size of the file without the reserve. */
   size(): LogSize {
     const pages = pragmaNumber(this.#db, 'page_count');
     const free = pragmaNumber(this.#db, 'freelist_count');
@@ -32,26 +32,24 @@ export class FileSpace {
     return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
-  /**
-   * Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none.
-   */
+  /** Returns some free pages to the file system; false if there are too few. `all`: returns every free page. */
   vacuumStep(all: boolean): boolean {
     const free = pragmaNumber(this.#db, 'freelist_count');
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
     if (free === 0 || (!all && few)) return false;
     this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
-    // A file that cannot be made shorter stays as it is.
+    // If the file could not be truncated, the count is unchanged, and false stops the loop.
     return pragmaNumber(this.#db, 'freelist_count') < free;
   }
 
-  /** Free inside the file. */
+  /** Free bytes inside the file. */
   get freeBytes(): number {
     return pragmaNumber(this.#db, 'freelist_count') * this.#pageBytes;
   }
 
   /**
-   * Keeps about `bytes` of this file free inside, and SQLite's journal long enough, so that small commits need nothing
-   * more of a full disk. Throws SQLITE_FULL when there is no room for that.
+   * Keeps about `bytes` free inside the file, and SQLite's journal long enough, so that small commits need no more
+   * space on a full disk. Throws SQLITE_FULL if there is no room for it.
    */
   setAside(bytes: number): void {
     const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
@@ -59,8 +57,8 @@ export class FileSpace {
     if (this.freeBytes >= bytes / 2) return;
     const { insertAside, changeAside, removeAside } = this.#statements;
     try {
-      // What a row is made of is written, and then free. Changing it in its place puts its former pages into the
-      // journal.
+      // Inserting and deleting a document leaves its pages free in the file. Changing it in place extends SQLite's
+      // journal by its former pages.
       insertAside.run(ASIDE, bytes);
       insertAside.run(`${ASIDE}-journal`, journalBytes);
       changeAside.run(journalBytes, `${ASIDE}-journal`);

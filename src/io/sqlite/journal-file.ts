@@ -1,4 +1,4 @@
-/** The journal as the database's thread sees it: made, read, prepared and removed. Synchronous. */
+/** The journal as the database's thread uses it: create, read, extend and remove. Synchronous. */
 import {
   closeSync,
   fdatasyncSync,
@@ -28,11 +28,11 @@ import { unpack } from './packed-entries.ts';
 
 const MOST_HALF_BYTES = 4 << 20;
 const LEAST_HALF_BYTES = 128 << 10;
-/** Of the room that is left, for a half. */
+/** Size of a half as a share of the free disk space. */
 const HALF_SHARE = 1 / 64;
-/** Of the room that is left, for what is set aside in advance. */
+/** Limit for preallocation as a share of the free disk space. */
 const PREPARED_SHARE = 1 / 64;
-/** A write of the page cache's own unit: larger ones would be kept, and be dirty, as a whole. */
+/** Written in units of the page cache. Larger writes would be cached, and become dirty, as a whole. */
 const PIECE = Buffer.alloc(4096);
 const STEP_BYTES = 256 << 10;
 
@@ -48,7 +48,7 @@ export class JournalFile {
     this.shape = shape;
   }
 
-  /** A new one, in the place of any that is there. */
+  /** Creates a journal and replaces an existing one. */
   static make(path: string, id: number): JournalFile {
     const { bavail, bsize } = statfsSync(dirname(path));
     const share = Math.min(MOST_HALF_BYTES, Math.max(LEAST_HALF_BYTES, bavail * bsize * HALF_SHARE));
@@ -68,9 +68,9 @@ export class JournalFile {
   }
 
   /**
-   * The journal of the database that knows `id`, and what is in it behind `applied`. Throws CodedError 'corrupt' when
-   * it is missing, another's, or lacks a record that others follow: the last one may be torn by a power cut, those
-   * before it were acknowledged.
+   * Opens the journal whose id is stored in the database and returns its records after `applied`. Throws CodedError
+   * 'corrupt' if the journal is missing, belongs to another database, or lacks a record before the last one. The last
+   * record may be torn by a power failure; the ones before it were acknowledged.
    */
   static open(
     path: string,
@@ -96,9 +96,7 @@ export class JournalFile {
     return { file: new JournalFile(path, shape), records };
   }
 
-  /**
-   * Records that stand one after the other. Throws CodedError 'corrupt': what was acknowledged cannot be read again.
-   */
+  /** Reads consecutive records. Throws CodedError 'corrupt' if an acknowledged record cannot be read. */
   read({ from, to }: JournalStretch): JournalRecord[] {
     const bytes = Buffer.allocUnsafe(to - from);
     const file = openSync(this.path, 'r');
@@ -123,12 +121,12 @@ export class JournalFile {
   }
 
   /**
-   * Makes the file a step longer; false when there is nothing more to be done. A write that makes a file longer, or
-   * fills room that was only promised, costs a commit of the file system's journal, which waits for what others have
-   * written; one into room that is there does not. Throws what the disk throws; a full one is no failure.
+   * Extends the file by one step; returns false when it has its full length. A write that extends a file, or fills
+   * space that is only allocated, causes a commit of the file system's journal, which waits for the writes of other
+   * processes. A write into existing space does not. Throws errors of the disk, except that it is full.
    */
   prepare(): boolean {
-    // Appends only: nothing that has been written can be overwritten.
+    // Opened for appending, so that written records cannot be overwritten.
     const file = openSync(this.path, 'a');
     try {
       const whole = HEADER_BYTES + 2 * this.shape.halfBytes;
@@ -151,7 +149,7 @@ export class JournalFile {
   }
 }
 
-/** The last revision of whatever can be read of a journal; 0: nothing. */
+/** Last revision in the readable records of a journal; 0 if there is none. */
 export function lastRevisionIn(path: string): number {
   const bytes = readWhole(path);
   const shape = decodeHeader(bytes);

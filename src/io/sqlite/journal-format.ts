@@ -1,7 +1,7 @@
 /**
- * The journal in front of the database: what has been committed and is not in the database yet. A page that says whose
- * it is, then two halves that are filled in turn. Records stand anywhere in them and are known by their numbers: those
- * that the database has already may be written over.
+ * Format of the journal in front of the database, which holds commits that the database does not have yet. A header
+ * page with the journal's id is followed by two halves, which are filled alternately. Records are identified by
+ * sequence number and may be at any position; those that the database already has may be overwritten.
  */
 import { deserialize, serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
@@ -10,12 +10,12 @@ import type { CommitBody } from './packed-entries.ts';
 import { NUMBERS, putNumbers } from './packed-entries.ts';
 
 export interface JournalShape {
-  /** Drawn for each journal and noted in its database; goes into every checksum. */
+  /** Random id of the journal, stored in its database and included in every checksum. */
   readonly id: number;
   readonly halfBytes: number;
 }
 
-/** Of the file system's pages, so that no record shares one with it. */
+/** A whole file-system page, so that the header shares no page with a record. */
 export const HEADER_BYTES = 4096;
 const HEADER_USED = 24;
 const HEADER_MAGIC = Buffer.from('hejrnl01');
@@ -34,14 +34,17 @@ export function encodeHeader({ id, halfBytes }: JournalShape): Buffer {
   return header;
 }
 
-/** Undefined: it is none. */
+/** Returns undefined if `bytes` is not a journal header. */
 export function decodeHeader(bytes: Buffer): JournalShape | undefined {
   if (bytes.length < HEADER_USED || bytes.compare(HEADER_MAGIC, 0, 8, 0, 8) !== 0) return undefined;
   if (bytes.readUInt32LE(16) !== crc32(bytes.subarray(0, 16))) return undefined;
   return { id: bytes.readUInt32LE(8), halfBytes: bytes.readUInt32LE(12) };
 }
 
-/** A batch as a record. Numbers follow each other, but for those of batches that went to the database directly. */
+/**
+ * Encodes a batch as a record. Sequence numbers are consecutive, except for batches that were committed directly to the
+ * database.
+ */
 export function encodeRecord(id: number, sequence: number, { entries, ...others }: LogBatch): Buffer {
   const rest = isEmpty(others) ? NOTHING : serialize(others);
   let bytes = 0;
@@ -84,12 +87,12 @@ export function encodeRecord(id: number, sequence: number, { entries, ...others 
 
 export interface JournalRecord {
   readonly sequence: number;
-  /** Where the next one may begin. */
+  /** Position at which the next record may start. */
   readonly end: number;
   readonly body: CommitBody;
 }
 
-/** The record at `at`; undefined: there is none that is whole. */
+/** Decodes the record at `at`; undefined if there is no intact record. */
 export function decodeRecord(bytes: Buffer, at: number, id: number): JournalRecord | undefined {
   if (bytes.length - at < RECORD_HEADER || bytes.compare(RECORD_MAGIC, 0, 4, at, at + 4) !== 0) return undefined;
   const length = bytes.readUInt32LE(at + 16);
@@ -112,7 +115,7 @@ export function decodeRecord(bytes: Buffer, at: number, id: number): JournalReco
   return { sequence: bytes.readDoubleLE(at + 8), end, body: { ...rest, entries: { numbers, leases, data } } };
 }
 
-/** All whole records with numbers above `after`, wherever they stand, in their order. */
+/** All intact records with sequence numbers above `after`, at any position, sorted by number. */
 export function findRecords(bytes: Buffer, id: number, after: number): JournalRecord[] {
   const found: JournalRecord[] = [];
   for (let at = bytes.indexOf(RECORD_MAGIC, HEADER_BYTES); at >= 0; ) {
@@ -123,7 +126,7 @@ export function findRecords(bytes: Buffer, id: number, after: number): JournalRe
   return found.sort((left, right) => left.sequence - right.sequence);
 }
 
-/** Where in a record the bodies of its entries stand, one after the other. */
+/** The bodies of a record's entries, as views into the record. */
 export function bodiesIn(record: Buffer, { entries }: LogBatch): Uint8Array[] {
   let at = record.readUInt32LE(16);
   for (const { body } of entries) at -= body.length;

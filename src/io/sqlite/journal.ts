@@ -1,6 +1,6 @@
 /**
- * The journal's writing end. A commit is one write with O_DSYNC: a put that comes alone costs the disk little more than
- * its own bytes, and its thread is one of libuv's, which no JavaScript has to wake up in.
+ * The writing side of the journal. A commit is one write with O_DSYNC: a single put costs the disk little more than its
+ * own bytes. The write runs on a libuv thread, so no JavaScript thread must be woken for it.
  */
 import { closeSync, constants, openSync, write } from 'node:fs';
 import type { LogBatch } from '../../components/etcd/port.ts';
@@ -8,29 +8,29 @@ import { encodeRecord, HEADER_BYTES, type JournalShape } from './journal-format.
 
 export interface JournalPlace extends JournalShape {
   readonly path: string;
-  /** Of the last record that is in the database. */
+  /** Sequence number of the last record that is in the database. */
   readonly sequence: number;
 }
 
-/** A stretch of the file that holds records one after the other. */
+/** A range of the file that contains consecutive records. */
 export interface JournalStretch {
   readonly from: number;
   readonly to: number;
 }
 
-/** What the database is to take over. */
+/** Records that the database must absorb. */
 export interface JournalPart {
   readonly stretches: readonly JournalStretch[];
-  /** The number of the last record in them. */
+  /** Sequence number of the last record. */
   readonly upTo: number;
 }
 
-/** Of a half: larger batches are not worth being written twice. */
+/** A batch larger than this fraction of a half goes directly to the database; it is not worth writing twice. */
 const LARGEST_SHARE = 2;
 
 interface Half {
   readonly begin: number;
-  /** The number of the last record in it. */
+  /** Sequence number of the last record in this half. */
   last: number;
 }
 
@@ -41,10 +41,10 @@ export class Journal {
   #current: Half;
   #at: number;
   #sequence: number;
-  /** What is not in the database yet. */
+  /** Ranges of records that are not in the database yet. */
   #stretches: Array<{ readonly from: number; to: number }> = [];
 
-  /** Throws what the file system throws. `flush`: false trusts that the power stays on. */
+  /** Throws file system errors. `flush`: false skips flushing, which risks data loss at a power failure. */
   constructor(place: JournalPlace, flush: boolean) {
     this.#place = place;
     this.#sequence = place.sequence;
@@ -76,12 +76,12 @@ export class Journal {
     return record.length <= this.#place.halfBytes / LARGEST_SHARE;
   }
 
-  /** Whether there is room for it in the half that is being filled. */
+  /** Whether the current half has room for `record`. */
   hasRoom(record: Buffer): boolean {
     return this.#at + record.length <= this.#current.begin + this.#place.halfBytes;
   }
 
-  /** The last record in the other half: once the database has it, that half may be written over. */
+  /** Sequence number of the last record in the other half. Once the database has it, that half may be overwritten. */
   get lastInOther(): number {
     return this.#other.last;
   }
@@ -96,8 +96,8 @@ export class Journal {
   }
 
   /**
-   * Resolves when the record is on disk. Rejects with what the disk says; what has been written of it then counts for
-   * nothing.
+   * Resolves when the record is on disk. Rejects with the error of the disk; a partially written record is ignored
+   * later.
    */
   append(record: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -125,24 +125,24 @@ export class Journal {
     else this.#stretches.push({ from, to: this.#at });
   }
 
-  /** A batch that goes to the database directly takes the next number. */
+  /** Skips the sequence number of a batch that is committed directly to the database. */
   skip(): void {
     this.#sequence += 1;
   }
 
-  /** Undefined: the database has everything. */
+  /** Returns the records that are not in the database yet; undefined if there are none. */
   pending(): JournalPart | undefined {
     if (this.#stretches.length === 0) return undefined;
     return { stretches: this.#stretches.map((each) => ({ ...each })), upTo: this.#sequence };
   }
 
-  /** The database has these. */
+  /** Marks records as absorbed by the database. */
   absorbed({ stretches }: JournalPart): void {
     for (const { to } of stretches) {
       const [first] = this.#stretches;
       if (first === undefined) return;
       this.#stretches.shift();
-      // It has grown since.
+      // The range has grown meanwhile.
       if (first.to > to) this.#stretches.unshift({ from: to, to: first.to });
     }
   }

@@ -5,8 +5,8 @@ interface Run {
 }
 
 /**
- * Which revision stands at which index of the log, behind its base. Revisions follow each other in the log without gaps
- * nearly always, so runs are few: one more for each entry that makes no revision.
+ * Maps log indexes after the base to revisions. Revisions are nearly always consecutive in the log, so they are stored
+ * as runs; each entry without a revision starts a new run.
  */
 export class LogMap {
   #base: number;
@@ -20,7 +20,7 @@ export class LogMap {
     return this.#base;
   }
 
-  /** The last index that has a revision; 0: none. */
+  /** Last index that has a revision; 0 if there is none. */
   get last(): number {
     const run = this.#runs.at(-1);
     return run === undefined ? 0 : run.index + run.count - 1;
@@ -32,7 +32,7 @@ export class LogMap {
     else this.#runs.push({ index, revision, count: 1 });
   }
 
-  /** The first revision at or behind `index`; undefined: there is none. */
+  /** First revision at or after `index`; undefined if there is none. */
   revisionFrom(index: number): number | undefined {
     const at = this.#runAt(index);
     const run = this.#runs[at];
@@ -40,7 +40,7 @@ export class LogMap {
     return this.#runs[at + 1]?.revision;
   }
 
-  /** Everything from `index` on goes. */
+  /** Removes all entries from `index`. */
   truncate(index: number): void {
     while ((this.#runs.at(-1)?.index ?? -1) >= index) this.#runs.pop();
     const run = this.#runs.at(-1);
@@ -53,7 +53,7 @@ export class LogMap {
     if (at > 0) this.#runs.splice(0, at);
   }
 
-  /** The position of the last run that begins at or before `index`; -1: none does. */
+  /** Position of the last run that starts at or before `index`; -1 if there is none. */
   #runAt(index: number): number {
     let low = 0;
     let high = this.#runs.length;

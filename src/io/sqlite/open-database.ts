@@ -1,4 +1,4 @@
-/** How the store's SQLite file is opened: settings, exclusive access, tables, and what a failure to open it means. */
+/** Opens the store's SQLite file: settings, exclusive access, tables, and translation of errors. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -7,30 +7,30 @@ import { createSchema } from './schema.ts';
 import { OWN_FILE } from './snapshot-kind.ts';
 import { checkWriteAheadLog } from './write-ahead-log.ts';
 
-/** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
+/** Older versions can lose a commit when the write-ahead log is reset. Source: SQLite 3.51.3 release notes. */
 const OLDEST_SQLITE = [3, 51, 3];
-/** Of new files. */
+/** Page size of new files. */
 const PAGE_BYTES = 1024;
-/** What stays of SQLite's own journal. */
+/** Size at which SQLite keeps its own journal file between transactions. */
 export const JOURNAL_BYTES = 256 << 10;
-/** Of `auto_vacuum`. */
+/** Value of the pragma `auto_vacuum`. */
 const INCREMENTAL = 2;
 
 interface OpenOptions {
   readonly directory: string;
   readonly name: string;
   readonly nativeBinding: string | undefined;
-  /** False trusts that the power stays on. */
+  /** False skips flushing, which risks data loss at a power failure. */
   readonly flush: boolean;
 }
 
 /**
- * Opens or creates a file and returns what `use` makes of it. Exclusive locking, so that a second process is refused.
+ * Opens or creates a file and returns the result of `use`. The lock is exclusive, so a second process is rejected.
  *
  * Commits arrive in bulk from the journal, so SQLite uses a rollback journal instead of a write-ahead log: appended
- * pages are written once, not twice, and the flushes of its transactions are off the commit path.
+ * pages are written once instead of twice, and the flushes of its transactions are not in the commit path.
  *
- * Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable', for failures of `use` too.
+ * Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space' or 'unwritable', also for failures of `use`.
  */
 export function openDatabase<Opened>(options: OpenOptions, use: (db: Database.Database) => Opened): Opened {
   const { directory, name, nativeBinding, flush } = options;
@@ -44,13 +44,13 @@ export function openDatabase<Opened>(options: OpenOptions, use: (db: Database.Da
     db.pragma(`page_size = ${PAGE_BYTES}`);
     db.pragma('locking_mode = EXCLUSIVE');
     db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
-    // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be
-    // found again.
+    // This also merges the write-ahead log of an older file into the database. A persistent journal needs no new disk
+    // space for later transactions.
     db.pragma('journal_mode = PERSIST');
     db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
     if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
-    // From here on no other process reads or writes it: the journal in front of it is private to this process as
-    // well. This creates the first page of a new file.
+    // This takes the lock: no other process can use the database, or the journal in front of it, from here on. It also
+    // creates the first page of a new file.
     db.exec('BEGIN EXCLUSIVE; COMMIT');
     db.pragma('cache_size = -4096');
     db.pragma('temp_store = MEMORY');
@@ -94,14 +94,14 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
-  // Its version says that the tables are there which this program makes, and they are not.
+  // Tables that the file's version requires are missing.
   if (code === 'SQLITE_ERROR') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 
-/** The extended result code of an SQLite error, '' for others. */
+/** Extended result code of an SQLite error; '' for other errors. */
 export function sqliteCode(error: unknown): string {
   return error instanceof Database.SqliteError ? error.code : '';
 }

@@ -1,4 +1,4 @@
-/** Where the other members are, noted beside the database for a start without it. */
+/** Addresses of the other members in a file beside the database, for a start without the database. */
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PeerUrls } from '../../components/etcd/port.ts';
@@ -16,7 +16,7 @@ export async function notedOthers(directory: string): Promise<PeerUrls | undefin
     const noted: unknown = JSON.parse(await readFile(join(directory, OTHERS), 'utf8'));
     return isPeerUrls(noted) ? noted : undefined;
   } catch {
-    // Not there, or damaged as the store may be: then nothing is known.
+    // A missing or damaged file is treated as no information.
     return undefined;
   }
 }
@@ -28,7 +28,7 @@ function isPeerUrls(value: unknown): value is PeerUrls {
   );
 }
 
-/** Durably, and as a whole or not at all. */
+/** Replaces a file durably and atomically. */
 async function replaceFile(directory: string, name: string, text: string): Promise<void> {
   const path = join(directory, name);
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });

@@ -1,19 +1,18 @@
-/** Entries in two pieces of memory, which pass between threads at far less cost than so many objects. */
+/** Entries packed into two buffers, which are much cheaper to pass between threads than many objects. */
 import type { EntryKind, LogBatch, StoredEntry } from '../../components/etcd/port.ts';
 
 export interface PackedEntries {
-  /** Index, term, revision, kind and length of the body, entry by entry. */
+  /** Index, term, revision, kind and body length of each entry. */
   readonly numbers: Float64Array<ArrayBuffer>;
-  /** Few have one: pairs of position and lease. */
+  /** Pairs of position and lease, for the few entries with a lease. */
   readonly leases: ReadonlyArray<readonly [position: number, lease: bigint]>;
   readonly data: Uint8Array<ArrayBuffer>;
 }
 
-/** A batch whose entries are packed. */
 export type CommitBody = Omit<LogBatch, 'entries'> & { readonly entries: PackedEntries };
 
 export const NUMBERS = 5;
-/** Handing memory over has a price of its own; below this, copying is cheaper. */
+/** Transferring memory has a fixed cost; copying is cheaper below this size. */
 const WORTH_HANDING_OVER = 64 << 10;
 
 export function pack(entries: readonly StoredEntry[]): PackedEntries {
@@ -62,12 +61,12 @@ export function unpack({ numbers, leases: pairs, data }: PackedEntries): StoredE
   return entries;
 }
 
-/** The index of the first entry; undefined: there is none. */
+/** Index of the first entry; undefined if there is none. */
 export function firstIndex({ numbers }: PackedEntries): number | undefined {
   return numbers[0];
 }
 
-/** The memory that had better be handed over. */
+/** Buffers that are worth transferring instead of copying. */
 export function memoryOf({ numbers, data }: PackedEntries): ArrayBuffer[] {
   return data.length < WORTH_HANDING_OVER ? [] : [numbers.buffer, data.buffer];
 }

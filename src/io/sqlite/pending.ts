@@ -6,19 +6,19 @@ interface Batch {
   readonly revisions: readonly number[];
 }
 
-/** What is in the journal and not in the database yet, as far as it may be asked for one by one. */
+/** Records that are in the journal and not in the database yet, readable by revision. */
 export class Pending {
   #batches: Batch[] = [];
   readonly #bodies = new Map<number, { readonly sequence: number; readonly body: Uint8Array }>();
 
   readonly #discards = new Map<number, number>();
 
-  /** The number of the first record; infinity: there is none. */
+  /** Sequence number of the first record; Infinity if there is none. */
   get first(): number {
     return this.#batches[0]?.sequence ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Keeps `record` and nothing of `batch`, which may be part of something larger. */
+  /** Keeps references to `record` only, because `batch` may be part of a larger structure. */
   add(sequence: number, batch: LogBatch, record: Buffer): void {
     const revisions: number[] = [];
     for (const [i, body] of bodiesIn(record, batch).entries()) {
@@ -31,12 +31,12 @@ export class Pending {
     this.#batches.push({ sequence, revisions });
   }
 
-  /** Whether something is to be discarded of a row. */
+  /** Whether a pending record discards events of this revision. */
   changes(revision: number): boolean {
     return this.#discards.has(revision);
   }
 
-  /** The events of a row. */
+  /** Encoded events of a revision. */
   read(revision: number): Uint8Array | undefined {
     return this.#bodies.get(revision)?.body;
   }
@@ -46,7 +46,7 @@ export class Pending {
     for (const { sequence, revisions } of this.#batches) {
       if (sequence > upTo) break;
       count += 1;
-      // Another leader's may have come in its place.
+      // A later record of another leader may have replaced this revision.
       for (const revision of revisions)
         if ((this.#bodies.get(revision)?.sequence ?? 0) <= upTo) this.#bodies.delete(revision);
     }

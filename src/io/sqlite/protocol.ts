@@ -1,4 +1,4 @@
-/** What the log's owner and its worker thread say to each other. Requests are answered in order, by number. */
+/** Messages between the log's owner and its worker thread. Responses come in request order, matched by number. */
 import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type { LogSize, LogState, SnapshotHead, StoredHardState, StoreIdentity } from '../../components/etcd/port.ts';
 import type { JournalPart, JournalPlace } from './journal.ts';
@@ -10,17 +10,17 @@ export type WorkerRequest =
       readonly directory: string;
       readonly nativeBinding: string | undefined;
       readonly flush: boolean;
-      /** Of a store's file, which is all there is. */
+      /** The directory contains only a copy of a store's file. */
       readonly isCopy: boolean;
     }
   | { readonly kind: 'initialise'; readonly identity: StoreIdentity; readonly first: CommitBody }
   | { readonly kind: 'load'; readonly after: number; readonly upTo: number }
-  /** Sets the journal's room aside. */
+  /** Preallocates space for the journal. */
   | { readonly kind: 'prepare' }
   | { readonly kind: 'absorb'; readonly part: JournalPart }
-  /** Past the journal; everything in it has been absorbed. */
+  /** Commits directly to the database. The whole journal must have been absorbed. */
   | { readonly kind: 'commit'; readonly body: CommitBody; readonly sequence: number }
-  /** Sets room aside inside the database. */
+  /** Checks the free space and refills the reserve inside the database. */
   | { readonly kind: 'look' }
   | { readonly kind: 'recoverSpace' }
   | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }
@@ -44,7 +44,7 @@ export type WorkerRequest =
       readonly hardState: StoredHardState;
       readonly sequence: number;
     }
-  /** `inOrder`: the journal has been absorbed. */
+  /** `inOrder`: the journal has been absorbed completely. */
   | { readonly kind: 'close'; readonly inOrder: boolean };
 
 export interface Opening {
@@ -62,7 +62,7 @@ export interface WorkerAnswers {
   readonly look: { readonly full: boolean; readonly asideBytes: number };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
-  /** Those that are there, in the order asked. */
+  /** The revisions that exist, in the requested order. */
   readonly read: PackedEntries;
   readonly rows: PackedEntries;
   readonly hash: number;
@@ -70,7 +70,7 @@ export interface WorkerAnswers {
   readonly size: LogSize;
   readonly defragment: undefined;
   readonly changeSchema: number;
-  /** The path of the copy; the owner removes it. */
+  /** Path of the copy, which the owner must remove. */
   readonly snapshot: string;
   readonly summarize: SnapshotSummary;
   readonly snapshotRevision: number;
@@ -84,7 +84,7 @@ export interface WorkerAnswers {
 export interface WorkerFailure {
   readonly code: string;
   readonly message: string;
-  /** The file cannot be trusted with anything more. */
+  /** The file must not be used any more. */
   readonly fatal: boolean;
 }
 

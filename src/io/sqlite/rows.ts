@@ -1,4 +1,4 @@
-/** From rows to entries of the log. Both throw CodedError 'corrupt' when the checksum does not fit. */
+/** Converts rows to log entries. Both functions throw CodedError 'corrupt' if the checksum does not match. */
 import { CodedError } from '../../base/errors.ts';
 import { EntryKind, type StoredEntry } from '../../components/etcd/port.ts';
 import { checksum } from './schema.ts';

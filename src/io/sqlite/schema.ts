@@ -1,4 +1,4 @@
-/** The tables, and how older files come to them. */
+/** Tables of the store's file and their migration from older versions. */
 
 import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
@@ -8,17 +8,17 @@ import { CodedError } from '../../base/errors.ts';
 export const FIRST_SCHEMA = 3;
 
 /**
- * A change of the tables that older programs cannot read. It is made when the level of the cluster's log, see
- * log-level.ts, has reached `level`: an update that is rolled back before finds its tables as they were.
+ * A change of the tables that older programs cannot read. It is applied when the level of the cluster's log (see
+ * log-level.ts) has reached `level`, so that an update that is rolled back before finds the tables unchanged.
  */
 export interface SchemaChange {
-  /** Odd; a file whose journal is in use has the version behind it. */
+  /** Must be odd. A file whose journal is in use has the next even version. */
   readonly to: number;
   readonly level: number;
   readonly make: (db: Database.Database) => void;
 }
 
-/** Oldest first. No program of today reads tables before `FIRST_SCHEMA`, so these changes need no level. */
+/** Oldest first. No current program reads tables before `FIRST_SCHEMA`, so these changes need no level. */
 const SCHEMA_CHANGES: readonly SchemaChange[] = [
   { to: 2, level: 0, make: addLog },
   { to: FIRST_SCHEMA, level: 0, make: addChecksums },
@@ -26,7 +26,10 @@ const SCHEMA_CHANGES: readonly SchemaChange[] = [
 
 const versionOf = (db: Database.Database): number => Number(db.pragma('user_version', { simple: true }));
 
-/** Programs without a journal must not open a file that lacks what is in its journal. */
+/**
+ * Version of the tables apart from the journal. A file with a journal in use has a higher version, so that programs
+ * without journal support do not open it and miss the commits in the journal.
+ */
 const withoutJournal = (version: number): number =>
   version > FIRST_SCHEMA && version % 2 === 0 ? version - 1 : version;
 
@@ -34,12 +37,12 @@ export function setJournalInUse(db: Database.Database, inUse: boolean): void {
   db.pragma(`user_version = ${withoutJournal(versionOf(db)) + (inUse ? 1 : 0)}`);
 }
 
-/** Checksums cover the place of an entry in the log too. */
+/** The checksum also covers the entry's position in the log. */
 export function checksum(bytes: Uint8Array, index: number, term: number): number {
   return crc32(bytes, (Math.imul(index, 0x9e37_79b1) ^ term) >>> 0);
 }
 
-/** Of what stands beside the rows: the name is covered too, so that nothing is taken for something else. */
+/** Checksum of a named value. It covers the name too, so that one value cannot be mistaken for another. */
 export function numberChecksum(name: string, value: number | bigint): number {
   return crc32(`${name}=${value}`);
 }
@@ -53,7 +56,7 @@ export function leaseChecksum(id: bigint, ttl: number | bigint, remaining: numbe
 }
 
 /**
- * Creates missing tables and makes the changes that need no level. Throws CodedError 'schema-too-new' for tables of a
+ * Creates missing tables and applies the changes that need no level. Throws CodedError 'schema-too-new' for tables of a
  * newer program.
  */
 export function createSchema(db: Database.Database, path: string, changes = SCHEMA_CHANGES): void {
@@ -74,7 +77,7 @@ export function createSchema(db: Database.Database, path: string, changes = SCHE
   changeSchema(db, 0, changes);
 }
 
-/** Makes the changes that this level of the cluster's log permits. Returns the version of the tables. */
+/** Applies the changes that this level of the cluster's log permits. Returns the version of the tables. */
 export function changeSchema(db: Database.Database, level: number, changes = SCHEMA_CHANGES): number {
   for (const change of changes) {
     const version = versionOf(db);
@@ -98,7 +101,7 @@ const LEASE = `
   CREATE TABLE lease (id INTEGER PRIMARY KEY, ttl INTEGER NOT NULL, remaining INTEGER, crc INTEGER NOT NULL) STRICT`;
 const META = 'CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT';
 
-/** Version 2 had no checksums of what stands beside the rows: what is there is taken to be right. */
+/** Adds checksums, which version 2 had only for rows. The existing values are assumed to be correct. */
 function addChecksums(db: Database.Database): void {
   for (const table of ['document', 'lease', 'meta'])
     db.exec(`ALTER TABLE ${table} ADD COLUMN crc INTEGER NOT NULL DEFAULT 0`);
@@ -115,7 +118,7 @@ function addChecksums(db: Database.Database): void {
     UPDATE lease SET crc = lease_checksum(id, ttl, remaining)`);
 }
 
-/** Version 1 had no log: its rows become the entries of one term, all of them applied. */
+/** Adds the log, which version 1 did not have: its rows become the entries of one term, all of them applied. */
 function addLog(db: Database.Database): void {
   db.exec(`${REVISION('moved')}; ${ENTRY}; CREATE TABLE document (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT`);
   const insert = db.prepare('INSERT INTO moved (revision, idx, term, crc, events) VALUES (?, ?, 1, ?, ?)');
@@ -125,7 +128,7 @@ function addLog(db: Database.Database): void {
   let last = 0;
   for (let some = rows.all(last); some.length > 0; some = rows.all(last)) {
     for (const { revision, crc, events } of some) {
-      // What was damaged stays recognisable.
+      // A damaged row must still fail its checksum after the migration.
       const bad = crc32(events) === crc ? 0 : 1;
       insert.run(revision, revision, checksum(events, revision, 1) ^ bad, events);
       last = revision;

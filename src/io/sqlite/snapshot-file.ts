@@ -1,6 +1,6 @@
 /**
- * Snapshots as files: a copy of the database that holds nothing but what was committed, in one file without a
- * write-ahead log, with the SHA-256 of it behind (as etcd's own). Synchronous.
+ * Snapshots as files: a copy of the database with committed data only, in one file without a write-ahead log, followed
+ * by its SHA-256 as in etcd's snapshots. Synchronous.
  */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -12,12 +12,12 @@ import { checkKind } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
 
-/** Of a store without a row, as etcd counts. */
+/** Revision of a store without rows, as in etcd. */
 const FIRST_REVISION = 1;
 
 /**
- * Makes of a fresh copy a snapshot as of index `upTo` of the log: without what may never be committed, and who this
- * member voted for.
+ * Turns a fresh copy into a snapshot as of log index `upTo`: removes entries that may never be committed, and the vote
+ * of this member.
  */
 export function sealCopy(path: string, upTo: number, nativeBinding: string | undefined): void {
   const db = new Database(path, nativeBinding === undefined ? {} : { nativeBinding });
@@ -42,7 +42,7 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
       db.prepare('DELETE FROM entry WHERE idx > ?').run(last);
       db.prepare("DELETE FROM document WHERE name LIKE '.%'").run();
       state.setNumber('commit', last);
-      // The journal stays behind, and what it held is here.
+      // The copy contains the journal's records and has no journal.
       db.prepare("DELETE FROM meta WHERE name LIKE 'journal%'").run();
       setJournalInUse(db, false);
       db.pragma('application_id = 0');
@@ -53,7 +53,8 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
 }
 
 /**
- * Reads everything and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file.
+ * Reads everything and verifies the checksum of every row. Throws CodedError 'corrupt' or 'unsupported' with the file
+ * name.
  */
 export function summarizeSnapshot(path: string, nativeBinding: string): SnapshotSummary {
   return reading(path, nativeBinding, (db) => {
@@ -79,7 +80,7 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
         throw new CodedError('corrupt', `${path}: entry ${idx} of the log is damaged; use another snapshot`);
       }
     }
-    // Those of older versions have no more checksums.
+    // Snapshots of older versions have no further checksums.
     if (Number(db.pragma('user_version', { simple: true })) >= FIRST_SCHEMA) checkState(db, path);
     const compacted = meta(db, 'compacted');
     return {
@@ -102,7 +103,7 @@ function checkState(db: Database.Database, path: string): void {
   }
 }
 
-/** The last revision, without looking at anything else. Throws as `summarizeSnapshot`. */
+/** Last revision of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
 export function snapshotRevision(path: string, nativeBinding: string): number {
   return reading(path, nativeBinding, (db) => {
     const row = db.prepare<[], { last: number | null }>('SELECT max(revision) AS last FROM revision').get();
@@ -110,10 +111,10 @@ export function snapshotRevision(path: string, nativeBinding: string): number {
   });
 }
 
-/** Rows that are looked at from the end on for one that is whole. */
+/** Number of rows, from the end, that are searched for an intact one. */
 const MOST_DAMAGED = 1000;
 
-/** Of a store's own file that is damaged: what it can still be seen to have had. Undefined when nothing can be read. */
+/** Last revision that can still be read from a store's own damaged file; undefined if no row can be read. */
 export function lastIntactRevision(path: string, nativeBinding: string): number | undefined {
   let db: Database.Database | undefined;
   try {
@@ -124,7 +125,7 @@ export function lastIntactRevision(path: string, nativeBinding: string): number 
     for (const { revision, idx, term, crc, events } of rows.iterate(MOST_DAMAGED))
       if (checksum(events, idx, term) === crc >>> 0) return revision;
   } catch {
-    // Too damaged for SQLite.
+    // SQLite cannot read the file.
   } finally {
     db?.close();
   }

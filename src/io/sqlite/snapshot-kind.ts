@@ -3,17 +3,17 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { CodedError, messageOf } from '../../base/errors.ts';
 
 const SQLITE_MAGIC = 'SQLite format 3\0';
-/** Where a file of etcd's own says what it is. Source: bbolt db.go. */
+/** Position of the magic number in etcd's database files. Source: bbolt db.go. */
 const BOLT_MAGIC_AT = 16;
 const BOLT_MAGIC = 0xed0c_daed;
-/** Of the journal that a database is written with. Source: SQLite's file format. */
+/** Position of the journal mode in a database file. Source: SQLite's file format. */
 const JOURNAL_AT = 18;
 const WRITE_AHEAD = 2;
-/** What says that a database is a store's own. Source: SQLite's file format. */
+/** Position of the application id, which identifies a store's own file. Source: SQLite's file format. */
 const APPLICATION_AT = 68;
 export const OWN_FILE = 0x6865_6772;
 
-/** Throws CodedError 'unreadable', 'unsupported'. */
+/** Throws CodedError 'unreadable' or 'unsupported'. */
 export function checkKind(path: string, live = false): void {
   const head = Buffer.alloc(100);
   try {
@@ -35,7 +35,7 @@ export function checkKind(path: string, live = false): void {
   if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
     throw new CodedError('unsupported', `${path} is no snapshot of this store`);
   }
-  // Older ones wrote ahead.
+  // Older store files used a write-ahead log.
   if (!live && (head[JOURNAL_AT] === WRITE_AHEAD || head.readUInt32BE(APPLICATION_AT) === OWN_FILE)) {
     throw new CodedError(
       'unsupported',

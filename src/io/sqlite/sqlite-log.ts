@@ -1,6 +1,6 @@
 /**
- * The log of revisions: a journal that every commit is written to, and behind it SQLite on its own worker thread, which
- * moves records out of the journal in bulk, off the commit path.
+ * The log of revisions: a journal that receives every commit, and behind it SQLite on its own worker thread, which
+ * absorbs records from the journal in bulk, outside the commit path.
  */
 import { createReadStream } from 'node:fs';
 import { rename, rm, stat, statfs, unlink } from 'node:fs/promises';
@@ -28,20 +28,20 @@ import { Pending } from './pending.ts';
 import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 
 export interface SqliteLogOptions {
-  /** The data directory; it exists. Holds `revisions.db`, its journals, and `owner` with the pid. */
+  /** Existing data directory. Contains `revisions.db`, its journals, and `owner` with the pid. */
   readonly directory: string;
-  /** Path of better-sqlite3's native add-on, where it is not beside its package. */
+  /** Path of better-sqlite3's native add-on, if it is not beside its package. */
   readonly nativeBinding?: string;
-  /** The worker's entry, where it is not beside this file. */
+  /** Worker script, if it is not beside this file. */
   readonly workerEntry?: string | URL;
-  /** False: nothing is flushed, as etcd's `--unsafe-no-fsync`. */
+  /** False skips all flushes, as etcd's `--unsafe-no-fsync`. */
   readonly flush?: boolean;
-  /** The directory holds a copy of a store's file, or a snapshot, and nothing else belongs to it. */
+  /** The directory contains only a copy of a store's file, or a snapshot. */
   readonly isCopy?: boolean;
   readonly log: Log;
 }
 
-/** See `StoreLog` for the contract. The thread starts with `open` and ends with `close`. */
+/** See `StoreLog` for the contract. The worker thread starts with `open` and ends with `close`. */
 export function createSqliteLog(options: SqliteLogOptions): StoreLog {
   return new SqliteLog(options);
 }
@@ -51,15 +51,15 @@ interface Asked {
   reject(error: Error): void;
 }
 
-/** What the journal may hold when somebody asks for the size: at least, and of the database. */
+/** The size excludes the journal while it is smaller than this, or than this share of the database. */
 const LEAST_SLACK_BYTES = 2 << 20;
 const SLACK_SHARE = 1 / 8;
-/** Between two looks at what the disk has left. */
+/** Intervals of the disk space check, when space is scarce and otherwise. */
 const LOOK_MS = 1_000;
 const SELDOM_MS = 60_000;
 /**
- * Of what is free inside the database: pages are not filled to the last byte, and what the journal holds comes there
- * too.
+ * Share of the free space inside the database that is reported as reserve. Pages are not filled completely, and the
+ * records in the journal need space there too.
  */
 const RESERVE_SHARE = 1 / 4;
 
@@ -68,20 +68,20 @@ class SqliteLog implements StoreLog {
   readonly #asked = new Map<number, Asked>();
   #worker: Worker | undefined;
   #journal: Journal | undefined;
-  /** What the journal holds and the database does not. */
+  /** Records that are in the journal and not in the database. */
   readonly #pending = new Pending();
-  /** Commits, and whatever must not come between them, one after the other. */
+  /** Tail of the queue that serializes commits and everything that must not interleave with them. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #absorbing: Promise<void> | undefined;
   /** The ballast has been used, or the disk is about to be full. */
   #full = false;
-  /** Free inside the database, when it was last looked at. */
+  /** Free bytes inside the database at the last check. */
   #asideBytes = 0;
   #looking: NodeJS.Timeout | undefined;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #prepared = false;
-  /** The level of the cluster's log, as far as it was reported. */
+  /** Last reported level of the cluster's log. */
   #level = 0;
   #exited: Promise<void> | undefined;
   #lastId = 0;
@@ -96,8 +96,7 @@ class SqliteLog implements StoreLog {
     const { directory, nativeBinding, workerEntry, flush = true, isCopy = false } = this.#options;
     this.#dead = undefined;
     this.#onFatal = () => {};
-    // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given
-    // back.
+    // The thread keeps no objects between commits, so the usual size of the young generation would only waste memory.
     const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), {
       name: 'sqlite',
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
@@ -149,7 +148,7 @@ class SqliteLog implements StoreLog {
       const some = unpack(await reading);
       const last = some.at(-1);
       if (last === undefined) return;
-      // The thread reads on while these are taken over.
+      // The thread reads the next rows while these are processed.
       reading = this.#ask('load', { kind: 'load', after: last.revision, upTo });
       reading.catch(() => {});
       rows(some);
@@ -160,7 +159,7 @@ class SqliteLog implements StoreLog {
     return this.#inOrder(() => this.#commit(batch));
   }
 
-  /** Runs `work` after what was begun before it; at once when that is over. */
+  /** Runs `work` after all work queued before it; immediately if the queue is empty. */
   #inOrder<T>(work: () => Promise<T>): Promise<T> {
     this.#waiting += 1;
     const result = this.#waiting === 1 ? work() : this.#last.then(work);
@@ -194,8 +193,8 @@ class SqliteLog implements StoreLog {
   }
 
   /**
-   * The disk is looked at often while it is scarce; else filling up again what is set aside would cost more writing
-   * than it is worth.
+   * Checks the disk every time while space is scarce. Otherwise it checks seldom, because refilling the reserve would
+   * cost more writes than it saves.
    */
   async #look(): Promise<void> {
     const nowMs = performance.now();
@@ -207,7 +206,7 @@ class SqliteLog implements StoreLog {
       this.#asideBytes = asideBytes;
       if (full) this.#full = true;
     } catch {
-      // Closed meanwhile; or what is wrong shows in the next commit as well.
+      // The log was closed meanwhile, or the error also appears at the next commit.
     }
   }
 
@@ -215,16 +214,16 @@ class SqliteLog implements StoreLog {
     return Math.floor(this.#asideBytes * RESERVE_SHARE);
   }
 
-  /** Goes on in the other half. Throws CodedError 'no-space' when the database has no room for what is in it. */
+  /** Switches to the other half. Throws CodedError 'no-space' if the database has no room for that half's records. */
   async #turn(journal: Journal): Promise<void> {
     const { lastInOther } = journal;
     while (this.#pending.first <= lastInOther) await this.#absorbMore();
     journal.turn();
-    // No caller waits for it; it reports its own errors.
+    // No caller waits for this. It reports its own errors.
     this.#absorbMore().catch(() => {});
   }
 
-  /** Large batches, and any while the journal cannot grow. */
+  /** Commits to the database, for large batches and while the journal cannot grow. */
   async #commitDirectly(batch: LogBatch): Promise<{ readonly full: boolean }> {
     await this.#absorb();
     const journal = this.#opened();
@@ -235,9 +234,7 @@ class SqliteLog implements StoreLog {
     return { full: this.#full };
   }
 
-  /**
-   * Resolves when the database has everything that has been committed before the call. Throws CodedError 'no-space'.
-   */
+  /** Resolves when the database has everything that was committed before the call. Throws CodedError 'no-space'. */
   async #absorb(): Promise<void> {
     const { sequence } = this.#opened();
     while (this.#pending.first <= sequence) await this.#absorbMore();
@@ -312,15 +309,15 @@ class SqliteLog implements StoreLog {
   }
 
   /**
-   * It is asked for every second while there are writes: taking over what little the journal holds would cost flushes
-   * that others wait behind.
+   * Called every second while there are writes. Absorbing a small journal each time would cost flushes that delay other
+   * requests.
    */
   async size(): Promise<LogSize> {
     const size = await this.#ask('size', { kind: 'size' });
     const { pendingBytes } = this.#opened();
     if (pendingBytes <= Math.max(LEAST_SLACK_BYTES, size.bytes * SLACK_SHARE)) return size;
     await this.#absorb().catch((error: unknown) => {
-      // Then what the database has is all that there is room for.
+      // The database then has all that fits, so its size is right.
       if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
     });
     return this.#ask('size', { kind: 'size' });
@@ -385,7 +382,7 @@ class SqliteLog implements StoreLog {
   async #closeFiles(): Promise<void> {
     const inOrder = await this.#absorb().then(
       () => true,
-      // What the database has no room for is in the journal, and read again at the next start.
+      // Records that do not fit into the database stay in the journal and are read at the next start.
       () => false,
     );
     if (this.#dead === undefined) await this.#ask('close', { kind: 'close', inOrder });
@@ -394,7 +391,7 @@ class SqliteLog implements StoreLog {
   async quarantine(): Promise<string> {
     const { directory } = this.#options;
     const to = join(directory, `revisions.db.damaged-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`);
-    // The database first: without its journals it would be taken for a store that knows less.
+    // The database is renamed first: without its journals it would look like a store with older data.
     for (const suffix of ['', '-log', '-journal', '-wal', '-shm']) {
       await rename(join(directory, `revisions.db${suffix}`), `${to}${suffix}`).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
@@ -443,7 +440,7 @@ class SqliteLog implements StoreLog {
     if (fatal) this.#die(error);
   }
 
-  /** An I/O error is never tried again as if nothing had happened. */
+  /** Fails the log permanently. After an I/O error no operation is retried. */
   #die(error: CodedError): void {
     if (this.#dead !== undefined) return;
     this.#dead = error;

@@ -1,4 +1,4 @@
-/** What the file holds beside the rows: numbers, documents and leases, each with a checksum of its own. Synchronous. */
+/** Numbers, documents and leases in the file beside the rows, each with its own checksum. Synchronous. */
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 import type { LeaseRecord } from '../../components/etcd/port.ts';
@@ -23,9 +23,9 @@ interface LeaseRow {
   readonly crc: bigint;
 }
 
-/** Leases that are read at a time where no caller waits for all of them. */
+/** Number of leases per step of the checksum verification. */
 const PIECE = 1000;
-/** Below every id. */
+/** Less than every lease id. */
 const FIRST_ID = -(2n ** 63n);
 
 export class StateTables {
@@ -59,8 +59,8 @@ export class StateTables {
   }
 
   /**
-   * Rows are found by name through an index, which has no checksums: a name damaged in the index alone would look like
-   * one that was never set. Throws CodedError 'corrupt'.
+   * Verifies the indexes. Rows are found by name through an index, which has no checksums: a name that is damaged only
+   * in the index would look like one that was never set. Throws CodedError 'corrupt'.
    */
   requireIndexes(): void {
     for (const { name } of this.#numbers.all())
@@ -69,7 +69,7 @@ export class StateTables {
       if (this.#document.get(name) === undefined) throw damaged(`the index of documents, at ${name},`);
   }
 
-  /** Undefined when it was never set. Throws CodedError 'corrupt', as everything here that reads. */
+  /** Returns undefined if the number was never set. Throws CodedError 'corrupt', as all reading methods do. */
   number(name: string): bigint | undefined {
     const row = this.#number.get(name);
     return row === undefined ? undefined : checkedNumber(row);
@@ -109,7 +109,7 @@ export class StateTables {
     this.#revoke.run(id);
   }
 
-  /** Verifies all checksums, a little with each step; the caller may write between steps. */
+  /** Verifies all checksums in steps. The caller may write between steps. */
   *check(): Generator<void> {
     for (const row of this.#numbers.all()) checkedNumber(row);
     this.documents();

@@ -5,7 +5,7 @@ export interface RevisionRow {
   readonly revision: number;
   readonly idx: number;
   readonly term: number;
-  /** As text: a lease may be larger than what a number holds. */
+  /** As text, because a lease id may exceed the safe integer range. */
   readonly lease: string | null;
   readonly crc: number;
   readonly events: Buffer;
@@ -28,7 +28,6 @@ export interface Statements {
   readonly after: Database.Statement<[number], RevisionRow>;
   readonly from: Database.Statement<[number], RevisionRow>;
   readonly entriesFrom: Database.Statement<[number], EntryRow>;
-  /** A few at a time. */
   readonly someEntries: Database.Statement<[number], EntryRow>;
   /** Newest first. */
   readonly places: Database.Statement<[], Place>;
@@ -38,13 +37,13 @@ export interface Statements {
   readonly removeEntriesFrom: Database.Statement<[number]>;
   readonly removeEntriesUpTo: Database.Statement<[number]>;
   readonly replace: Database.Statement<[number, Buffer, number]>;
-  /** Documents that are there to be removed again: what they were made of is then free inside the file. */
+  /** Documents that are inserted and removed to leave free pages inside the file. */
   readonly insertAside: Database.Statement<[string, number]>;
   readonly changeAside: Database.Statement<[number, string]>;
   readonly removeAside: Database.Statement<[]>;
 }
 
-/** The beginning of their names. */
+/** Prefix of the names of these documents. */
 export const ASIDE = '.aside';
 
 export function prepare(db: Database.Database): Statements {

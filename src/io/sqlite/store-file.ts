@@ -1,4 +1,4 @@
-/** The SQLite file behind the log. Synchronous: it lives on a worker thread. */
+/** The SQLite file behind the log. Synchronous, because it runs on a worker thread. */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { splitEvents } from '../../api/etcd/event.ts';
@@ -32,10 +32,9 @@ export class StoreFile {
   readonly #statements: Statements;
   readonly #state: StateTables;
   readonly #inTransaction: (bodies: readonly CommitBody[], sequence: number) => void;
-  /** Where in the log the rows of `revision` stand, as far back as the log goes. */
+  /** Index of each revision's row, as far back as the log reaches. */
   readonly #map: LogMap;
   #lastIndex: number;
-  /** Its pages, used and free. */
   readonly space: FileSpace;
 
   private constructor(db: Database.Database) {
@@ -60,8 +59,8 @@ export class StoreFile {
   }
 
   /**
-   * Throws CodedError 'in-use', 'unsupported', 'schema-too-new', 'corrupt', 'no-space', 'unwritable'. `flush`: false
-   * trusts that the power stays on.
+   * Throws CodedError 'in-use', 'unsupported', 'schema-too-new', 'corrupt', 'no-space' or 'unwritable'. `flush`: false
+   * skips flushing, which risks data loss at a power failure.
    */
   static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = STORE_FILE_NAME): StoreFile {
     return openDatabase({ directory, name, nativeBinding, flush }, (db) => new StoreFile(db));
@@ -103,18 +102,18 @@ export class StoreFile {
       .immediate();
   }
 
-  /** The journal in front of this file; undefined: it was closed in order, and holds everything. */
+  /** Id of the journal in front of this file; undefined if the file was closed cleanly and contains everything. */
   get journalId(): number | undefined {
     const id = this.#number(JOURNAL_ID);
     return id === 0 ? undefined : id;
   }
 
-  /** The number of the last record that is in this file. */
+  /** Sequence number of the last record that is in this file. */
   get sequence(): number {
     return this.#number(JOURNAL_SEQUENCE);
   }
 
-  /** From here on what is in this file is not all there is; undefined: it is again. */
+  /** Marks the file as incomplete without the journal `id`; undefined marks it as complete. */
   setJournal(id: number | undefined): void {
     this.#db
       .transaction(() => {
@@ -125,8 +124,8 @@ export class StoreFile {
   }
 
   /**
-   * Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws
-   * CodedError 'corrupt'.
+   * About a megabyte of rows with revisions above `after`, up to revision `upTo` and index `upToIndex`; empty at the
+   * end. Throws CodedError 'corrupt'.
    */
   rows(after: number, upTo: number, upToIndex = Number.MAX_SAFE_INTEGER): PackedEntries {
     const found: StoredEntry[] = [];
@@ -140,7 +139,7 @@ export class StoreFile {
     return pack(found);
   }
 
-  /** Entries of the log, in the order of their indexes. */
+  /** Log entries in index order. */
   entries(from: number, maxBytes: number): PackedEntries {
     const found: StoredEntry[] = [];
     const start = this.#map.revisionFrom(from);
@@ -169,12 +168,12 @@ export class StoreFile {
     return pack(found);
   }
 
-  /** Batches in their order, the last of which has the number `sequence`. */
+  /** Commits batches in order. `sequence` is the number of the last one. */
   commit(bodies: readonly CommitBody[], sequence: number): void {
     this.#inTransaction(bodies, sequence);
   }
 
-  /** Those rows of these revisions that are there, in the order asked. Throws CodedError 'corrupt'. */
+  /** Rows of the given revisions that exist, in the requested order. Throws CodedError 'corrupt'. */
   read(revisions: readonly number[]): PackedEntries {
     const found: StoredEntry[] = [];
     for (const revision of revisions) {
@@ -184,7 +183,7 @@ export class StoreFile {
     return pack(found);
   }
 
-  /** Folds about a megabyte of rows after `after` and up to `upTo` into a checksum; `done` says there are no more. */
+  /** Adds about a megabyte of rows after `after` and up to `upTo` to a checksum. `done` is set at the last row. */
   hashStep(sumSoFar: number, after: number, upTo: number): { checksum: number; after: number; done: boolean } {
     let sum = sumSoFar;
     let last = after;
@@ -200,8 +199,8 @@ export class StoreFile {
   }
 
   /**
-   * Verifies the checksums of the tables beside the rows, a little with each step; the caller may write between steps.
-   * Throws CodedError 'corrupt'.
+   * Verifies the checksums of the tables beside the rows in steps. The caller may write between steps. Throws
+   * CodedError 'corrupt'.
    */
   *checkState(): Generator<void> {
     yield* this.#state.check();
@@ -214,12 +213,12 @@ export class StoreFile {
     }
   }
 
-  /** Makes the changes of the tables that wait for this level of the cluster's log. */
+  /** Applies the table changes that this level of the cluster's log permits. */
   changeSchema(level: number): number {
     return changeSchema(this.#db, level);
   }
 
-  /** The copy is private from its first byte. */
+  /** The copy is created with a private mode. */
   async copyTo(path: string): Promise<void> {
     createPrivate(path);
     await this.#db.backup(path);
@@ -227,17 +226,17 @@ export class StoreFile {
 
   close(): void {
     try {
-      // SQLite removes its journal while it holds the lock: no other process may.
+      // SQLite removes its journal while it still holds the lock, so no other process can intervene.
       this.#db.pragma('locking_mode = NORMAL');
       this.#db.pragma('journal_mode = DELETE');
     } catch (error) {
-      // A journal that remains is empty and unused.
+      // A remaining journal is empty and unused.
       if (!(error instanceof Database.SqliteError)) throw error;
     }
     this.#db.close();
   }
 
-  /** The snapshot that this file takes in, and the last revision of it that is there. */
+  /** Id of the snapshot that is being received into this file, and its last revision so far. */
   get incoming(): { readonly id: string; readonly last: number } | undefined {
     const id = this.#state.document(INCOMING)?.toString();
     return id === undefined ? undefined : { id, last: this.#statements.places.get()?.revision ?? 0 };
@@ -251,7 +250,7 @@ export class StoreFile {
     this.#db.transaction(() => this.#append(rows)).immediate();
   }
 
-  /** Makes of a snapshot that was taken in the store of a member. */
+  /** Turns a completely received snapshot into the store of a member. */
   finishIncoming(
     identity: StoreIdentity,
     head: SnapshotHead,
@@ -294,7 +293,7 @@ export class StoreFile {
     if (body.reserved !== undefined) this.#state.setNumber('reserved', body.reserved);
   }
 
-  /** Removes everything from `index` on. */
+  /** Removes all entries from `index`. */
   #truncate(index: number): void {
     if (index > this.#lastIndex) return;
     const revision = this.#map.revisionFrom(index);
@@ -357,9 +356,9 @@ export class StoreFile {
   }
 }
 
-/** Names among the documents that are this file's own. */
+/** Names of documents for this file's own use. */
 const VOTE = '.vote';
 const INCOMING = '.incoming';
-/** Among the numbers. */
+/** Names of numbers for this file's own use. */
 const JOURNAL_ID = 'journal_id';
 const JOURNAL_SEQUENCE = 'journal_sequence';

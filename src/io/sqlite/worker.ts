@@ -1,4 +1,4 @@
-/** The thread that owns the SQLite file. A disk flush takes milliseconds, which only the log waits for. */
+/** The thread that owns the SQLite file. Disk flushes take milliseconds and block only this thread. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,10 +21,10 @@ if (port === null) throw new Error('this is the entry of a worker thread');
 const INCOMING = 'incoming.db';
 const STORE = 'revisions.db';
 const JOURNAL = 'revisions.db-log';
-/** Names of copies for snapshots begin and end with these; SQLite's journals of them have a longer name. */
+/** Prefix and suffix of the names of snapshot copies. SQLite's journals of the copies have longer names. */
 const COPY = 'snapshot-';
 const COPY_SUFFIX = '.tmp';
-/** Of the journal, for one transaction. */
+/** Journal bytes per transaction. */
 const ABSORB_BYTES = 2 << 20;
 
 let directory = '';
@@ -35,9 +35,9 @@ let incoming: StoreFile | undefined;
 let ballast: Ballast | undefined;
 let journal: JournalFile | undefined;
 let houseKeeping: NodeJS.Immediate | undefined;
-/** Rows have been deleted since free pages were last looked for. */
+/** Rows have been deleted since the last search for free pages. */
 let mayHaveFreePages = true;
-/** The journal may be shorter than it is going to be. */
+/** The journal may not have its full length yet. */
 let mayBeShort = false;
 let snapshots = 0;
 
@@ -50,7 +50,7 @@ function isFull(error: unknown): boolean {
   return sqliteCode(error) === 'SQLITE_FULL';
 }
 
-/** What does not fit gets another try, after the ballast is gone. */
+/** Commits to the file. If the disk is full, the ballast is dropped and the commit retried. */
 function commit(bodies: readonly CommitBody[], sequence: number): { readonly full: boolean } {
   const target = opened();
   mayHaveFreePages ||= bodies.some((body) => body.discards.length > 0);
@@ -67,7 +67,7 @@ function commit(bodies: readonly CommitBody[], sequence: number): { readonly ful
   }
 }
 
-/** Moves records from the journal into the file, a piece at a time: a reader waits for at most one piece. */
+/** Moves records from the journal into the file in pieces, so that a reader waits for at most one piece. */
 async function absorb(records: readonly JournalRecord[]): Promise<{ readonly full: boolean }> {
   const { sequence: present } = opened();
   let full = false;
@@ -86,7 +86,10 @@ async function absorb(records: readonly JournalRecord[]): Promise<{ readonly ful
   return { full };
 }
 
-/** What does not fit together may fit one by one: SQLite's journal then needs less. */
+/**
+ * Commits records together. If the disk is full, it commits them one by one, because SQLite's journal then needs less
+ * space.
+ */
 function commitRecords(records: readonly JournalRecord[]): { readonly full: boolean } {
   const last = records.at(-1)?.sequence ?? 0;
   try {
@@ -109,7 +112,7 @@ function absorbPart({ stretches, upTo }: JournalPart): Promise<{ readonly full: 
   return absorb(records);
 }
 
-/** After commits, one step at a time: give back free pages, set room aside. */
+/** Housekeeping after commits, one step at a time: returns free pages and extends the journal. */
 function keepHouse(): void {
   houseKeeping = undefined;
   if (file === undefined) return;
@@ -118,7 +121,7 @@ function keepHouse(): void {
     if (mayBeShort) mayBeShort = journal?.prepare() ?? false;
     if (mayHaveFreePages || mayBeShort) scheduleHousekeeping();
   } catch (error) {
-    // Without room it stays as it is until there is some; anything else shows in the next commit as well.
+    // On a full disk the step is skipped until there is room. Other errors also appear at the next commit.
     if (!isFull(error)) fatal(error);
   }
 }
@@ -136,13 +139,13 @@ async function hash(revision: number): Promise<number> {
   return step.checksum;
 }
 
-/** The first round begins with what stands beside the rows. */
+/** Verifies checksums. The first round starts with the tables beside the rows. */
 async function scrub(from: number): Promise<number> {
   const checked = opened();
   if (from === 0) {
     for (const _ of checked.checkState()) {
       await new Promise((resolve) => setImmediate(resolve));
-      // Closed, or replaced by a snapshot, meanwhile.
+      // The file was closed or replaced by a snapshot meanwhile.
       if (file !== checked) return 0;
     }
   }
@@ -167,13 +170,13 @@ async function snapshot(upTo: number): Promise<string> {
   }
 }
 
-/** Copies that a crash has left behind; their owner holds the lock no longer. */
+/** Removes copies that a crash has left. Their owner no longer holds the lock. */
 function removeCopies(): void {
   for (const name of readdirSync(directory))
     if (name.startsWith(COPY) && name.includes(COPY_SUFFIX)) rmSync(join(directory, name), { force: true });
 }
 
-/** Of what can still be read. */
+/** Last revision that can still be read from the journal and the file. */
 function lastRevision(path: string, nativeBinding: string): number | undefined {
   const inJournal = lastRevisionIn(`${path}-log`);
   const inDatabase = lastIntactRevision(path, nativeBinding);
@@ -218,7 +221,7 @@ function install({ id, head, hardState, sequence }: Extract<WorkerRequest, { kin
     id: shape.id,
     sequence,
   });
-  // Closed before the other takes its name: a rollback journal that is left over would be taken for the new one's.
+  // Closed before the new file takes the name: a remaining rollback journal would be applied to the new file.
   next.close();
   incoming = undefined;
   file?.close();
@@ -284,7 +287,7 @@ function opening(): Opening {
   return { state: opened().state(), journal: { ...shape, path, sequence: opened().sequence } };
 }
 
-/** `inOrder`: the file holds everything. */
+/** `inOrder`: the file contains everything. */
 function close(inOrder: boolean): void {
   if (houseKeeping !== undefined) clearImmediate(houseKeeping);
   const closing = file;
@@ -297,7 +300,7 @@ function close(inOrder: boolean): void {
       alone = true;
     }
   } catch (error) {
-    // The journal is read again then, and found to hold nothing new.
+    // The journal is then read at the next start and contains no new record.
     if (!isFull(error)) throw error;
   } finally {
     closing?.close();
@@ -371,7 +374,7 @@ function failureOf(error: unknown): WorkerFailure {
   if (error instanceof CodedError) return { code: error.code, message: error.message, fatal: error.code === 'corrupt' };
   const code = sqliteCode(error);
   const message = code === '' ? messageOf(error) : `${code}: ${messageOf(error)}`;
-  // Nothing was written with it: what SQLite cannot make sense of is damage, as a wrong checksum is.
+  // No write is involved, so data that SQLite cannot parse is damage, as a wrong checksum is.
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return { code: 'corrupt', message, fatal: true };
   return { code: 'io', message, fatal: true };
 }

@@ -1,7 +1,7 @@
 /**
- * Tells a write-ahead log that a power cut tore, which is ordinary, from one that the disk damaged, which is not.
- * SQLite reads a log up to its first bad frame and forgets the rest without a word: right for the one commit that was
- * still being written, and a loss of acknowledged commits when others follow. Format:
+ * Distinguishes a write-ahead log that a power failure tore, which is normal, from one that the disk damaged. SQLite
+ * reads a log up to the first bad frame and silently ignores the rest. That is right for a commit that was still being
+ * written, but loses acknowledged commits if more frames follow. Format:
  * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
  */
 import { readFileSync } from 'node:fs';
@@ -9,10 +9,13 @@ import { CodedError } from '../../base/errors.ts';
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** The lowest bit says that checksums are over big-endian words. */
+/** The lowest bit means that checksums cover big-endian words. */
 const MAGIC = 0x377f_0682;
 
-/** Before SQLite opens, and on closing empties, the log. Throws CodedError 'corrupt' naming file, position and fix. */
+/**
+ * Must be called before SQLite opens the log, because closing empties it. Throws CodedError 'corrupt' with file,
+ * position and fix.
+ */
 export function checkWriteAheadLog(path: string): void {
   const log = read(path);
   if (log.length < HEADER_BYTES || log.subarray(0, HEADER_BYTES).every((byte) => byte === 0)) return;
@@ -35,7 +38,7 @@ export function checkWriteAheadLog(path: string): void {
     if (isCommit(view, offset)) readable = offset + frameBytes;
   }
   const lost = commitsFrom(view, readable, frameBytes);
-  // The commit of a power cut is the last there is: nothing follows it.
+  // A commit torn by a power failure is the last one: no frame follows it.
   if (lost === 0) return;
   throw new CodedError(
     'corrupt',
@@ -44,7 +47,7 @@ export function checkWriteAheadLog(path: string): void {
   );
 }
 
-/** Commits that were followed by more of the same log, and so had been acknowledged. */
+/** Number of commits that are followed by more frames of the same log, so they had been acknowledged. */
 function commitsFrom(view: DataView, start: number, frameBytes: number): number {
   let commits = 0;
   let acknowledged = 0;
@@ -56,7 +59,7 @@ function commitsFrom(view: DataView, start: number, frameBytes: number): number 
   return acknowledged;
 }
 
-/** A log is written over from its beginning, with other salts: what stands behind its end is of the one before. */
+/** SQLite overwrites a log from its start with other salts, so frames with other salts belong to the previous log. */
 const isOfThisLog = (view: DataView, offset: number): boolean =>
   view.getUint32(offset + 8) === view.getUint32(16) && view.getUint32(offset + 12) === view.getUint32(20);
 
@@ -84,7 +87,7 @@ class Checksum {
     this.#second = second;
   }
 
-  /** Whether the two words at `offset` are this sum. */
+  /** Whether the two words at `offset` equal this checksum. */
   is(offset: number): boolean {
     return this.#view.getInt32(offset) === this.#first && this.#view.getInt32(offset + 4) === this.#second;
   }
