@@ -17,7 +17,7 @@ const FILES: AppArmorFiles = {
 
 const DEFAULT_NAME = 'hyperedge-default';
 
-/** What every container needs, and none of what only its kernel's owner does. */
+/** Default profile: allows what containers usually need and denies changes to the host's kernel. */
 const DEFAULT_PROFILE = `
 #include <tunables/global>
 profile ${DEFAULT_NAME} flags=(attach_disconnected,mediate_deleted) {
@@ -43,7 +43,10 @@ export async function appArmorEnabled(files: AppArmorFiles = FILES): Promise<boo
   return text.startsWith('Y');
 }
 
-/** The profile's name; undefined: none. Throws RuntimeError 'create-failed' for one that is not loaded. */
+/**
+ * Name of the profile for a container; undefined for none. Throws RuntimeError 'create-failed' if the profile is not
+ * loaded.
+ */
 export async function appArmorProfile(
   { appArmor }: Pick<ContainerSecurity, 'appArmor'>,
   files: AppArmorFiles = FILES,
@@ -58,7 +61,7 @@ export async function appArmorProfile(
   return name;
 }
 
-/** The kernel lists `NAME (MODE)`, one a line. */
+/** The kernel lists one `NAME (MODE)` per line. */
 async function isLoaded(name: string, { profiles }: AppArmorFiles): Promise<boolean> {
   const text = await readFile(profiles, 'utf8').catch(() => '');
   return text.split('\n').some((line) => line.replace(/ \([a-z]+\)$/, '') === name);

@@ -1,6 +1,6 @@
 /**
- * Attaching to a running container. Its output is followed in the log, so a stalled client never stalls the container.
- * Input goes to its monitor.
+ * Attaches to a running container. Output is read from the container's log, so a stalled client never stalls the
+ * container. Input is sent to its monitor.
  */
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
 import type { WatchPath } from '../host/watch-port.ts';
@@ -12,8 +12,8 @@ import type { ContainerRecord } from './records.ts';
 import { outputPipe } from './streams.ts';
 
 /**
- * `ended` resolves when the container has exited. Throws RuntimeError 'internal' when input is wanted and cannot be
- * had.
+ * `ended` resolves when the container has exited. Throws RuntimeError 'internal' if input is requested and not
+ * available.
  */
 export async function attachToContainer(
   { socat, watchPath }: { readonly socat: string; readonly watchPath: WatchPath },

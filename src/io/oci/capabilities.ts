@@ -1,8 +1,8 @@
-/** Capability names in kernel bit order (capabilities(7)), and the sets that containers get. */
+/** Capabilities of containers. */
 import { CAPABILITY_NAMES as NAMES, unknownCapability } from '../../base/capability-names.ts';
 import { type ContainerSecurity, RuntimeError } from '../../core/podplan/port.ts';
 
-/** What an unprivileged container has unless its pod says otherwise; the set that container engines agreed on. */
+/** Capabilities of an unprivileged container by default; the same set as in other container engines. */
 const DEFAULTS =
   'CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE'.split(
     ' ',
@@ -14,8 +14,8 @@ export const hasCapability = (set: bigint, name: string): boolean => {
 };
 
 /**
- * Names with their `CAP_` prefix. Throws RuntimeError 'create-failed' for a name that is none. Capabilities that this
- * process itself lacks (`available`) cannot be handed on.
+ * Capability names with the prefix `CAP_`. Throws RuntimeError 'create-failed' for an unknown name. Capabilities that
+ * this process lacks (not in `available`) are omitted, because they cannot be granted.
  */
 export function containerCapabilities(security: ContainerSecurity, available: bigint): readonly string[] {
   const possible = NAMES.filter((name) => hasCapability(available, name));

@@ -1,16 +1,13 @@
-/**
- * Reading a container's cgroups: where they are (v1, v2 and hybrid), what they have used, and whether the kernel killed
- * for memory.
- */
+/** Reads a container's cgroups: paths (v1, v2 and hybrid), resource usage, and OOM kills. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerStats } from '../../core/podplan/port.ts';
 
-/** Controller (`memory`, `cpu`, `cpuacct`, `pids` on v1; `unified` on v2) → absolute directory. */
+/** Absolute directory by controller: `memory`, `cpu`, `cpuacct`, `pids` on v1, `unified` on v2. */
 export type ContainerCgroups = Readonly<Record<string, string>>;
 
 export interface CgroupMounts {
-  /** v1 controller → mount point. */
+  /** Mount point by v1 controller. */
   readonly controllers: ReadonlyMap<string, string>;
   readonly unified: string | undefined;
   /** Whether v2 is the only hierarchy. */
@@ -49,7 +46,7 @@ export async function cgroupsOf(pid: number, mounts: CgroupMounts): Promise<Cont
   return found;
 }
 
-/** True when the kernel killed a process of this cgroup because its memory limit was reached. */
+/** Whether the kernel killed a process of this cgroup because its memory limit was reached. */
 export async function wasOomKilled(cgroups: ContainerCgroups): Promise<boolean> {
   const unified = cgroups['unified'];
   const memory = cgroups['memory'];
@@ -62,7 +59,7 @@ export async function wasOomKilled(cgroups: ContainerCgroups): Promise<boolean> 
   return (field(text, 'oom_kill') ?? 0) > 0;
 }
 
-/** Undefined when the cgroup is gone. */
+/** Returns undefined if the cgroup no longer exists. */
 export async function readStats(cgroups: ContainerCgroups, nowMs: number): Promise<ContainerStats | undefined> {
   return cgroups['unified'] === undefined ? readV1(cgroups, nowMs) : readV2(cgroups['unified'], nowMs);
 }

@@ -1,6 +1,6 @@
 /**
- * Forensic checkpoints (KEP-2008): what CRIU writes of a container that goes on running, with its specification and the
- * files that it has written, as one archive.
+ * Forensic checkpoints (KEP-2008): an archive with CRIU's image of a container, which continues to run, its
+ * specification and the files that it has written.
  */
 import { chmod, copyFile, mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -17,14 +17,14 @@ export interface CheckpointInput {
   readonly runc: Runc;
   readonly record: ContainerRecord;
   readonly bundle: string;
-  /** What the container has written into its root file system. */
+  /** Upper overlay directory of the container's root: the files that it has written. */
   readonly upper: string;
-  /** Where the archive shall be; its directory must be private. */
+  /** Path of the archive. Its directory must be private. */
   readonly location: string;
   readonly trees: Trees;
 }
 
-/** Throws RuntimeError 'internal' in the words of the runtime or of CRIU. */
+/** Throws RuntimeError 'internal' with the message of the runtime or of CRIU. */
 export async function checkpoint({ runc, record, bundle, upper, location, trees }: CheckpointInput): Promise<void> {
   await mkdir(dirname(location), { recursive: true, mode: 0o700 });
   const work = await mkdtemp(join(dirname(location), '.checkpoint-'));

@@ -1,4 +1,4 @@
-/** Running host programs: argument arrays only, a scrubbed environment, bounded output and time. */
+/** Runs host programs: argument arrays only, a minimal environment, limited output and time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { CodedError } from '../../base/errors.ts';
 
@@ -9,19 +9,22 @@ export interface CommandOptions {
   readonly cwd?: string;
   readonly input?: string;
   readonly timeoutMs?: number;
-  /** Standard output and error go nowhere: for programs that leave a process behind, which would hold pipes open. */
+  /** Discards standard output and error. For programs that leave a background process, which would hold pipes open. */
   readonly discardOutput?: boolean;
 }
 
-/** What children inherit: enough to find programs, nothing that changes how a Node or a container behaves. */
+/**
+ * Environment of child processes: enough to find programs, without variables that change the behaviour of Node or of a
+ * container.
+ */
 export const childEnvironment: Readonly<Record<string, string>> = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LANG: 'C.UTF-8',
 };
 
 /**
- * Resolves with stdout. Throws CodedError 'command' with the program's own words; code 'timeout' when it was killed for
- * taking too long.
+ * Resolves with stdout. Throws CodedError 'command' with the program's error output, or 'timeout' if the program was
+ * killed at the deadline.
  */
 export function runCommand(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -35,7 +38,7 @@ export function runCommand(file: string, args: readonly string[], options: Comma
     const stderr = collect(child.stderr);
     child.stdin?.on('error', () => {});
     child.stdin?.end(options.input);
-    // A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its end.
+    // A child in uninterruptible sleep survives SIGKILL, so the deadline does not wait for its end.
     const deadline = setTimeout(() => {
       child.kill('SIGKILL');
       child.unref();

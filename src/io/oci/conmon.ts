@@ -1,7 +1,7 @@
 /**
- * conmon, the monitor that outlives the host process: it holds a container's standard streams, writes its log in CRI
- * format, waits for its end and leaves the exit code in a file. Spoken to through its pipes, its `ctl` fifo and its
- * `attach` socket.
+ * conmon, the container monitor that outlives the host process: it holds a container's standard streams, writes its log
+ * in CRI format, waits for its end and writes the exit code to a file. It is controlled through pipes, its `ctl` fifo
+ * and its `attach` socket.
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -25,24 +25,27 @@ export interface MonitorOptions {
   readonly bundle: string;
   readonly exits: string;
   readonly logPath: string;
-  /** Undefined: none. */
+  /** Undefined means no limit. */
   readonly logLimitBytes: number | undefined;
   readonly tty: boolean;
   readonly stdin: boolean;
   readonly leaveStdinOpen: boolean;
 }
 
-/** A monitor that has been started and waits. */
+/** A monitor that has been started and waits for `create`. */
 export interface WaitingMonitor {
   /**
-   * Lets it create the container; returns the pids of both. Throws RuntimeError 'create-failed' in the runtime's words.
+   * Lets the monitor create the container; returns the pids of both. Throws RuntimeError 'create-failed' with the
+   * runtime's message.
    */
   create(): Promise<{ readonly pid: number; readonly monitorPid: number }>;
-  /** Kills it while it waits; without effect after `create`. */
+  /** Kills the waiting monitor. Has no effect after `create`. */
   abandon(): void;
 }
 
-/** Starts the monitor of a container, which loads while the container's root and specification are being made. */
+/**
+ * Starts the monitor of a container early, so that it loads while the container's root and specification are prepared.
+ */
 export function startMonitor(options: MonitorOptions): WaitingMonitor {
   const { bundle, id } = options;
   const monitorPidFile = join(bundle, 'monitor.pid');
@@ -68,13 +71,13 @@ export function startMonitor(options: MonitorOptions): WaitingMonitor {
   };
 }
 
-/** What is known of an exec before its streams are made. */
+/** Parameters of an exec that do not depend on its streams. */
 export interface ExecStart {
-  /** Of the container. */
+  /** Id of the container. */
   readonly id: string;
-  /** Scratch directory of this exec, with `process.json`; gets `attach` and `ctl` as a container's bundle has them. */
+  /** Scratch directory of this exec, with `process.json`; gets `attach` and `ctl` like a container's bundle. */
   readonly bundle: string;
-  /** For `runc exec`. */
+  /** Options for `runc exec`. */
   readonly runtimeOptions: readonly string[];
   /** Kills the monitor and the runtime while they start the process. */
   readonly signal: AbortSignal | undefined;
@@ -84,8 +87,8 @@ export interface MonitoredExecOptions extends ExecStart {
   readonly conmon: string;
   readonly runc: Runc;
   /**
-   * A terminal, whose output goes to a file in CRI log format; or descriptors that become the process's standard
-   * streams.
+   * Either a terminal, whose output goes to a file in CRI log format, or file descriptors that become the process's
+   * standard streams.
    */
   readonly output: { readonly logPath: string } | { readonly ends: readonly (number | 'ignore')[] };
 }
@@ -93,22 +96,22 @@ export interface MonitoredExecOptions extends ExecStart {
 export interface MonitoredExec {
   readonly pid: number;
   readonly monitorPid: number;
-  /** 137 when the monitor was killed, and the process with it. */
+  /** Exit code; 137 if the monitor was killed, which kills the process too. */
   readonly exitCode: Promise<number>;
 }
 
-/** An exec under its monitor, with the streams that were made for it. */
+/** An exec under its monitor, with its streams. */
 export interface StartedExec {
   readonly streams: Pick<ProcessStreams, 'stdin' | 'stdout' | 'stderr' | 'resize'>;
   readonly monitored: MonitoredExec;
-  /** Further programs of the host that serve it. */
+  /** Pids of further host programs that serve this exec. */
   readonly servingPids: readonly number[];
-  /** The process has exited: the streams end after what it has written. */
+  /** Reports that the process has exited: the streams end after its remaining output. */
   finish(): void;
   close(): void;
 }
 
-/** Starts a process in a container. `exitCode` resolves when it has ended. Throws RuntimeError 'start-failed'. */
+/** Starts a process in a container. Throws RuntimeError 'start-failed'. */
 export async function execMonitored(options: MonitoredExecOptions): Promise<MonitoredExec> {
   const { bundle, output } = options;
   const monitorPidFile = join(bundle, 'monitor.pid');
@@ -157,14 +160,14 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
   }
 }
 
-/** The last message in the runtime's JSON log; '' when there is none. */
+/** The last message in the runtime's JSON log; '' if there is none. */
 async function lastMessage(log: string): Promise<string> {
   const line = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n').at(-1) ?? '';
   try {
     const entry: unknown = JSON.parse(line);
     return typeof entry === 'object' && entry !== null && 'msg' in entry ? String(entry.msg) : '';
   } catch {
-    // Not JSON: the runtime's words as they are.
+    // The line is not JSON: return it as it is.
     return line;
   }
 }
@@ -185,7 +188,7 @@ const commonArguments = (options: {
 ];
 
 interface LaunchedMonitor {
-  /** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its pipe, paused. */
+  /** Resolves when the monitor has reported the pid of the started process. `sync` is the rest of its pipe, paused. */
   begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
   abandon(): void;
 }
@@ -214,7 +217,7 @@ function launchMonitor(
   const failed = new Promise<never>((_, reject) => {
     child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
   });
-  // Nothing may wait for it yet.
+  // Prevents an unhandled rejection while no caller waits for it.
   failed.catch(() => {});
   const close = (): void => {
     child.stderr?.destroy();
@@ -224,7 +227,7 @@ function launchMonitor(
     async begin() {
       begun = true;
       try {
-        // The monitor waits for this before it does anything, so that its parent could still have moved it.
+        // The monitor waits for this byte before it starts, so that its parent can first move it to another cgroup.
         start.end('\0');
         const report = await Promise.race([reportOf(sync, code), failed]);
         const pid = reportedNumber(report);
@@ -251,7 +254,7 @@ function launchMonitor(
   };
 }
 
-/** The first line of the monitor's report; what follows it stays in `sync`. */
+/** First line of the monitor's report. The remaining bytes stay in `sync`. */
 function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promise<string> {
   return new Promise<string>((resolve, reject) => {
     const timer = setTimeout(
@@ -276,7 +279,7 @@ function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promi
   });
 }
 
-/** Reports are lines of `{"data": number, "message": text}`. */
+/** Parses a report line `{"data": number, "message": text}`. */
 function parseReport(report: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(report.split('\n', 1)[0] ?? '');
@@ -291,7 +294,7 @@ function reportedNumber(report: string): number | undefined {
   return typeof data === 'number' ? data : undefined;
 }
 
-/** The runtime's own words, which it wraps in its log format: `time="…" level=error msg="…"`. */
+/** The message inside the runtime's log format `time="…" level=error msg="…"`. */
 function reportedMessage(report: string): string {
   const { message } = parseReport(report);
   if (typeof message !== 'string') return '';
@@ -303,16 +306,15 @@ function reportedMessage(report: string): string {
   }
 }
 
-/** Asks the monitor to reopen its log file. Does nothing when the monitor has exited. */
+/** Makes the monitor reopen its log file. Has no effect if the monitor has exited. */
 export const reopenLog = (bundle: string): Promise<void> => control(bundle, '2 0 0\n');
 
-/** Sets the size of the container's terminal. */
 export const resizeTerminal = (bundle: string, columns: number, rows: number): Promise<void> =>
   control(bundle, `1 ${rows} ${columns}\n`);
 
 async function control(bundle: string, message: string): Promise<void> {
   try {
-    // Without a reader the open fails at once instead of waiting for one.
+    // With O_NONBLOCK the open fails immediately if there is no reader.
     const fifo = await open(join(bundle, 'ctl'), constants.O_WRONLY | constants.O_NONBLOCK);
     try {
       await fifo.write(message);

@@ -30,11 +30,11 @@ import { buildSpec } from './spec.ts';
 import { MappedRoot } from './user-namespace.ts';
 import { resolveUser } from './users.ts';
 
-/** Where systemd keeps the host's own services: monitors are not charged to their pods. */
+/** Slice of the host's own services. Monitors run there, so that pods are not charged for them. */
 const MONITOR_SLICE = 'system.slice';
 const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
 
-/** A root that waits for its container. */
+/** A root file system prepared before its container is created. */
 interface PreparedRoot {
   readonly id: string;
   readonly imageId: string;
@@ -45,15 +45,15 @@ interface Root {
   readonly image: ImageConfig;
   readonly mounts: readonly OciMount[];
   readonly overlay: boolean;
-  /** Undefined: the pod has no user namespace of its own. */
+  /** Undefined if the pod has no user namespace of its own. */
   readonly mapped: MappedRoot | undefined;
 }
 
-/** Creates containers under their monitors, and removes what is on the host of one. */
+/** Creates containers under their monitors and removes everything that a container has on the host. */
 export class ContainerBundles {
   readonly #context: RuntimeContext;
   readonly #table: ContainerTable;
-  /** By sandbox. */
+  /** Prepared roots by sandbox. */
   readonly #prepared = new Map<string, PreparedRoot>();
 
   constructor(context: RuntimeContext, table: ContainerTable) {
@@ -79,7 +79,10 @@ export class ContainerBundles {
     await this.discard(prepared.id);
   }
 
-  /** What was prepared for such a container; another image is needed when a tag was pulled meanwhile. */
+  /**
+   * Returns the prepared root for a container. The prepared one is unusable if the container needs another image, for
+   * example because a tag was pulled meanwhile.
+   */
   async #takePrepared(sandboxId: string, { imageId, hostRoot }: ContainerConfig): Promise<PreparedRoot | undefined> {
     const prepared = this.#prepared.get(sandboxId);
     if (prepared === undefined || hostRoot === true) return undefined;
@@ -87,7 +90,10 @@ export class ContainerBundles {
     return this.#prepared.delete(sandboxId) ? prepared : undefined;
   }
 
-  /** Returns the new container's id. Throws RuntimeError 'create-failed', and leaves nothing then. */
+  /**
+   * Returns the new container's id. On failure it removes everything it created and throws RuntimeError
+   * 'create-failed'.
+   */
   async create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
     const context = this.#context;
     const hostRoot = config.hostRoot === true;
@@ -202,7 +208,7 @@ export class ContainerBundles {
     }
   }
 
-  /** The log's path, whose directory exists; beside the record when neither has room on the disk. */
+  /** Path of the log after creating its directory. If the disk is full, the log is beside the container's record. */
   async #logPath(id: string, wanted: string): Promise<string> {
     try {
       await mkdir(dirname(wanted), { recursive: true, mode: 0o755 });
@@ -214,13 +220,13 @@ export class ContainerBundles {
     }
   }
 
-  /** Removes every trace of a container, whatever state its creation or life had reached. */
+  /** Removes everything of a container, whatever state its creation or life had reached. */
   async discard(id: string): Promise<void> {
     const directory = this.#table.bundle(id);
     const record = this.#table.find(id);
     if (record !== undefined && record.bootId === this.#context.bootId)
       await removeExecCgroups(record.cgroups, this.#context.deps.clock);
-    // A creation that was cut short left no record of its runtime.
+    // An interrupted creation left no record of its runtime.
     const { handlers } = this.#context;
     const runtimes = record === undefined ? handlers.all() : [handlers.of(record)];
     for (const { runc } of runtimes)
@@ -273,7 +279,7 @@ export class ContainerBundles {
     return { image: held.config, mounts: [], overlay, mapped };
   }
 
-  /** Undefined: the pod is in the host's user namespace. */
+  /** Returns undefined if the pod uses the host's user namespace. */
   async #mappedRoot(id: string, sandbox: SandboxRecord): Promise<MappedRoot | undefined> {
     const { paths } = this.#context;
     const { user } = namespaceFiles(paths, sandbox);
@@ -283,7 +289,7 @@ export class ContainerBundles {
     return mapped;
   }
 
-  /** Throws when the container does not run (any more). */
+  /** Throws if the container is not running. */
   async #pidNamespaceOf(id: string): Promise<string> {
     const record = this.#table.get(id);
     if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
@@ -291,7 +297,7 @@ export class ContainerBundles {
     return `/proc/${record.pid}/ns/pid`;
   }
 
-  /** A monitor that stays where it is does its work as well. */
+  /** Moves a monitor to its own scope. A monitor that cannot be moved works as well. */
   async #moveMonitor(id: string, pid: number): Promise<void> {
     await this.#context.deps.monitorScopes
       ?.scope(`hyperedge-conmon-${id}.scope`, { slice: MONITOR_SLICE, description: `monitor of container ${id}`, pid })

@@ -13,30 +13,32 @@ import type { ContainerRecord } from './records.ts';
 import { unmountBelow } from './sandbox.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** After SIGKILL a process may still sit in the kernel; beyond this its container is reported as stuck. */
+/** After SIGKILL a process may be stuck in the kernel. Its container is reported as stuck after this time. */
 const KILL_TIMEOUT_MS = 10_000;
 const EXIT_OF_LOST = 255;
-/** How often a container that is being stopped is looked at beside waiting for its exit file. */
+/** Interval of checking a container that is being stopped, in addition to waiting for its exit file. */
 const LOOK_MS = 1_000;
 const DISK_FULL = 'the disk is full: that containers have ended is only remembered in memory';
 
 type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finishedAtMs'>;
 
-/** How containers end: the monitor's exit file, or what is found without one; and how they are stopped. */
+/**
+ * Detects the end of containers by the monitor's exit file, or by other evidence if there is none; and stops
+ * containers.
+ */
 export class ContainerEnds {
   readonly #context: RuntimeContext;
   readonly #table: ContainerTable;
   readonly #locks: KeyedLock;
   readonly #endings = new Map<string, PromiseWithResolvers<void>>();
 
-  /** `locks`: one holder per container. */
+  /** `locks`: serializes the work per container. */
   constructor(context: RuntimeContext, table: ContainerTable, locks: KeyedLock) {
     this.#context = context;
     this.#table = table;
     this.#locks = locks;
   }
 
-  /** Resolves when the container has ended. */
   ended(id: string): Promise<void> {
     const record = this.#table.find(id);
     if (record === undefined || hasEnded(record)) return Promise.resolve();
@@ -48,25 +50,31 @@ export class ContainerEnds {
     return ending.promise;
   }
 
-  /** The monitor left an exit code (or vanished): records the end and frees what the container held. */
+  /**
+   * Records the end of a container whose monitor left an exit code or has exited, and frees what the container held.
+   */
   settle(id: string): Promise<void> {
     return this.#locks.run(id, () => this.#settleLocked(id));
   }
 
-  /** Stop signal first, SIGKILL after `graceSeconds`. Throws RuntimeError 'internal' when neither ends it. */
+  /**
+   * Sends the stop signal and, after `graceSeconds`, SIGKILL. Throws RuntimeError 'internal' if neither ends the
+   * container.
+   */
   async stop(id: string, graceSeconds: number): Promise<void> {
     const record = this.#table.find(id);
     if (record === undefined) return;
     await this.settle(id);
     if (this.#isOver(id)) return;
-    // A container that was never started has no process of its own to be asked.
+    // A container that was never started has no process of its own that could handle a signal.
     if (graceSeconds > 0 && record.startedAtMs > 0) {
       await this.#signal(record, stopSignal(record.stopSignal));
       if (await this.#endsWithin(id, graceSeconds * 1000)) return;
     }
     await this.#signal(record, 'SIGKILL');
     if (await this.#endsWithin(id, KILL_TIMEOUT_MS)) return;
-    // Without its own pid namespace other processes may have survived the first; and an exit file may have been missed.
+    // Without its own pid namespace, other processes may have survived the first one. Also, an exit file may have been
+    // missed.
     const { runc } = this.#context.handlers.of(record);
     await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
     await this.settle(id);
@@ -89,7 +97,7 @@ export class ContainerEnds {
     });
   }
 
-  /** How the container has ended; undefined: it has not. */
+  /** Determines how the container ended; undefined if it is running. */
   async #outcomeOf(record: ContainerRecord): Promise<Outcome | undefined> {
     const { id } = record;
     const exit = await this.#readExit(id);
@@ -116,7 +124,7 @@ export class ContainerEnds {
     }
     if (await isRunning(record.pid, record.pidStart)) return undefined;
     if (await isRunning(record.monitorPid, record.monitorStart)) return undefined;
-    // The monitor may have written its file between the two looks.
+    // The monitor may have written its file between the two checks.
     if ((await this.#readExit(id)) !== undefined) return this.#outcomeOf(record);
     return {
       exitCode: 137,
@@ -132,7 +140,7 @@ export class ContainerEnds {
     this.#context.changed(record.sandboxId);
   }
 
-  /** The exit code that the monitor left, and when. */
+  /** Exit code and time from the monitor's exit file. */
   async #readExit(id: string): Promise<{ readonly code: number; readonly atMs: number } | undefined> {
     const path = join(this.#context.paths.exits, id);
     try {
@@ -162,8 +170,8 @@ export class ContainerEnds {
   }
 
   /**
-   * True when the container ended within `timeoutMs`. The monitor's exit file reports an end; on a full disk there is
-   * none, so the process is checked as well.
+   * Resolves with true if the container ends within `timeoutMs`. The monitor's exit file reports the end. On a full
+   * disk there is no such file, so the process is checked as well.
    */
   async #endsWithin(id: string, timeoutMs: number): Promise<boolean> {
     const over = this.ended(id).then(() => true);
@@ -178,7 +186,7 @@ export class ContainerEnds {
     return this.#isOver(id);
   }
 
-  /** True too when the container was removed meanwhile. */
+  /** Also true if the container was removed meanwhile. */
   #isOver(id: string): boolean {
     const record = this.#table.find(id);
     return record === undefined || hasEnded(record);

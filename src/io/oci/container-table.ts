@@ -4,7 +4,7 @@ import { StateDirectories } from './state-directories.ts';
 
 export const hasEnded = (record: ContainerRecord): boolean => record.finishedAtMs > 0;
 
-/** The containers that the runtime remembers, in memory as on disk. */
+/** All containers of the runtime: their records in memory and on disk. */
 export class ContainerTable {
   readonly directories: StateDirectories;
   readonly #records = new Map<string, ContainerRecord>();
@@ -13,7 +13,7 @@ export class ContainerTable {
     this.directories = new StateDirectories({ disk: paths.containers, memory: paths.memoryContainers });
   }
 
-  /** Reads the records; returns the ids of containers without one, whose creation was cut short. */
+  /** Reads the records; returns the ids of containers without one, whose creation was interrupted. */
   async load(): Promise<readonly string[]> {
     const { records, broken } = await this.directories.load<ContainerRecord>();
     for (const record of records) this.#records.set(record.id, record);
@@ -45,7 +45,7 @@ export class ContainerTable {
     this.#records.set(record.id, record);
   }
 
-  /** As `save`, for a container that has ended: false when the disk is full, and only memory has it. */
+  /** Like `save`, for a container that has ended. Returns false if the disk is full and only memory has the record. */
   async saveEnd(record: ContainerRecord): Promise<boolean> {
     const saved = await saveEnd(this.bundle(record.id), record);
     this.#records.set(record.id, record);

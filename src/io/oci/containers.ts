@@ -1,4 +1,4 @@
-/** The life of containers: creation under a monitor, start, end, removal; and what is remembered of them. */
+/** Life cycle of containers: creation under a monitor, start, end and removal, with their records. */
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import { type ContainerConfig, type ContainerStatus, RuntimeError } from '../../core/podplan/port.ts';
@@ -11,10 +11,13 @@ import { createKeyedLock } from './keyed-lock.ts';
 import { hasProcess, isRunning } from './processes.ts';
 import type { ContainerRecord, SandboxRecord } from './records.ts';
 
-/** How often a list looks into /proc for each container: the pids of a killed monitor and its process may be reused. */
+/**
+ * Interval of checking /proc for each container when containers are listed. The pids of a killed monitor and its
+ * process may have been reused, which the cheaper check cannot detect.
+ */
 const THOROUGH_MS = 30_000;
 
-/** The monitor reports the end of its process itself, and its process keeps its number until then. */
+/** A monitor that runs reports the end of its process itself, and the process keeps its pid until then. */
 const isMonitored = ({ pid, monitorPid }: ContainerRecord): boolean => hasProcess(pid) && hasProcess(monitorPid);
 
 export class Containers {
@@ -32,11 +35,11 @@ export class Containers {
     this.#ends = new ContainerEnds(context, this.#table, this.#locks);
   }
 
-  /** Reads the records, settles what ended meanwhile and clears away creations cut short. */
+  /** Reads the records, settles containers that ended meanwhile and removes interrupted creations. */
   async load(): Promise<void> {
     for (const id of await this.#table.load()) await this.#bundles.discard(id);
     await Promise.all(this.#table.all().map((record) => this.settle(record.id)));
-    // Execs of the previous run of this host: their clients and probes ended with it.
+    // These execs belong to the previous run of the host process. Their clients and probes ended with it.
     const running = this.#table.all().filter((record) => record.bootId === this.#context.bootId && !hasEnded(record));
     await Promise.all(running.map((record) => removeExecCgroups(record.cgroups, this.#context.deps.clock)));
   }
@@ -54,7 +57,9 @@ export class Containers {
     return this.#table.bundle(id);
   }
 
-  /** What the container writes into its root file system; nothing is there for a container on the host's root. */
+  /**
+   * Directory with the files that the container writes to its root. Does not exist for a container on the host's root.
+   */
   writableLayer(id: string): string {
     return join(this.#table.bundle(id), 'upper');
   }
@@ -77,17 +82,17 @@ export class Containers {
     return this.#table.all().map(describe);
   }
 
-  /** `joined`: see `Sandboxes`; a container is only there in a sandbox that is. */
+  /** `joined`: see `Sandboxes`. The container is usable only after it has resolved. */
   create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
     return this.#bundles.create(sandbox, config, joined);
   }
 
-  /** Makes the root of the first container of a sandbox, which may not be there yet. */
+  /** Starts preparing the root of a sandbox's first container, before the container is requested. */
   prepareRoot(sandboxId: string, imageId: string): void {
     this.#bundles.prepareRoot(sandboxId, imageId);
   }
 
-  /** Takes away a root that no container has taken. */
+  /** Removes a prepared root that no container has used. */
   discardRoot(sandboxId: string): Promise<void> {
     return this.#bundles.discardRoot(sandboxId);
   }
@@ -120,18 +125,21 @@ export class Containers {
     });
   }
 
-  /** The monitor left an exit code (or vanished): records the end and frees what the container held. */
+  /**
+   * Records the end of a container whose monitor left an exit code or has exited, and frees what the container held.
+   */
   settle(id: string): Promise<void> {
     return this.#ends.settle(id);
   }
 
-  /** Containers whose monitor exited end without an exit file: this polls them. */
+  /**
+   * Settles containers whose monitor has exited. They end without an exit file, so this must be called periodically.
+   */
   async settleUnmonitored(): Promise<void> {
     const unheard = this.#table.all().filter((record) => !hasEnded(record) && !hasProcess(record.monitorPid));
     await Promise.all(unheard.map((record) => this.settle(record.id)));
   }
 
-  /** Resolves when the container has ended. */
   ended(id: string): Promise<void> {
     return this.#ends.ended(id);
   }

@@ -1,4 +1,4 @@
-/** What the parts of the runtime share. */
+/** Dependencies and state that the parts of the runtime share. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { RuntimeFeatures } from '../../core/podplan/port.ts';
@@ -14,22 +14,22 @@ import type { CgroupDriver } from './spec.ts';
 import type { StartLimit } from './start-limit.ts';
 
 export interface OciRuntimeDeps {
-  /** Records, bundles and writable layers; must be a file system that can hold overlay upper directories. */
+  /** Directory of records, bundles and writable layers, on a file system that supports overlay upper directories. */
   readonly stateRoot: string;
-  /** Pinned namespaces and runc's state; may vanish at reboot. */
+  /** Directory of pinned namespaces and runc's state; may be cleared at reboot. */
   readonly runRoot: string;
   readonly images: ImageStorePort;
   readonly network: PodAttachments;
   readonly trees: Trees;
   readonly watchPath: WatchPath;
   readonly cgroupDriver: CgroupDriver;
-  /** With the systemd driver; without, monitors stay in the cgroup of the host process. */
+  /** Only with the systemd driver. Without it, monitors stay in the cgroup of the host process. */
   readonly monitorScopes?: MonitorScopes | undefined;
   readonly clock: Clock;
   readonly log: Log;
-  /** Programs to use instead of those found on the usual path. */
+  /** Programs to use instead of those found on the default path. */
   readonly programs?: Partial<RuntimePrograms>;
-  /** Programs of further handlers of runtime classes, by name; `runc` and, where installed, `crun` need no entry. */
+  /** Programs of further runtime class handlers, by name; `runc` and an installed `crun` need no entry. */
   readonly handlers?: Readonly<Record<string, string>>;
   /** Host files and directories that host-root containers see at their own paths, read-only: the running executable. */
   readonly hostRootVisible?: readonly string[];
@@ -53,11 +53,11 @@ export interface RuntimeContext {
   readonly bootTimeMs: number;
   readonly cgroupMounts: CgroupMounts;
   readonly own: OwnLimits;
-  /** Of sandboxes and containers that are being made. */
+  /** Limits concurrent creations of sandboxes and containers. */
   readonly starts: StartLimit;
   readonly features: RuntimeFeatures;
-  /** Logs each text once in the life of the process. */
+  /** Logs each text once per process. */
   warnOnce(text: string): void;
-  /** Tells the listeners of `onChange`. */
+  /** Notifies the listeners of `onChange`. */
   changed(sandboxId: string): void;
 }

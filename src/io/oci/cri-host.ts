@@ -1,11 +1,10 @@
-/** What the kubelet does itself beside a container runtime of the host. */
 import { access, mkdir } from 'node:fs/promises';
 import type { CriHost } from '../grpc/cri/port.ts';
 import { cgroupsOf, readCgroupMounts, readStats } from './cgroups.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** `socat` opens connections in network namespaces. */
+/** `socat`: program that opens connections in network namespaces. */
 export function createCriHost(socat = 'socat'): CriHost {
   return {
     signalNumber: stopSignal,
@@ -13,7 +12,7 @@ export function createCriHost(socat = 'socat'): CriHost {
       try {
         process.kill(pid, signal);
       } catch {
-        // It has ended by itself.
+        // The process has exited.
       }
     },
     makeDirectory: async (path) => void (await mkdir(path, { recursive: true, mode: 0o755 })),

@@ -1,4 +1,3 @@
-/** Device nodes of the host as OCI device entries. */
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
@@ -16,7 +15,7 @@ export interface OciDevice {
 
 const MAX_HOST_DEVICES = 4096;
 
-/** Throws RuntimeError 'create-failed' when `hostPath` is no device. */
+/** Throws RuntimeError 'create-failed' if `hostPath` is not a device. */
 export async function hostDevice(hostPath: string, containerPath: string): Promise<OciDevice> {
   const device = await describeDevice(hostPath, containerPath).catch((error: unknown) => {
     throw new RuntimeError('create-failed', `device ${hostPath}: ${messageOf(error)}`, { cause: error });
@@ -26,8 +25,8 @@ export async function hostDevice(hostPath: string, containerPath: string): Promi
 }
 
 /**
- * Every device below `/dev`, for privileged containers; without what containers have of their own (terminals, shared
- * memory).
+ * All devices below `/dev`, for privileged containers, except those that containers have of their own (terminals,
+ * shared memory).
  */
 export async function allHostDevices(): Promise<readonly OciDevice[]> {
   const devices: OciDevice[] = [];
@@ -41,7 +40,7 @@ export async function allHostDevices(): Promise<readonly OciDevice[]> {
       }
       if (!entry.isCharacterDevice() && !entry.isBlockDevice()) continue;
       if (path === '/dev/console' || path === '/dev/ptmx' || devices.length >= MAX_HOST_DEVICES) continue;
-      // Devices come and go while we look.
+      // A device may be removed during the scan.
       const device = await describeDevice(path, path).catch(() => undefined);
       if (device !== undefined) devices.push(device);
     }
@@ -53,7 +52,7 @@ export async function allHostDevices(): Promise<readonly OciDevice[]> {
 async function describeDevice(hostPath: string, containerPath: string): Promise<OciDevice | undefined> {
   const stats = hostPath.startsWith('/dev/') ? await stat(hostPath) : await lstat(hostPath);
   if (!stats.isCharacterDevice() && !stats.isBlockDevice()) return undefined;
-  // Linux's dev_t as user space sees it: 12 + 20 bits of major and minor, interleaved (makedev(3)).
+  // Decodes dev_t: 12 bits of major and 20 bits of minor number, interleaved (makedev(3)).
   const raw = BigInt(stats.rdev);
   const major = Number(((raw >> 8n) & 0xfffn) | ((raw >> 32n) & ~0xfffn));
   const minor = Number((raw & 0xffn) | ((raw >> 12n) & ~0xffn & 0xffffffffn));

@@ -1,7 +1,7 @@
 /**
- * A cgroup for each exec below the one of its container. Every process that the exec starts stays in it, whatever
- * session or parent the process chooses, so that all of them can be killed; and the monitor of the exec is charged to
- * the container.
+ * A cgroup for each exec below the cgroup of its container. Every process that the exec starts stays in it, whatever
+ * session or parent the process chooses, so that all of them can be killed. It also charges the exec's monitor to the
+ * container.
  */
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,8 +11,7 @@ import { killQuietly } from './processes.ts';
 
 const PREFIX = 'exec-';
 /**
- * v1 controllers in order of preference: `pids` can forbid further forks, so that a fork bomb is not faster than its
- * end.
+ * v1 controllers in order of preference. `pids` can forbid forks, so that a fork bomb cannot outrun its termination.
  */
 const TRACKING = ['pids', 'memory', 'cpuacct'] as const;
 const KILL_TIMEOUT_MS = 2_000;
@@ -23,15 +22,20 @@ const MAX_ADOPTIONS = 100;
 export interface ExecCgroup {
   /** Options of `runc exec` that start the process in this cgroup. */
   readonly options: readonly string[];
-  /** Moves a process of the host that serves the exec into it, with its memory and processor time. */
+  /**
+   * Moves a host process that serves the exec into this cgroup, which charges its memory and CPU time to the container.
+   */
   charge(pid: number): Promise<void>;
-  /** Kills every process in it. Resolves when they are dead, or after two seconds when the kernel holds one. */
+  /** Kills every process in the cgroup. Resolves when they have ended, or after two seconds. */
   kill(): Promise<void>;
-  /** Removes it. Processes that are still in it continue in the container's own cgroup. */
+  /** Removes the cgroup. Remaining processes continue in the container's own cgroup. */
   dissolve(): Promise<void>;
 }
 
-/** Where execs of a container are tracked: v2, or one v1 hierarchy. Undefined when the container has no cgroup. */
+/**
+ * Cgroup hierarchy in which execs of a container are tracked: v2, or one of v1. Undefined if the container has no
+ * cgroup.
+ */
 function trackingOf(cgroups: ContainerCgroups): { readonly directory: string; readonly prefix: string } | undefined {
   const { unified } = cgroups;
   if (unified !== undefined) return { directory: unified, prefix: '' };
@@ -67,8 +71,8 @@ export async function createExecCgroup(cgroups: ContainerCgroups, name: string, 
 }
 
 /**
- * Ends what execs have left in a container's cgroup: of a previous run of the host process, or of a container that has
- * ended.
+ * Removes exec cgroups and their processes from a container's cgroup, after a restart of the host process or after the
+ * end of the container.
  */
 export async function removeExecCgroups(cgroups: ContainerCgroups, clock: Clock): Promise<void> {
   const tracking = trackingOf(cgroups);
@@ -83,11 +87,11 @@ export async function removeExecCgroups(cgroups: ContainerCgroups, clock: Clock)
   );
 }
 
-/** Below the pod's on v2, where a cgroup with others in it holds no process. */
+/** Child of the pod's cgroup on v2, where a cgroup with children cannot contain processes. */
 const SERVING = 'serving';
 
 /**
- * Charges a program of the host that serves clients of a pod to the pod's cgroup, of which `cgroups` are a container's.
+ * Charges a host process that serves clients of a pod to the pod's cgroup. `cgroups` belong to a container of the pod.
  */
 export async function chargeToPod(cgroups: ContainerCgroups, pid: number): Promise<void> {
   await Promise.all(
@@ -112,7 +116,7 @@ async function killAll(directory: string, clock: Clock): Promise<void> {
   }
 }
 
-/** Of the cgroup and those below it, which a privileged container may have made. */
+/** Pids in the cgroup and its descendants, which a privileged container may have created. */
 async function processesIn(directory: string): Promise<readonly string[]> {
   const [own, entries] = await Promise.all([
     readFile(join(directory, 'cgroup.procs'), 'utf8').catch(() => ''),
@@ -125,8 +129,8 @@ async function processesIn(directory: string): Promise<readonly string[]> {
 }
 
 /**
- * Innermost first. A process that has just been killed keeps its cgroup for a moment; what is busy for longer stays
- * until the container ends.
+ * Removes cgroups from the innermost outwards. A killed process keeps its cgroup busy for a moment; a cgroup that stays
+ * busy remains until the container ends.
  */
 async function remove(directory: string, clock: Clock): Promise<void> {
   const deadlineMs = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
@@ -146,6 +150,6 @@ const pause = (clock: Clock): Promise<void> =>
     clock.setTimer(LOOK_MS, resolve);
   });
 
-/** A controller that is not there, or a process that has just ended, changes nothing. */
+/** Errors are ignored: the controller may be absent, or the process may have exited. */
 const put = (directory: string, file: string, text: string): Promise<void> =>
   writeFile(join(directory, file), text, { flag: 'r+' }).catch(() => {});

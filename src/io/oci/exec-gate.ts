@@ -1,6 +1,6 @@
 /**
- * What `runc start` does, without a process: the first process of a created container waits until the fifo in the
- * container's state directory is read, and runs the container's program then. Source: runc's libcontainer,
+ * Starts a created container as `runc start` does, without running runc: the first process waits until the fifo in the
+ * container's state directory is read and then executes the container's program. Source: runc's libcontainer,
  * `Container.exec` and `execFifo`.
  */
 import { constants, open as openFd } from 'node:fs';
@@ -13,15 +13,15 @@ const LOOK_MS = 100;
 const open = promisify(openFd);
 
 /**
- * False: there is no such fifo (the container has been started), or the process ended before it was read. The runtime
- * itself then has the words for why not.
+ * Returns false if there is no fifo (the container has been started) or the process exited before reading it. The
+ * caller then runs the runtime to get its error message.
  */
 export async function openGate(stateDirectory: string, isAlive: () => Promise<boolean>): Promise<boolean> {
   const path = join(stateDirectory, 'exec.fifo');
   let fd: number;
   try {
     if (!(await stat(path)).isFIFO()) return false;
-    // Without a writer this does not wait: the process may not have got there yet.
+    // O_NONBLOCK opens the fifo before the process has opened its end.
     fd = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return false;
@@ -40,7 +40,7 @@ function isWritten(fifo: Socket, isAlive: () => Promise<boolean>): Promise<boole
     };
     const timer = setInterval(() => {
       void isAlive().then((alive) => {
-        // What it wrote before its end is read first.
+        // Output that the process wrote before its end is read first.
         if (!alive) setImmediate(() => setImmediate(() => settle(false)));
       });
     }, LOOK_MS);

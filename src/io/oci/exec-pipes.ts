@@ -1,6 +1,6 @@
 /**
- * The pipes of an exec without a terminal. The process gets them as they are, with no program in between that would
- * have to stay; they are fifos, as Node's own are sockets, which a process cannot open again as `/dev/stdout`.
+ * Pipes of an exec without a terminal. The process gets them directly, so no program has to stay in between. They are
+ * fifos, because Node's own pipes are sockets, which a process cannot reopen as `/dev/stdout`.
  */
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';
@@ -13,21 +13,24 @@ import { childEnvironment } from './command.ts';
 import { type InputSink, inputSink, outputPipe } from './streams.ts';
 
 const run = promisify(execFile);
-/** Plain descriptors: a file handle would close its own when it is collected, although a socket owns it. */
+/**
+ * Plain descriptors, because a file handle would close its descriptor when it is garbage-collected, although a socket
+ * owns it.
+ */
 const openFd = promisify(open);
 const closeFd = promisify(close);
 
 /**
- * A process left behind holds the pipe open: after the exit a pipe that is silent for this long has nothing more of the
- * command.
+ * A background process may hold the pipe open after the command's exit. After this time without data, the output counts
+ * as complete.
  */
 const SILENCE_MS = 250;
-/** The most that a pipe still holds at the exit, with room for larger ones (fcntl F_SETPIPE_SZ). */
+/** Limit for output after the exit: the largest content of a pipe (fcntl F_SETPIPE_SZ). */
 const MAX_AFTER_EXIT_BYTES = 1024 * 1024;
 
 export interface ExecOutput {
   readonly readable: AsyncIterable<Uint8Array>;
-  /** The command has exited: ends after what it has written. */
+  /** Reports that the command has exited: the stream ends after its remaining output. */
   finish(): void;
   /** Closes the pipe: further writes of the process fail. */
   close(): void;
@@ -39,12 +42,12 @@ export interface ExecPipes {
   readonly stdin: InputSink | undefined;
   readonly stdout: ExecOutput | undefined;
   readonly stderr: ExecOutput | undefined;
-  /** Closes the process's ends in this process, once it has inherited them. */
+  /** Closes this process's copies of the descriptors after the child has inherited them. */
   release(): Promise<void>;
   close(): void;
 }
 
-/** Makes them in the directory `work`. */
+/** Creates the fifos in the directory `work`. */
 export async function openPipes(work: string, wanted: AttachOptions, clock: Clock): Promise<ExecPipes> {
   const names = (['stdin', 'stdout', 'stderr'] as const).filter((name) => wanted[name]);
   const paths = names.map((name) => join(work, name));
@@ -80,10 +83,10 @@ export async function openPipes(work: string, wanted: AttachOptions, clock: Cloc
   };
 }
 
-/** The process's end blocks, as programs expect; ours does not. */
+/** The process's end is blocking, as programs expect; this process's end is not. */
 async function openEnds(path: string, input: boolean): Promise<{ readonly theirs: number; readonly ours: Socket }> {
   const { O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK } = constants;
-  // Open for both, which does not wait, so that neither of the two that follow waits for the other.
+  // Opening for both directions does not wait, and prevents the next two opens from waiting for each other.
   const both = await openFd(path, O_RDWR | O_NONBLOCK);
   try {
     const theirs = await openFd(path, input ? O_RDONLY : O_WRONLY);

@@ -1,6 +1,6 @@
 /**
- * The process description of an exec: the container's own with another command. It is put together from text that is
- * made once for each container, as parsing an environment of a megabyte for every probe would hold up the event loop.
+ * The process description of an exec: the container's own with another command. It is assembled from text that is
+ * cached for each container, because parsing an environment of a megabyte for every probe would block the event loop.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import type { ExecOptions } from '../../core/podplan/port.ts';
 import type { OciProcess } from './spec.ts';
 
-/** All fields but `terminal` and `args`, from behind the opening brace to the last variable of `env`. */
+/** Cached text: all fields except `terminal` and `args`, from after the opening brace to the last variable of `env`. */
 const REST = 'exec-rest.json';
 const TERM = 'TERM=xterm';
 
-/** Writes it to `file` for a container with this bundle. */
+/** Writes the process description to `file`, for a container with this bundle. */
 export async function writeExecProcess(
   file: string,
   bundle: string,
@@ -30,7 +30,7 @@ export async function writeExecProcess(
 async function makeRest(bundle: string): Promise<Buffer> {
   const spec: { process: OciProcess } = JSON.parse(await readFile(join(bundle, 'config.json'), 'utf8'));
   const { terminal: _, args: __, env, ...fields } = spec.process;
-  // The runtime has put PATH into every environment, so that a further variable follows a comma.
+  // The runtime adds PATH to every environment, so there is always a variable before the comma.
   const text = `${JSON.stringify(fields).slice(1, -1)},"env":${JSON.stringify(env).slice(0, -1)}`;
   const temporary = join(bundle, `.${REST}.${randomBytes(6).toString('hex')}`);
   await writeFile(temporary, text, { mode: 0o600 });

@@ -1,6 +1,6 @@
 /**
- * Running further processes in a container. A monitor waits for the process, not `runc exec`, which would stay for as
- * long as any child holds the pipes. All processes of an exec are in a cgroup of their own below the container's.
+ * Runs further processes in a container. A monitor waits for the process, because `runc exec` would wait for as long as
+ * any child holds the pipes. All processes of an exec are in their own cgroup below the container's.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
@@ -22,18 +22,18 @@ import type { KeyedLimit } from './keyed-limit.ts';
 import { execWithTerminal, type TerminalExecDeps } from './terminal-exec.ts';
 
 /**
- * Beyond the bytes that are kept this much is read and dropped at full speed, and the rest slowly: a command that
- * prints without end waits.
+ * After the kept output, this many bytes are read and discarded at full speed and the rest slowly, which throttles a
+ * command that prints without end.
  */
 const FREE_DRAIN_BYTES = 1024 * 1024;
 const DRAIN_PAUSE_MS = 100;
 const SETTLE_MS = 1_000;
 
 export interface ExecDeps extends TerminalExecDeps {
-  /** Scratch directory. */
+  /** Directory of the scratch directories. */
   readonly execs: string;
   readonly clock: Clock;
-  /** By sandbox. The runtime that starts a process is not charged to the pod, so a pod has few at a time. */
+  /** Limits concurrent starts per sandbox: the runtime that starts a process is not charged to the pod. */
   readonly starts: KeyedLimit;
 }
 
@@ -45,25 +45,24 @@ export interface ExecTarget {
 }
 
 export interface ExecSession extends ProcessStreams {
-  /** Kills what still runs of it, and resolves when nothing of the exec is left. */
+  /** Kills the remaining processes and resolves when nothing of the exec is left. */
   end(): Promise<void>;
 }
 
 export interface ExecPolicy {
   /**
-   * Whether processes that the command leaves behind when it exits are killed; otherwise they continue in the
+   * Whether processes that are still running when the command exits are killed. Otherwise they continue in the
    * container.
    */
   readonly killsRest: boolean;
-  /** Aborts the start. */
   readonly signal?: AbortSignal;
-  /** Called when the start has its turn among those of the pod. */
+  /** Called when the start has its turn among the pod's starts. */
   readonly begins?: () => void;
 }
 
 /**
- * Resolves when the process runs; `close` before its exit kills it with all that it has started. Throws RuntimeError
- * 'start-failed' in the runtime's words when it cannot be started.
+ * Resolves when the process runs. `close` before its exit kills it and everything it has started. Throws RuntimeError
+ * 'start-failed' with the runtime's message.
  */
 export function execInContainer(
   deps: ExecDeps,
@@ -153,7 +152,10 @@ async function execWithPipes(deps: ExecDeps, start: ExecStart, options: ExecOpti
   }
 }
 
-/** Runs to the end or to the timeout. In both cases nothing of it is left, unless processes may stay after an exit. */
+/**
+ * Runs a command to its exit or to the timeout, and removes what is left of it. Processes may stay after an exit if the
+ * options allow it.
+ */
 export async function execToEnd(
   deps: ExecDeps,
   target: ExecTarget,
@@ -165,7 +167,7 @@ export async function execToEnd(
     aborter.signal.addEventListener('abort', () => resolve('expired'), { once: true });
   });
   let timer: Timer | undefined;
-  // The time is the command's: it does not pass while other execs of the pod start.
+  // The timeout starts with the command and excludes the time spent waiting for other execs of the pod.
   const begins = (): void => {
     if (timeoutMs > 0) timer = deps.clock.setTimer(timeoutMs, () => aborter.abort());
   };

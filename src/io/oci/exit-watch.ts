@@ -3,7 +3,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { WatchPath } from '../host/watch-port.ts';
 
-/** How soon the end of a container is seen whose monitor was killed. */
+/** Interval of checking containers whose monitor was killed. */
 const UNMONITORED_LOOK_MS = 1_000;
 
 interface Endings {
@@ -11,7 +11,7 @@ interface Endings {
   settleUnmonitored(): Promise<void>;
 }
 
-/** Settles containers as their monitors write exit files, and now and then those whose monitor was killed. */
+/** Settles containers when their monitors write exit files, and periodically those whose monitor was killed. */
 export class ExitWatch {
   readonly #containers: Endings;
   readonly #clock: Clock;

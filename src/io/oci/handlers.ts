@@ -1,6 +1,4 @@
-/**
- * The programs behind the handlers of runtime classes. Source: KEP-585; containerd's `plugins.cri.containerd.runtimes`.
- */
+/** Programs of the handlers of runtime classes. Source: KEP-585; containerd's `plugins.cri.containerd.runtimes`. */
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RuntimeError, type RuntimeHandler } from '../../core/podplan/port.ts';
@@ -12,18 +10,21 @@ import type { CgroupDriver } from './spec.ts';
 export interface HandlerRuntime {
   readonly runc: Runc;
   /**
-   * Name and version of a runtime that mounts over the kernel's file systems endanger; undefined: it withstands them.
+   * Name and version of a runtime that is vulnerable to mounts over the kernel's file systems; undefined if it is not.
    */
   affected(): Promise<string | undefined>;
 }
 
 export interface Handlers {
-  /** '' and `runc` are the default. Throws RuntimeError 'create-failed' with containerd's words for one unknown. */
+  /**
+   * '' and `runc` are the default. Throws RuntimeError 'create-failed' with containerd's message for an unknown
+   * handler.
+   */
   get(handler: string | undefined): HandlerRuntime;
-  /** Of a container that exists: the default one when its handler is no longer configured. */
+  /** Runtime of an existing container; the default one if its handler is no longer configured. */
   of(record: { readonly runtimeHandler?: string }): HandlerRuntime;
   all(): readonly HandlerRuntime[];
-  /** What the Node reports of each, the default first. */
+  /** Handlers as reported in the Node status, the default first. */
   describe(kernel: KernelFeatures): Promise<readonly RuntimeHandler[]>;
 }
 
@@ -33,15 +34,14 @@ export interface KernelFeatures {
 }
 
 export interface HandlerOptions {
-  /** The default runtime. */
   readonly runc: string;
-  /** Programs by handler name; `crun` is found on the path when it is not named here. */
+  /** Programs by handler name; `crun` is searched on the path if it is not listed. */
   readonly more: Readonly<Record<string, string>>;
   readonly roots: { readonly runc: string; readonly handlers: string };
   readonly driver: CgroupDriver;
 }
 
-/** Throws RuntimeError 'internal' naming a handler whose program cannot be run. */
+/** Throws RuntimeError 'internal' if the program of a handler cannot be run. */
 export async function openHandlers(options: HandlerOptions): Promise<Handlers> {
   const { driver, more, roots } = options;
   const programs = new Map(Object.entries(more));

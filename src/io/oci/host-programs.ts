@@ -1,6 +1,6 @@
 /**
- * The image `hyperedge.local/host-root:programs`: the host's programs and libraries, read-only, as a container's root,
- * with the few files of `/etc` that programs need to start. Configuration and data of the host stay out.
+ * The image `hyperedge.local/host-root:programs`: a container root with the host's programs and libraries, read-only,
+ * and the few files of `/etc` that programs need to start. It contains no configuration or data of the host.
  */
 import { mkdir, readdir, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import type { Mount } from '../../core/podplan/port.ts';
 import type { OciMount } from './mounts.ts';
 
 const PROGRAMS = /^(?:bin|sbin|lib[a-z0-9]*|usr|nix)$/;
-/** The linker's, the C library's and TLS' own files; none holds a secret. */
+/** Files of the linker, the C library and TLS. None of them is secret. */
 const FILES = [
   'alternatives',
   'group',
@@ -21,10 +21,10 @@ const FILES = [
   'ssl/certs',
 ];
 const READ_ONLY = ['bind', 'rprivate', 'ro'];
-/** What `oc adm must-gather` runs. */
+/** The program that `oc adm must-gather` runs. */
 const GATHER = 'usr/bin/gather';
 
-/** As `prepareHostRoot`; the first of `visible` is the executable that gathers. */
+/** Like `prepareHostRoot`; the first entry of `visible` is the executable that gathers. */
 export async function prepareHostPrograms(
   rootfs: string,
   skeleton: string,

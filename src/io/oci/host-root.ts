@@ -1,9 +1,9 @@
 /**
- * The image `hyperedge.local/host-root`: the host's own programs and libraries, read-only, as a container's root.
- * Control-plane static pods run from it with no image on the disk. Mount points that the pod needs below a host
- * directory and that do not exist there are made in a skeleton that a read-only overlay lays over that directory; the
- * host is never written to. File systems that are mounted below a shown directory (volumes of other pods among them)
- * stay out, unless they hold programs or lead to one of the pod's own mounts.
+ * The image `hyperedge.local/host-root`: a container root with the host's own programs and libraries, read-only.
+ * Control-plane static pods run from it, so they need no image on disk. Mount points that a pod needs below a host
+ * directory and that do not exist there are created in a skeleton, which a read-only overlay adds to that directory;
+ * the host's files are never written. File systems mounted below a visible directory (for example volumes of other
+ * pods) are not visible, unless they contain programs or lead to one of the pod's own mounts.
  */
 import { lstat, mkdir, readdir, readlink, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -19,16 +19,19 @@ export const HOST_ROOT_STATUS: ImageStatus = {
   sizeBytes: 0,
 };
 
-/** Programs, libraries, configuration and state; homes, devices and what is mounted for people stay out. */
+/**
+ * Visible directories: programs, libraries, configuration and state. Home directories, devices and removable media are
+ * not visible.
+ */
 const SHOWN = /^(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|var|srv|nix)$/;
-/** Where a file system of its own may hold what a program needs. */
+/** Directories below which a separate file system may contain programs. */
 const PROGRAMS = /^\/(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|nix)\//;
-/** A bind without `rec`: read-only as a whole, as nothing that could be writable is below it. */
+/** Options of a bind mount without `rec`: no mount below it can be writable. */
 const READ_ONLY = ['bind', 'rprivate', 'ro'];
 
 /**
- * Fills `rootfs` (an empty directory) with mount points and links, and returns the mounts to make in it. `skeleton` is
- * a directory for the overlays. `visible` are host files or directories to show at their own paths (the executable).
+ * Fills `rootfs`, an empty directory, with mount points and links, and returns the mounts to create in it. `skeleton`
+ * is a directory for the overlays. `visible` are host files or directories to show at their own paths (the executable).
  */
 export async function prepareHostRoot(
   rootfs: string,
@@ -84,7 +87,7 @@ const isWithin = (path: string, directory: string): boolean => path === director
 const innermost = (directories: readonly string[], path: string): string | undefined =>
   directories.filter((each) => isWithin(path, each)).toSorted((a, b) => b.length - a.length)[0];
 
-/** Where `path` leads on the host once links are followed, and whether its end would have to be made. */
+/** Resolves the links of `path` on the host, and whether its last component is missing. */
 async function onHost(path: string): Promise<{ readonly path: string; readonly missing: boolean }> {
   let current = '/';
   const components = path.slice(1).split('/');

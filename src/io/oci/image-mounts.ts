@@ -1,4 +1,4 @@
-/** Files of images outside of containers, for image volumes. */
+/** Mounts of image contents outside of containers, for image volumes. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
@@ -6,11 +6,11 @@ import { withLowers } from './overlay-lowers.ts';
 import type { ImageStorePort } from './port.ts';
 import { unmountBelow } from './sandbox.ts';
 
-/** Volumes hold images as containers do; the name is the same for the same place. */
+/** Id with which a volume holds its image, derived from the mount point so that it is stable. */
 const holderOf = (target: string): string => `volume-${createHash('sha256').update(target).digest('hex')}`;
 const OPTIONS = 'ro,nosuid,nodev,noexec';
 
-/** Idempotent: what an earlier try has mounted is replaced. */
+/** Idempotent: replaces a mount of an earlier attempt. */
 export async function mountImage(images: ImageStorePort, imageId: string, target: string): Promise<void> {
   await unmountBelow(target);
   const { layers, layerRoot } = await images.hold(imageId, holderOf(target));
@@ -22,7 +22,7 @@ export async function mountImage(images: ImageStorePort, imageId: string, target
     );
     return;
   }
-  // The kernel takes two lower directories at least.
+  // overlayfs needs at least two lower directories, so a single layer is bind-mounted.
   await runCommand('mount', ['--bind', join(layerRoot, first), target]);
   await runCommand('mount', ['-o', `remount,bind,${OPTIONS}`, target]);
 }

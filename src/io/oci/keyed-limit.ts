@@ -1,5 +1,5 @@
 export interface KeyedLimit {
-  /** Runs `work` once fewer than the limit run under this key; those that wait run in their order. */
+  /** Runs `work` once fewer than the limit run under this key. Waiting work runs in call order. */
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
@@ -10,7 +10,7 @@ export function createKeyedLimit(limit: number): KeyedLimit {
       const state = keys.get(key) ?? { running: 0, waiting: [] };
       keys.set(key, state);
       if (state.running < limit) state.running += 1;
-      // The one that ends leaves its place to the one that waits.
+      // A slot is transferred directly to the next waiter, so the count stays the same.
       else await new Promise<void>((resolve) => state.waiting.push(resolve));
       try {
         return await work();

@@ -1,4 +1,4 @@
-/** Runs work of the same key one after another, in the order of asking; different keys run at the same time. */
+/** Serializes work of the same key in call order. Work of different keys runs concurrently. */
 export interface KeyedLock {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
 }

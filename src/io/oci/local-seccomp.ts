@@ -1,11 +1,13 @@
-/** Profiles of this host that containers name. Source: OCI runtime specification, `linux.seccomp`. */
+/** Localhost seccomp profiles of containers. Source: OCI runtime specification, `linux.seccomp`. */
 import { readFile, stat } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import { type ContainerSecurity, RuntimeError } from '../../core/podplan/port.ts';
 
 const MAX_PROFILE_BYTES = 1024 * 1024;
 
-/** Undefined: the container asks for none of them. Throws RuntimeError 'create-failed' naming the file. */
+/**
+ * Returns undefined if the container uses no localhost profile. Throws RuntimeError 'create-failed' with the file name.
+ */
 export async function localSeccompProfile(security: ContainerSecurity): Promise<object | undefined> {
   const path = security.seccompProfile;
   if (security.seccomp !== 'localhost' || path === undefined) return undefined;

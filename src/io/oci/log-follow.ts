@@ -1,7 +1,7 @@
 /**
- * Follows a container's log (CRI format: `<RFC 3339 time> <stdout|stderr> <P|F> <content>`) from its present end and
- * gives back the bytes that the container wrote. The monitor writes each piece at once (P: without a newline), so
- * nothing is delayed or lost, and a slow reader costs the container nothing.
+ * Follows a container's log (CRI format: `<RFC 3339 time> <stdout|stderr> <P|F> <content>`) from its current end and
+ * returns the bytes that the container wrote. The monitor writes each piece immediately (P: without a newline), so
+ * output is neither delayed nor lost, and a slow reader does not affect the container.
  */
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
@@ -10,14 +10,14 @@ import type { WatchPath } from '../host/watch-port.ts';
 const READ_BYTES = 64 * 1024;
 
 export interface LogFollower {
-  /** Reads on until `finish` or `close`; `emit` holds the reading up. */
+  /** Reads until `finish` or `close`. The next read waits for `emit`. */
   run(emit: (stream: 'stdout' | 'stderr', content: Uint8Array) => Promise<void>): Promise<void>;
-  /** No more will be written: end after what is there. */
+  /** Reports that the log is complete: reading ends after its remaining content. */
   finish(): void;
   close(): void;
 }
 
-/** Opens the log at its end; what the container writes from now on is seen. */
+/** Opens the log at its end; later output of the container is returned. */
 export async function followLog(path: string, watch: WatchPath): Promise<LogFollower> {
   let file: FileHandle = await open(path, 'r');
   let position = (await file.stat()).size;
@@ -37,7 +37,7 @@ export async function followLog(path: string, watch: WatchPath): Promise<LogFoll
 
   const parse = createLogParser();
 
-  /** After a rotation the path names another file; the old one has been read to its end then. */
+  /** Reopens the path after a rotation. The old file has been read to its end at this point. */
   const reopened = async (): Promise<boolean> => {
     const [now, then] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
     if (now === undefined || now.ino === then.ino) return false;
@@ -89,7 +89,10 @@ export interface LogPiece {
   readonly content: Buffer;
 }
 
-/** Cuts chunks of a log into what the container wrote; incomplete lines wait for the next chunk. */
+/**
+ * Returns a parser that splits chunks of a log into the container's output. An incomplete line waits for the next
+ * chunk.
+ */
 export function createLogParser(): (chunk: Buffer) => readonly LogPiece[] {
   let pending: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -108,7 +111,7 @@ export function createLogParser(): (chunk: Buffer) => readonly LogPiece[] {
   };
 }
 
-/** `line` ends with its newline, which belongs to the content of full lines only. */
+/** `line` ends with a newline, which is part of the content only for full lines. */
 export function parseLine(
   line: Buffer,
 ): { readonly stream: 'stdout' | 'stderr'; readonly content: Buffer } | undefined {

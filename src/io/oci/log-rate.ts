@@ -1,33 +1,33 @@
 /**
- * Bounds how fast containers fill their logs. The monitor of a container that writes faster is paused again and again,
- * so that its pipes fill and the container waits, as it would for a slow disk: nothing is lost. Containers on the root
- * of the host, such as the API server, are not slowed down.
+ * Limits how fast containers fill their logs. The monitor of a container that writes faster is paused repeatedly, so
+ * that its pipes fill and the container blocks, as it would on a slow disk; no output is lost. Containers on the root
+ * of the host, such as the API server, are not limited.
  */
 import { readFileSync } from 'node:fs';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ContainerRecord } from './records.ts';
 
-/** Bytes of a container's log in a second, and how many may come at once. */
+/** Log bytes per second and burst size of a container. */
 const RATE = 4 << 20;
 const BURST = 4 << 20;
-/** Between two checks of all containers, and of those that write faster. */
+/** Check interval for all containers, and for those that exceed the rate. */
 const CHECK_MS = 500;
 const FAST_CHECK_MS = 50;
-/** A pause is no longer: the end of a container is seen only by its running monitor. */
+/** Maximum length of a pause, because only a running monitor reports the end of its container. */
 const MAX_PAUSE_MS = 2_000;
 
 interface Writer {
   readonly record: Monitor;
   written: number;
-  /** Bytes that may be written now; below 0 the monitor is paused. */
+  /** Bytes that may be written now. The monitor is paused while this is negative. */
   left: number;
   checkedMs: number;
   isPaused: boolean;
 }
 
 type Monitor = Pick<ContainerRecord, 'monitorPid' | 'monitorStart'>;
-/** Signals the monitor's process; false when it has exited. */
+/** Signals the monitor's process; returns false if it has exited. */
 type Signal = (monitor: Monitor, name: 'SIGSTOP' | 'SIGCONT') => boolean;
 
 export class LogRate {
@@ -39,7 +39,7 @@ export class LogRate {
   readonly #writers = new Map<string, Writer>();
   #timer: Timer | undefined;
 
-  /** `written`: bytes that a process has written in its life; undefined when it has exited. */
+  /** `written`: bytes that a process has written since its start; undefined if it has exited. */
   constructor(options: {
     readonly containers: () => readonly ContainerRecord[];
     readonly clock: Clock;
@@ -54,13 +54,13 @@ export class LogRate {
     this.#signal = options.signal ?? signalProcess;
   }
 
-  /** Resumes what an earlier process paused, and begins to check. */
+  /** Resumes monitors that an earlier host process paused, and starts the checks. */
   start(): void {
     for (const record of this.#limited()) this.#signal(record, 'SIGCONT');
     this.#check();
   }
 
-  /** Resumes all monitors and ends. */
+  /** Resumes all monitors and stops the checks. */
   stop(): void {
     this.#timer?.cancel();
     for (const { record, isPaused } of this.#writers.values()) if (isPaused) this.#signal(record, 'SIGCONT');
@@ -83,7 +83,7 @@ export class LogRate {
     this.#timer = this.#clock.setTimer(isFast ? FAST_CHECK_MS : CHECK_MS, () => this.#check());
   }
 
-  /** Returns whether the container writes as fast as it may. */
+  /** Checks one container; returns whether it writes at the maximum rate. */
   #checkOne(record: ContainerRecord, nowMs: number): boolean {
     const { id, name } = record;
     const written = this.#written(record.monitorPid);
@@ -109,7 +109,7 @@ export class LogRate {
   }
 }
 
-/** Source: proc_pid_io(5). A read of /proc waits for no disk. */
+/** Source: proc_pid_io(5). Reading /proc does not wait for a disk. */
 function bytesWritten(pid: number): number | undefined {
   try {
     return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0);
@@ -118,7 +118,7 @@ function bytesWritten(pid: number): number | undefined {
   }
 }
 
-/** Another process may have the number of a monitor that was killed. Source: proc_pid_stat(5). */
+/** Compares the start time, because another process may have the pid of a killed monitor. Source: proc_pid_stat(5). */
 function signalProcess({ monitorPid, monitorStart }: Monitor, name: 'SIGSTOP' | 'SIGCONT'): boolean {
   try {
     const stat = readFileSync(`/proc/${monitorPid}/stat`, 'utf8');

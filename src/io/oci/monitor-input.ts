@@ -1,6 +1,6 @@
 /**
- * Input for what a monitor watches: conmon's attach socket, which is of type SOCK_SEQPACKET; Node cannot open such a
- * socket, `socat` can.
+ * Input for a monitored process, through conmon's attach socket. The socket has the type SOCK_SEQPACKET, which Node
+ * cannot open, so `socat` connects to it.
  */
 import { spawn } from 'node:child_process';
 import { RuntimeError } from '../../core/podplan/port.ts';
@@ -11,15 +11,15 @@ const SOCK_SEQPACKET = 5;
 
 export interface MonitorInput {
   readonly sink: InputSink;
-  /** Of the program that connects. */
+  /** Pid of the socat process. */
   readonly pid: number;
   close(): void;
 }
 
-/** Throws RuntimeError 'internal' when socat is missing. */
+/** Throws RuntimeError 'internal' if socat is missing. */
 export function openMonitorInput(socat: string, bundle: string): Promise<MonitorInput> {
-  // The socket's path may be longer than a socket address: it is named relative to the bundle. Output that comes back
-  // the same way is thrown away, but has to be read.
+  // The socket's path may exceed the length of a socket address, so it is relative to the bundle. Output that the
+  // socket sends is discarded, but must be read.
   const child = spawn(socat, ['-t', '1', '-', `UNIX-CONNECT:attach,type=${SOCK_SEQPACKET}`], {
     cwd: bundle,
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,8 +1,8 @@
 /**
- * What a container may mount over the kernel's file systems. runc before 1.2.8, 1.3.3 and 1.4.0-rc.3 hides paths of
- * /proc with the container's own /dev/null, and opens its console by path (CVE-2025-31133, CVE-2025-52565,
- * CVE-2025-52881): a volume whose content another container exchanges meanwhile leads it to files of the host's kernel.
- * With such a runc only mounts are made that cannot take the place of what it uses itself.
+ * Checks mounts over the kernel's file systems. runc before 1.2.8, 1.3.3 and 1.4.0-rc.3 masks paths of /proc with the
+ * container's own /dev/null, and opens its console by path (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881): a volume
+ * whose content another container replaces at the same time can redirect runc to files of the host's kernel. With such
+ * a version, only mounts that cannot replace files that runc itself uses are allowed.
  */
 import { lstat, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +11,7 @@ import { type Mount, RuntimeError } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
 import { normalisePath } from './mounts.ts';
 
-/**
- * `text`: what the program prints for `--version`. Programs other than runc are taken for affected: their fixes are not
- * known here.
- */
+/** `text`: output of `--version`. Programs other than runc count as affected, because their fixes are unknown here. */
 export function isMountSafe(text: string): boolean {
   const match = /^runc version (\d+)\.(\d+)\.(\d+)(?:-rc\.?(\d+))?/m.exec(text);
   if (match === null) return false;
@@ -28,14 +25,14 @@ export function isMountSafe(text: string): boolean {
 }
 
 const SYSTEM = new Set(['dev', 'proc', 'sys']);
-/** Below /dev: what runc makes, opens or binds itself while it sets a container up. Other names are free. */
+/** Names below /dev that runc creates, opens or binds during container setup. Other names are safe. */
 const OWN_DEVICES = new Set(
   'console core fd full null ptmx pts random stderr stdin stdout tty urandom zero'.split(' '),
 );
 const MAX_LINKS = 40;
 const LOOKUP_MS = 10_000;
 
-/** Throws RuntimeError 'create-failed' naming the mount. `rootfs` is the container's root as the image has it. */
+/** Throws RuntimeError 'create-failed' with the mount. `rootfs` is the container's root as in the image. */
 export async function checkMounts(rootfs: string, mounts: readonly Mount[], runtime: string): Promise<void> {
   for (const name of SYSTEM) {
     const found = await lstat(join(rootfs, name)).catch(() => undefined);
@@ -59,7 +56,7 @@ const refused = (what: string, runtime: string): RuntimeError =>
 const partsOf = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.');
 const depth = (path: string): number => partsOf(path).length;
 
-/** The host's own file at its own place is as trustworthy as the host. */
+/** A file of the host mounted at its own path is as trusted as the host. */
 async function isHarmless(destination: string, source: string): Promise<boolean> {
   const [top, second] = partsOf(destination);
   if (top === undefined) return false;
@@ -70,8 +67,8 @@ async function isHarmless(destination: string, source: string): Promise<boolean>
 }
 
 /**
- * Where runc will make the mount: links in the image and in the volumes mounted before are followed inside the
- * container's root.
+ * Resolves where runc will create the mount: links in the image and in previously mounted volumes are followed inside
+ * the container's root.
  */
 async function resolveIn(
   rootfs: string,
@@ -103,7 +100,10 @@ async function resolveIn(
   return normalisePath(current.join('/'));
 }
 
-/** Target of a link; undefined: nothing, or not a link. A volume may hang, so a child process reads it. */
+/**
+ * Target of a link; undefined if the path is missing or not a link. A child process reads it, because a volume may
+ * hang.
+ */
 async function linkAt(
   rootfs: string,
   made: readonly { readonly destination: string; readonly source: string }[],
@@ -115,7 +115,7 @@ async function linkAt(
   return runCommand('readlink', ['-n', '--', inVolume], { timeoutMs: LOOKUP_MS }).catch(ignoringCommand);
 }
 
-/** The program's own failure means that there is nothing; a deadline that has passed does not. */
+/** A failure of the program means that the path is missing. A timeout is rethrown. */
 function ignoringCommand(error: unknown): undefined {
   if (!(error instanceof CodedError && error.code === 'command')) throw error;
 }

@@ -1,13 +1,15 @@
-/** The mounts of a process (proc_pid_mountinfo(5)). */
 import { readFile } from 'node:fs/promises';
 
 export interface MountPoint {
   readonly path: string;
-  /** Of the file system: `tmpfs`, `ext4` … */
+  /** File system type, such as `tmpfs` or `ext4`. */
   readonly type: string;
 }
 
-/** In the order they were made; where several lie on one another, all of them. */
+/**
+ * Mounts of a process in the order they were made, including mounts hidden by later ones. Source:
+ * proc_pid_mountinfo(5).
+ */
 export async function mountPoints(pid: number | 'self'): Promise<readonly MountPoint[]> {
   const found: MountPoint[] = [];
   for (const line of (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).split('\n')) {

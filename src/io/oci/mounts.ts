@@ -9,7 +9,7 @@ export interface OciMount {
 }
 
 export interface SystemMountOptions {
-  /** A directory of the host to show as `/dev/shm`. */
+  /** Host directory to mount as `/dev/shm`. */
   readonly shm: string;
   readonly writableSys: boolean;
 }
@@ -57,18 +57,19 @@ export function podMount(mount: Mount): OciMount {
   };
 }
 
-/** How mounts propagate into the container's root, as its most sharing mount needs it. */
+/** Propagation of the container's root mount that its mounts require. */
 export function rootPropagation(mounts: readonly Mount[]): string | undefined {
   if (mounts.some(({ propagation }) => propagation === 'bidirectional')) return 'rshared';
   return mounts.some(({ propagation }) => propagation === 'hostToContainer') ? 'rslave' : undefined;
 }
 
-/** The kernel's own file systems, which every container has fresh ones of. */
+/** Kernel file systems, which every container mounts itself. */
 const SYSTEM = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**
- * Later lists replace earlier mounts at the same place; parents come before what lies in them. The kernel's file
- * systems come last: what a link in the image or in a volume led below them is covered again.
+ * Merges mount lists: later lists replace earlier mounts at the same path, and parents come before their children. The
+ * kernel's file systems come last, so that they cover anything that a link in the image or in a volume placed below
+ * them.
  */
 export function arrange(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
   const byDestination = new Map<string, OciMount>();
@@ -81,7 +82,7 @@ export function arrange(...lists: readonly (readonly OciMount[])[]): readonly Oc
   return [...byDestination.values()].toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** Without empty and `.` components; `..` is kept for the runtime to resolve inside the root. */
+/** Removes empty and `.` components; `..` is kept, because the runtime resolves it inside the root. */
 export const normalisePath = (path: string): string =>
   `/${path
     .split('/')

@@ -1,14 +1,14 @@
-/** Lower directories of overlay mounts: the kernel takes 500 of them, but only one page of options. */
+/** Lower directories of overlay mounts. The kernel supports 500 of them, but limits the mount options to one page. */
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Leaves room on the page for the upper and work directories. */
+/** Leaves room for the upper and work directories in the page. */
 const MOST_OPTION_BYTES = 3000;
 
 /**
- * Calls `mount` with a working directory and names of the layers in it that fit a page: links with short names when the
- * layers' own are too long. The links are needed only until the file system is mounted.
+ * Calls `mount` with a working directory and layer names relative to it that fit into a page: short links if the
+ * layers' own names are too long. The links are removed after the mount.
  */
 export async function withLowers(
   layerRoot: string,

@@ -1,6 +1,6 @@
 /**
- * Byte streams to a port on a pod's loopback: directly for the host's network, through `nsenter … socat` for a pod's
- * own.
+ * Byte streams to a port on a pod's loopback interface: direct for the host's network, through `nsenter … socat` for a
+ * pod's own.
  */
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
@@ -10,12 +10,15 @@ import { childEnvironment } from './command.ts';
 import { inputSink } from './streams.ts';
 
 const CONNECT_TIMEOUT_S = 10;
-/** With its output shut down when the pod closes: socat leaves that of a plain `-` open until the client ends, too. */
+/**
+ * Shuts the output down when the pod closes the connection. With a plain `-`, socat would keep it open until the client
+ * ends too.
+ */
 const STDIO = '-,shut-down';
-/** How long the other direction may stay open after one has ended. */
+/** Time for which one direction may stay open after the other has ended. */
 const HALF_CLOSED_S = 3600;
 
-/** Throws RuntimeError 'network' when no process listens. */
+/** Throws RuntimeError 'network' if no process listens. */
 export function connectOnHost(port: number): Promise<ByteStream> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, timeout: CONNECT_TIMEOUT_S * 1000 });
@@ -28,16 +31,14 @@ export function connectOnHost(port: number): Promise<ByteStream> {
   });
 }
 
-/**
- * `started` is called with the pid of the program that connects. Throws RuntimeError 'network' when the port is closed.
- */
+/** `started` is called with the pid of the connecting program. Throws RuntimeError 'network' if the port is closed. */
 export async function connectInNamespace(
   socat: string,
   netns: string,
   port: number,
   started: (pid: number) => void,
 ): Promise<ByteStream> {
-  // `-d -d` makes socat say when it is connected; without that a refused connection would look like an empty answer.
+  // With `-d -d` socat reports when it is connected. Otherwise a refused connection would look like an empty response.
   const address = `TCP4:127.0.0.1:${port},connect-timeout=${CONNECT_TIMEOUT_S}`;
   const child = spawn(
     'nsenter',
@@ -53,7 +54,7 @@ export async function connectInNamespace(
     const refuse = (why: string): void => reject(new RuntimeError('network', why));
     child.on('error', (error) => refuse(`port forwarding needs nsenter and socat: ${error.message}`));
     child.stderr.on('data', (part: Buffer) => {
-      // Draining goes on after the connection stands, so that socat never blocks on its own messages.
+      // Messages are read even after the connection is established, so that socat never blocks on writing them.
       if (said.length > 64 * 1024) return;
       said += part.toString('utf8');
       if (said.includes('starting data transfer loop')) {
@@ -64,7 +65,7 @@ export async function connectInNamespace(
   });
 }
 
-/** The open connections into sandboxes, which end with them. */
+/** Open connections into sandboxes, which are closed with the sandbox. */
 export interface Forwards {
   track(sandboxId: string, stream: ByteStream): ByteStream;
   end(sandboxId: string): void;
@@ -103,7 +104,7 @@ function byteStream(readable: Readable, writable: Writable | Duplex, destroy: ()
   return { readable: keepWritable(readable), write: sink.write, end: sink.end, destroy };
 }
 
-/** Reading a duplex to its end must not close its writing side, as the plain iterator would. */
+/** The plain iterator would destroy the stream at its end and close the writing side too. */
 async function* keepWritable(readable: Readable): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const chunk of readable.iterator({ destroyOnReturn: false })) yield chunk as Uint8Array;
 }

@@ -1,10 +1,10 @@
 /**
- * What the embedded runtime needs from other rooms: a pod network (`io/links`, or a CNI adapter) and an image store
+ * Dependencies of the embedded runtime on other rooms: a pod network (`io/links` or a CNI adapter) and an image store
  * (`io/images`).
  */
 import type { ImageService, PortMapping } from '../../core/podplan/port.ts';
 
-/** The identity of a pod sandbox on the pod network. `sandboxId` is the key of `detach`. */
+/** Identity of a pod sandbox on the pod network. `sandboxId` is the key for `detach`. */
 export interface PodEndpoint {
   readonly sandboxId: string;
   readonly uid: string;
@@ -15,39 +15,38 @@ export interface PodEndpoint {
 
 export interface PodNetwork {
   /**
-   * Takes the addresses that `attach` will give, before the namespace exists; absent: only `attach` knows them. Throws
-   * as `attach`, for what needs no kernel.
+   * Reserves the addresses that `attach` will assign, before the namespace exists. Missing if the addresses are known
+   * only after `attach`. Throws like `attach`, except for kernel errors.
    */
   reserve?(netnsPath: string, pod: PodEndpoint): Promise<{ readonly ips: readonly string[] }>;
   /**
-   * Gives the network namespace bound at `netnsPath` an interface `eth0` with an address and a default route, brings up
-   * loopback and opens the host ports. Idempotent per sandbox. Throws RuntimeError 'network' (no pod CIDR yet, range
-   * exhausted, host port taken, kernel refusal) and leaves nothing behind.
+   * Adds an interface `eth0` with an address and a default route to the network namespace bound at `netnsPath`, brings
+   * up loopback and opens the host ports. Idempotent per sandbox. On failure it removes everything and throws
+   * RuntimeError 'network': no pod CIDR yet, range exhausted, host port in use, kernel error.
    */
   attach(netnsPath: string, pod: PodEndpoint): Promise<{ readonly ips: readonly string[] }>;
-  /** Releases addresses, links and host ports of a sandbox; succeeds when there are none. */
+  /** Releases addresses, links and host ports of a sandbox. Succeeds if there are none. */
   detach(sandboxId: string): Promise<void>;
   /**
-   * Releases what sandboxes outside of `alive` still hold. The runtime calls it once at start, so that a crash between
-   * an attach and its record loses no address.
+   * Releases resources of sandboxes that are not in `alive`. The runtime calls it once at start, so that a crash
+   * between an attach and its record loses no address.
    */
   retain(alive: ReadonlySet<string>): Promise<void>;
   /**
-   * The node's pod ranges (`10.128.2.0/23`), one per family, the primary one first; the first host address of each
-   * becomes the bridge's. Running pods keep their addresses.
+   * Sets the node's pod ranges (`10.128.2.0/23`), one per family, the primary one first. The bridge gets the first host
+   * address of each. Running pods keep their addresses.
    */
   setPodCidrs(cidrs: readonly string[]): Promise<void>;
 }
 
-/** The part of the pod network that the runtime uses. */
 export type PodAttachments = Pick<PodNetwork, 'reserve' | 'attach' | 'detach' | 'retain'>;
 
 /**
- * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a
- * leftover to systemd, and what runs out of memory in it counts against it.
+ * Creates systemd scopes for monitors outside of the host process's own unit (`io/systemd`). In that unit, systemd
+ * would report them as leftover processes when it stops, and an OOM kill of a monitor would count against it.
  */
 export interface MonitorScopes {
-  /** Moves a process into a new scope, which ends with it. */
+  /** Moves a process into a new scope, which ends with the process. */
   scope(
     name: string,
     options: { readonly slice: string; readonly description: string; readonly pid: number },
@@ -66,11 +65,11 @@ export interface ImageConfig {
   readonly stopSignal: string;
 }
 
-/** An image that is held for a container: its layers stay on disk until `release`. */
+/** An image in use by a container. Its layers stay on disk until `release`. */
 export interface HeldImage {
   readonly id: string;
   readonly config: ImageConfig;
-  /** Directory that the layer paths are relative to (keeps the overlay mount's option string short). */
+  /** Directory that the layer paths are relative to, which keeps the overlay mount's option string short. */
   readonly layerRoot: string;
   /** Unpacked layers in overlayfs format, topmost first, relative to `layerRoot`. */
   readonly layers: readonly string[];
@@ -78,10 +77,10 @@ export interface HeldImage {
 
 export interface ImageStorePort extends ImageService {
   /**
-   * Pins an image's layers for `holder` (a container id) until `release` or a power cut. Throws RuntimeError
+   * Pins an image's layers for `holder` (a container id) until `release` or a reboot. Throws RuntimeError
    * 'image-not-found'.
    */
   hold(imageId: string, holder: string): Promise<HeldImage>;
-  /** Unpins; succeeds when nothing is held. */
+  /** Unpins the image of `holder`. Succeeds if there is none. */
   release(holder: string): Promise<void>;
 }

@@ -3,30 +3,27 @@ import { readdir, readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
 /**
- * Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is
- * gone.
+ * Start time in clock ticks since boot, which together with the pid identifies a process within a boot. Undefined if
+ * the process has exited.
  */
 export async function processStart(pid: number): Promise<string | undefined> {
   const stat = await readStat(pid);
   return stat?.start;
 }
 
-/** True while that very process runs; a zombie counts as gone. */
+/** True while exactly this process runs. A zombie counts as exited. */
 export async function isRunning(pid: number, start: string): Promise<boolean> {
   const stat = await readStat(pid);
   return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
-/**
- * True while that process is the program `name` (its first 15 bytes) and waits in the kernel for something other than a
- * disk.
- */
+/** True while the process runs the program `name` (first 15 bytes) and sleeps interruptibly, not on a disk. */
 export async function isAsleep(pid: number, name: string): Promise<boolean> {
   const stat = await readStat(pid);
   return stat?.state === 'S' && stat.name === name;
 }
 
-/** Whether any process has this pid: a single call into the kernel, so it may be asked often. */
+/** Whether any process has this pid. Cheap: a single system call. */
 export function hasProcess(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -39,11 +36,11 @@ export function killQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has just ended.
+    // The process has just exited.
   }
 }
 
-/** Kills a program of the host with the children that it has. For programs that start no others of their own accord. */
+/** Kills a host program and its children. Only for programs that do not start new children by themselves. */
 export async function killTree(root: number): Promise<void> {
   if (root <= 1) return;
   const children = new Map<number, number[]>();
@@ -71,31 +68,30 @@ async function readStat(
   } catch {
     return undefined;
   }
-  // The command name may hold anything; fields are counted after its closing parenthesis.
+  // The command name may contain any character, so fields are counted after its closing parenthesis.
   const end = stat.lastIndexOf(')');
   const fields = stat.slice(end + 2).split(' ');
   const name = stat.slice(stat.indexOf('(') + 1, end);
   return { name, state: fields[0] ?? '', start: fields[19] ?? '', parent: Number(fields[1]) };
 }
 
-/** Changes with every boot. */
+/** Identifier that changes with every boot. */
 export async function readBootId(): Promise<string> {
   return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
 }
 
-/** Wall-clock time of the last boot, in milliseconds. */
 export async function readBootTimeMs(): Promise<number> {
   const match = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8'));
   return Number(match?.[1] ?? 0) * 1000;
 }
 
-/** mount_setattr(2) came with Linux 5.12. */
+/** mount_setattr(2) exists since Linux 5.12. */
 export function hasRecursiveAttributes(): boolean {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 12);
 }
 
-/** What this process may do, which bounds what its containers may be given. */
+/** Limits of this process, which its containers cannot exceed. */
 export interface OwnLimits {
   /** Bit set of capabilities(7) in the bounding set. */
   readonly capabilities: bigint;

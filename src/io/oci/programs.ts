@@ -4,7 +4,10 @@ import { RuntimeError } from '../../core/podplan/port.ts';
 import { childEnvironment } from './command.ts';
 import type { RuntimePrograms } from './context.ts';
 
-/** Finds what is not given on the usual path. Throws RuntimeError 'internal' naming the package that is missing. */
+/**
+ * Completes `given` with programs on the default path. Throws RuntimeError 'internal' with the name of a missing
+ * package.
+ */
 export async function findPrograms(given: Partial<RuntimePrograms> = {}): Promise<RuntimePrograms> {
   const required = async (name: 'runc' | 'conmon'): Promise<string> => {
     const path = given[name] ?? (await findOnPath(name));

@@ -1,15 +1,15 @@
 /**
- * What the runtime remembers on disk, so that a restarted host process finds every sandbox and container again: one
- * small JSON file each, replaced by rename. Records of another boot describe what is gone.
+ * State of the runtime on disk, from which a restarted host process restores every sandbox and container: one small
+ * JSON file each, replaced by rename. Records of another boot describe processes and mounts that no longer exist.
  *
  *     <state>/sandboxes/<id>/record.json   resolv.conf  hostname
  *     <state>/containers/<id>/record.json  config.json  rootfs/ upper/ work/  attach ctl pid oom
  *     <state>/exits/<container id>         exit code, written by conmon
- *     <run>/memory/{sandboxes,containers}/<id>/   as below <state>, of the control plane while the disk is full
+ *     <run>/memory/{sandboxes,containers}/<id>/   as below <state>, for control-plane pods while the disk is full
  *     <run>/sandboxes/<id>/{net,ipc,uts,shm}   pinned namespaces and shared memory (mounts)
  *     <run>/mapped/<container id>/         mounts of a container in a user namespace
  *     <run>/runc/                          runc's own state
- *     <run>/handlers/<name>/               that of other runtimes
+ *     <run>/handlers/<name>/               state of other runtimes
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -34,14 +34,14 @@ export interface SandboxRecord {
   readonly hostIpc: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly sysctls: Readonly<Record<string, string>>;
-  /** Absent: the host's. */
+  /** Absent means the host's. */
   readonly userNamespace?: IdMapping;
-  /** Absent: the default. */
+  /** Absent means the default. */
   readonly runtimeHandler?: string;
   readonly mayUseMemory?: boolean;
   readonly createdAtMs: number;
   readonly ips: readonly string[];
-  /** The process whose pid namespace the containers share, when they share one. */
+  /** First process of the pid namespace that the containers share, if they share one. */
   readonly pidHolder: { readonly pid: number; readonly start: string } | undefined;
   readonly stopped: boolean;
 }
@@ -61,23 +61,23 @@ export interface ContainerRecord {
   readonly tty: boolean;
   readonly stopSignal: string;
   readonly createdAtMs: number;
-  /** 0: not started. */
+  /** 0 if it was never started. */
   readonly startedAtMs: number;
-  /** 0: not exited. */
+  /** 0 if it has not exited. */
   readonly finishedAtMs: number;
   readonly exitCode: number;
   readonly reason: string;
   readonly message: string;
   readonly pid: number;
-  /** Absent from records of earlier releases. */
+  /** Absent in records of earlier releases. */
   readonly user?: ContainerUser;
   readonly pidStart: string;
   readonly monitorPid: number;
   readonly monitorStart: string;
   readonly cgroups: Readonly<Record<string, string>>;
-  /** Of its sandbox; absent: the default. */
+  /** Handler of its sandbox; absent means the default. */
   readonly runtimeHandler?: string;
-  /** On the root of the host, as the control plane. */
+  /** The container uses the root of the host, as control-plane containers do. */
   readonly ofHost?: boolean;
   /** Whether `rootfs` is an overlay mount. */
   readonly overlay: boolean;
@@ -93,7 +93,7 @@ export interface RuntimePaths {
   readonly runcRoot: string;
   readonly handlers: string;
   readonly execs: string;
-  /** Roots and volumes of containers in user namespaces, by container. */
+  /** Directory of the roots and volumes of containers in user namespaces, by container. */
   readonly mappedRoots: string;
 }
 
@@ -116,7 +116,7 @@ export async function makePaths(paths: RuntimePaths): Promise<void> {
   for (const path of Object.values(paths)) await mkdir(path, { recursive: true, mode: 0o700 });
 }
 
-/** 64 hex digits, as other runtimes name their sandboxes and containers. */
+/** 64 hex digits, as in other runtimes. */
 export const newId = (): string => randomBytes(32).toString('hex');
 
 export async function saveRecord(directory: string, record: SandboxRecord | ContainerRecord): Promise<void> {
@@ -131,8 +131,8 @@ export async function saveRecord(directory: string, record: SandboxRecord | Cont
 }
 
 /**
- * Saves the first record of a sandbox or container and flushes it. After a power cut the record proves that the
- * container has existed, so a container that may run once is not started a second time.
+ * Saves the first record of a sandbox or container and flushes it. After a power failure the record proves that the
+ * container has existed, so a container that may run only once is not started a second time.
  */
 export async function saveFirstRecord(directory: string, record: SandboxRecord | ContainerRecord): Promise<void> {
   await saveRecord(directory, record);
@@ -143,8 +143,8 @@ export async function saveFirstRecord(directory: string, record: SandboxRecord |
 }
 
 /**
- * Saves that something has ended. Where the disk takes nothing, the old record stays: the next process finds the end
- * out again from what is left, so a full disk keeps nothing from ending. True when it was saved.
+ * Saves the end of a sandbox or container; returns whether it was saved. On a full disk the old record stays and the
+ * next process determines the end itself, so a full disk prevents no termination.
  */
 export async function saveEnd(directory: string, record: SandboxRecord | ContainerRecord): Promise<boolean> {
   try {
@@ -156,7 +156,7 @@ export async function saveEnd(directory: string, record: SandboxRecord | Contain
   }
 }
 
-/** Every readable record below `root`, and the names of directories that have none (a creation cut short). */
+/** All readable records below `root`, and the names of directories without one (an interrupted creation). */
 export async function loadRecords<R extends { readonly id: string }>(
   root: string,
 ): Promise<{ readonly records: readonly R[]; readonly broken: readonly string[] }> {
@@ -171,8 +171,8 @@ export async function loadRecords<R extends { readonly id: string }>(
 }
 
 /**
- * Only this runtime writes these files, so their shape is trusted when they parse; a torn one after a power cut does
- * not parse.
+ * Only this runtime writes these files, so any content that parses is trusted. A file torn by a power failure does not
+ * parse.
  */
 async function readRecord<R>(path: string): Promise<R | undefined> {
   try {

@@ -1,4 +1,4 @@
-/** The OCI runtime's command line (runc; crun takes the same). */
+/** Command line of the OCI runtime; the same for runc and crun. */
 import { randomBytes } from 'node:crypto';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,18 +9,18 @@ import { type CgroupDriver, linuxResources } from './spec.ts';
 
 export interface Runc {
   readonly path: string;
-  /** Arguments that come before every sub-command. */
+  /** Arguments that precede every sub-command. */
   readonly globalArgs: readonly string[];
   version(): Promise<string>;
-  /** Mount options that it takes; empty where it does not report them (before runc 1.1). */
+  /** Supported mount options; empty if the runtime does not report them (runc before 1.1). */
   mountOptions(): Promise<readonly string[]>;
-  /** All that the program prints for `--version`. */
+  /** Complete output of `--version`. */
   versionText(): Promise<string>;
-  /** `isAlive`: whether the container's first process, which waits for this, is still there. */
+  /** `isAlive`: whether the container's first process, which waits for the start, still exists. */
   start(id: string, isAlive: () => Promise<boolean>): Promise<void>;
-  /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
+  /** Kills remaining processes and removes cgroup and state. Succeeds if there are none. */
   deleteForce(id: string): Promise<void>;
-  /** Runs a bundle's container detached; for the pid namespace holder, which needs no monitor. */
+  /** Runs a bundle's container detached. For the pid namespace holder, which needs no monitor. */
   runDetached(id: string, bundle: string, pidFile: string): Promise<void>;
   updateResources(id: string, resources: LinuxResources, pureV2: boolean): Promise<void>;
 }
@@ -28,9 +28,9 @@ export interface Runc {
 export function createRunc(path: string, root: string, driver: CgroupDriver): Runc {
   const globalArgs = ['--root', root, ...(driver === 'systemd' ? ['--systemd-cgroup'] : [])];
   const run = (...args: string[]): Promise<string> => runCommand(path, [...globalArgs, ...args]);
-  // Asked with each status of the node.
+  // Cached, because every node status queries it.
   let known: { readonly program: string; readonly version: string } | undefined;
-  /** Other runtimes have a fifo of the same name and another use for it. */
+  /** Other runtimes use a fifo of the same name for another purpose. */
   let isRunc: Promise<boolean> | undefined;
   return {
     path,

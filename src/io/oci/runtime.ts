@@ -45,17 +45,17 @@ import { whyNoUserNamespaces } from './user-namespace.ts';
 
 export interface OciRuntime extends Runtime {
   /**
-   * Finds the programs, reads the records and adopts what still runs. Throws RuntimeError 'internal' naming what is
-   * missing. Everything else may be called only after it.
+   * Finds the programs, reads the records and adopts running containers. Must be called before all other methods.
+   * Throws RuntimeError 'internal' with the name of what is missing.
    */
   start(): Promise<void>;
-  /** Stops watching. Containers go on running under their monitors. */
+  /** Stops watching. Containers continue to run under their monitors. */
   stop(): Promise<void>;
 }
 
-/** Sandboxes and containers that are made at a time, on machines with few processors. */
+/** Minimum number of concurrent creations of sandboxes and containers, for machines with few processors. */
 const LEAST_STARTS = 4;
-/** Of one pod at a time. */
+/** Concurrent exec starts per pod. */
 const EXEC_STARTS_OF_POD = 2;
 
 /** The embedded runtime: runc under conmon, sandboxes without a pause process. */
@@ -63,7 +63,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   return new EmbeddedRuntime(deps);
 }
 
-/** What there is between `start` and `stop`. */
+/** State that exists only between `start` and `stop`. */
 interface Running {
   readonly context: RuntimeContext;
   readonly containers: Containers;
@@ -90,7 +90,7 @@ class EmbeddedRuntime implements OciRuntime {
     const context = await this.#open();
     const containers = new Containers(context);
     const sandboxes = new Sandboxes(context, containers);
-    // Watching begins before the records are read, so that no end falls between.
+    // Watching starts before the records are read, so that no exit is missed in between.
     const watch = new ExitWatch(context.paths.exits, this.#deps.watchPath, containers, this.#deps.clock, context.log);
     const logRate = new LogRate({ containers: () => containers.all(), clock: this.#deps.clock, log: context.log });
     this.#running = { context, containers, sandboxes, watch, logRate };
@@ -321,7 +321,7 @@ class EmbeddedRuntime implements OciRuntime {
   }
 }
 
-/** The host-root image is always there and never pulled. */
+/** Adds the host-root image, which always exists and is never pulled. */
 function withHostRoot(images: ImageService): ImageService {
   return {
     pull: (image, auth, onProgress) =>

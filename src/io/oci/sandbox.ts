@@ -1,7 +1,7 @@
 /**
  * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)),
- * the shared memory is a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by
- * a tiny container.
+ * and the shared memory is a small tmpfs. A shared pid namespace lives as long as its first process, so a tiny
+ * container holds it.
  */
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const SHM_SIZE = '64m';
 
 type NamespaceOwner = Pick<SandboxRecord, 'id' | 'hostNetwork' | 'hostIpc' | 'userNamespace'>;
 
-/** Where a sandbox's namespaces are pinned; undefined for those of the host. */
+/** Files at which a sandbox's namespaces are pinned; undefined for namespaces of the host. */
 export function namespaceFiles(paths: RuntimePaths, sandbox: NamespaceOwner): Omit<JoinedNamespaces, 'pid'> {
   const directory = join(paths.runSandboxes, sandbox.id);
   return {
@@ -35,10 +35,10 @@ export function namespaceFiles(paths: RuntimePaths, sandbox: NamespaceOwner): Om
   };
 }
 
-/** statfs(2)'s type of a namespace that is held by a bind mount; the file below it is an empty ordinary one. */
+/** File system type in statfs(2) of a pinned namespace. Without its mount, the path is an empty regular file. */
 const NSFS_MAGIC = 0x6e73_6673;
 
-/** Whether all of a sandbox's namespaces are still there. */
+/** Whether all namespaces of a sandbox still exist. */
 export async function arePinned(files: Omit<JoinedNamespaces, 'pid'>): Promise<boolean> {
   for (const file of Object.values(files)) {
     if (file === undefined) continue;
@@ -55,8 +55,8 @@ export const shmDirectory = (paths: RuntimePaths, sandbox: Pick<SandboxRecord, '
   sandbox.hostIpc ? '/dev/shm' : join(paths.runSandboxes, sandbox.id, 'shm');
 
 /**
- * Makes namespaces, shared memory, name-service files in `directory`, and the log directory. On failure the caller runs
- * `tearDown`.
+ * Creates namespaces, shared memory, name-service files in `directory`, and the log directory. On failure the caller
+ * must run `tearDown`.
  */
 export async function setUp(
   paths: RuntimePaths,
@@ -85,7 +85,7 @@ const pinned = (files: Omit<JoinedNamespaces, 'pid'>): ReadonlyMap<string, strin
 
 type Command = readonly [file: string, args: readonly string[]];
 
-/** `then` runs in the new namespaces, none of which is a mount namespace: one process less for each pod. */
+/** Runs `then` in the new namespaces, which saves one process per pod. None of them is a mount namespace. */
 async function unshare(files: Omit<JoinedNamespaces, 'pid'>, then: Command = ['true', []]): Promise<void> {
   const args: string[] = [];
   for (const [kind, file] of pinned(files)) {
@@ -111,13 +111,13 @@ async function writeNameService(directory: string, config: SandboxConfig): Promi
     const lines = dns.servers.map((server) => `nameserver ${server}`);
     if (dns.searches.length > 0) lines.push(`search ${dns.searches.join(' ')}`);
     if (dns.options.length > 0) lines.push(`options ${dns.options.join(' ')}`);
-    // Line breaks inside a value would be further directives.
+    // A line break inside a value would start another directive.
     await writeFile(resolv, `${lines.map((line) => line.replaceAll(/[\r\n]/g, ' ')).join('\n')}\n`, { mode: 0o644 });
   }
   await writeFile(join(directory, 'hostname'), `${config.hostname}\n`, { mode: 0o644 });
 }
 
-/** Unmounts and removes what lives only during a boot. Succeeds when there is nothing. */
+/** Unmounts and removes everything that exists only during a boot. Succeeds if there is nothing. */
 export async function tearDown(
   paths: RuntimePaths,
   runc: Runc,
@@ -139,15 +139,15 @@ export async function unmountBelow(directory: string): Promise<void> {
 
 const holderId = (sandboxId: string): string => `${sandboxId}-pid`;
 
-/** User and group of the holder: no file and no other process has them. */
+/** User and group id of the holder, which no file and no other process uses. */
 const HOLDER_USER = 65_535;
 const HOLDER_START_MS = 10_000;
 const HOLDER_LOOK_MS = 2;
 
 /**
- * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for
- * it), without rights and without network. It is started from a read-only view of the host's programs, and left with an
- * empty root.
+ * Starts the first process of a shared pid namespace: a sleeping process that ignores SIGCHLD (so that the kernel reaps
+ * orphans), without privileges and without network. It is started from a read-only view of the host's programs; then
+ * its root is emptied.
  */
 export async function startPidHolder(
   paths: RuntimePaths,
@@ -199,7 +199,7 @@ export async function startPidHolder(
   await runc.runDetached(holderId(id), bundle, pidFile);
   const pid = Number(await readFile(pidFile, 'utf8'));
   const start = (await processStart(pid)) ?? '';
-  // Until then it still opens its program and libraries.
+  // Until it sleeps, it may still open its program and libraries.
   for (let leftMs = HOLDER_START_MS; !(await isAsleep(pid, 'sleep')); leftMs -= HOLDER_LOOK_MS) {
     if (leftMs <= 0 || !(await isRunning(pid, start)))
       throw new Error("the process that holds the pod's pid namespace did not start");
@@ -212,14 +212,14 @@ export async function startPidHolder(
 }
 
 /**
- * Takes everything out of the holder's root: containers of the pod reach it as `/proc/1/root`. The program itself stays
- * in memory. Throws when anything is left, so that no container starts beside it.
+ * Unmounts and deletes everything in the holder's root, because containers of the pod can reach it as `/proc/1/root`.
+ * The program itself stays in memory. Throws if anything is left, so that no container starts beside it.
  */
 async function emptyRoot(pid: number, rootfs: string): Promise<void> {
   const points = (await mountPoints(pid)).map(({ path }) => path).filter((path) => path !== '/');
   const top = points.filter((path) => !points.some((other) => other !== path && path.startsWith(`${other}/`)));
-  // umount(8) comes from the programs it takes away, and reads /proc, which shows it itself in the holder's pid
-  // namespace only.
+  // /proc is unmounted last: umount(8) reads it, and it shows the holder's mounts only within the holder's pid
+  // namespace.
   const ordered = [...new Set(top)].toSorted((a, b) => Number(a === '/proc') - Number(b === '/proc'));
   if (ordered.length > 0)
     await runCommand('nsenter', ['--target', String(pid), '--mount', '--pid', 'umount', '--lazy', ...ordered]);
@@ -228,12 +228,12 @@ async function emptyRoot(pid: number, rootfs: string): Promise<void> {
     throw new Error(
       `the holder of the pod's pid namespace still has ${left.map(({ path }) => path).join(', ')} mounted`,
     );
-  // Never recursive: only links and empty mount points are expected.
+  // The deletion is not recursive on purpose: only links and empty mount points are expected.
   for (const entry of await readdir(rootfs, { withFileTypes: true }))
     await (entry.isDirectory() ? rmdir(join(rootfs, entry.name)) : unlink(join(rootfs, entry.name)));
 }
 
-/** The namespaces for a new container. Throws when the sandbox's shared pid namespace has died. */
+/** Namespaces for a new container. Throws if the holder of the shared pid namespace has died. */
 export async function namespacesFor(paths: RuntimePaths, sandbox: SandboxRecord): Promise<JoinedNamespaces> {
   const { pidHolder } = sandbox;
   if (pidHolder !== undefined && !(await isRunning(pidHolder.pid, pidHolder.start))) {

@@ -15,19 +15,19 @@ import { StateDirectories } from './state-directories.ts';
 
 type Addresses = Pick<SandboxRecord, 'ips'>;
 
-/** Of a pod in the host's network. */
+/** Addresses of a pod in the host's network. */
 const NO_ADDRESSES: Addresses = { ips: [] };
 
-/** The life of pod sandboxes: namespaces, network and shared process; and what is remembered of them. */
+/** Life cycle of pod sandboxes: namespaces, network and pid namespace holder, with their records. */
 export class Sandboxes {
   readonly #context: RuntimeContext;
   readonly #containers: Containers;
   readonly #records = new Map<string, SandboxRecord>();
   readonly #directories: StateDirectories;
   readonly #locks = createKeyedLock();
-  /** Sandboxes whose network is being plugged. */
+  /** Sandboxes whose network is being attached. */
   readonly #joining = new Map<string, Promise<void>>();
-  /** Sandboxes that could not be completed, until a container asks for one. */
+  /** Errors of sandboxes that could not be completed, until a container requests them. */
   readonly #lost = new Map<string, RuntimeError>();
   /** Connections into the sandboxes, closed with them. */
   readonly forwards: Forwards = createForwards();
@@ -39,7 +39,7 @@ export class Sandboxes {
     this.#directories = new StateDirectories({ disk, memory });
   }
 
-  /** Reads the records of sandboxes and containers, and settles what ended while this process did not run. */
+  /** Reads the records of sandboxes and containers, and settles those that ended while this process was not running. */
   async adopt(): Promise<void> {
     const { bootId, deps, log, paths, runc } = this.#context;
     const { records, broken } = await this.#directories.load<SandboxRecord>();
@@ -48,8 +48,7 @@ export class Sandboxes {
       this.#records.set(record.id, record);
       if (record.stopped) continue;
       const sameBoot = record.bootId === bootId;
-      // A host that is itself a container shares the boot id with the machine, and is started again without what it had
-      // in /run.
+      // A host that is itself a container shares the boot id with the machine, but its /run is empty after a restart.
       if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
       if (sameBoot) {
         log.warn('namespaces of a pod are missing; re-creating its sandbox', {
@@ -71,7 +70,7 @@ export class Sandboxes {
     log.v(2, 'runtime adopted', { sandboxes: this.#records.size, alive: alive.size });
   }
 
-  /** Throws RuntimeError 'not-found', or why the sandbox could not be completed. */
+  /** Throws RuntimeError 'not-found', or the error that prevented the completion of the sandbox. */
   get(id: string): SandboxRecord {
     const record = this.#records.get(id);
     if (record !== undefined) return record;
@@ -89,8 +88,8 @@ export class Sandboxes {
   }
 
   /**
-   * Returns the new sandbox's id. Throws RuntimeError 'create-failed', and leaves nothing then. Where the addresses are
-   * known before, the network is plugged while the first container is being created: see `joined`.
+   * Returns the new sandbox's id. On failure it removes everything and throws RuntimeError 'create-failed'. If the
+   * addresses are known in advance, the network is attached while the first container is created: see `joined`.
    */
   async run(config: SandboxConfig): Promise<string> {
     const { deps, paths } = this.#context;
@@ -131,7 +130,10 @@ export class Sandboxes {
     return id;
   }
 
-  /** Resolves when the sandbox is complete and recorded. Rejects with why it is not, and it is gone then. */
+  /**
+   * Resolves when the sandbox is complete and recorded. Rejects with the cause if that failed; the sandbox has then
+   * been removed.
+   */
   async joined(id: string): Promise<void> {
     await this.#joining.get(id);
     this.get(id);
@@ -177,7 +179,7 @@ export class Sandboxes {
     };
   }
 
-  /** Takes away what there is of a sandbox that has not come to be. */
+  /** Removes the remains of a sandbox that could not be created. */
   async #clear(id: string): Promise<void> {
     const { deps, paths, runc } = this.#context;
     await this.#containers.discardRoot(id);
@@ -217,7 +219,10 @@ export class Sandboxes {
     this.#context.changed(id);
   }
 
-  /** Another boot's runc state describes processes that do not exist; pids in it may belong to others by now. */
+  /**
+   * Removes state of another boot. runc's state then describes processes that do not exist, and their pids may have
+   * been reused.
+   */
   async #clearOtherBoot(): Promise<void> {
     const { runSandboxes, mappedRoots, runcRoot, handlers } = this.#context.paths;
     await unmountBelow(runSandboxes);

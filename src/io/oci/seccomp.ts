@@ -1,7 +1,7 @@
 /**
- * The system-call filter of `RuntimeDefault` (OCI runtime specification, `linux.seccomp`): calls that are not listed
- * fail with EPERM. What is listed is what Docker's and containerd's default profiles document as allowed; a granted
- * capability adds the calls that it is meant for.
+ * The system-call filter of `RuntimeDefault` (OCI runtime specification, `linux.seccomp`). Calls that are not listed
+ * fail with EPERM. The list follows the documented default profiles of Docker and containerd; a granted capability adds
+ * the calls that it permits.
  */
 
 const EPERM = 1;
@@ -10,8 +10,8 @@ const ENOSYS = 38;
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 
 /**
- * Calls of every program, by what they work on. Names that an architecture or an older libseccomp lacks are skipped by
- * the runtime.
+ * Calls that are always allowed, grouped by topic. The runtime skips names that the architecture or an older libseccomp
+ * lacks.
  */
 const ALWAYS: readonly string[] = [
   // Files and directories.
@@ -29,7 +29,7 @@ const ALWAYS: readonly string[] = [
   ...words(`epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2
     io_cancel io_destroy io_getevents io_pgetevents io_pgetevents_time64 io_setup io_submit _newselect poll ppoll ppoll_time64 pselect6
     pselect6_time64 select signalfd signalfd4`),
-  // Sockets; socket(2) itself depends on the address family.
+  // Sockets. socket(2) itself depends on the address family.
   ...words(`accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64 recvmsg send
     sendmmsg sendmsg sendto setsockopt shutdown socketcall socketpair`),
   // Memory.
@@ -49,18 +49,18 @@ const ALWAYS: readonly string[] = [
   ...words(`getcpu getpriority getrlimit getrusage ioprio_get ioprio_set prlimit64 sched_get_priority_max sched_get_priority_min
     sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64
     sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield setpriority setrlimit ugetrlimit`),
-  // Clocks; the kernel itself demands CAP_SYS_TIME of who sets one through adjtimex.
+  // Clocks. The kernel itself requires CAP_SYS_TIME for setting a clock with adjtimex.
   ...words(`adjtimex alarm clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64 clock_nanosleep
     clock_nanosleep_time64 getitimer gettimeofday nanosleep setitimer time timer_create timer_delete timer_getoverrun timer_gettime
     timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64
     times`),
-  // System V and POSIX IPC, which the pod has namespaces of its own for.
+  // System V and POSIX IPC, which are confined to the pod's IPC namespace.
   ...words(`ipc mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 mq_timedsend mq_timedsend_time64 mq_unlink msgctl
     msgget msgrcv msgsnd semctl semget semop semtimedop semtimedop_time64 shmat shmctl shmdt shmget`),
   ...words('getrandom sysinfo uname'),
 ];
 
-/** Calls that only programs of one family of processors have. */
+/** Calls that exist only on one processor architecture. */
 const OF_ARCHITECTURE: Readonly<Record<string, readonly string[]>> = {
   x64: words('arch_prctl modify_ldt'),
   arm64: words('arm_fadvise64_64 arm_sync_file_range breakpoint cacheflush set_tls sync_file_range2'),
@@ -88,22 +88,19 @@ const WITH_CAPABILITY: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; CLONE_NEWTIME shares its bit with the exit
+ * CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. CLONE_NEWTIME shares its bit with the exit
  * signal.
  */
 const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
 /**
- * Address families without use in a container: retired ones, and those that reach the hypervisor (VSOCK) or the
- * kernel's ciphers (ALG).
+ * Address families that containers do not need: obsolete ones, and those that reach the hypervisor (VSOCK) or the
+ * kernel's crypto API (ALG).
  */
 const REFUSED_FAMILIES: ReadonlySet<number> = new Set([12, 19, 20, 23, 25, 34, 37, 38, 40]);
 const FAMILIES = 46;
 
-/**
- * Execution domains: Linux, one that reports a 32-bit machine, each with or without the fixed layout of old programs,
- * and a mere query.
- */
+/** Allowed execution domains: Linux and PER_LINUX32, each with or without UNAME26, and the query 0xffffffff. */
 const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 export function defaultSeccompProfile(capabilities: readonly string[], nodeArch: string): object {
@@ -125,7 +122,7 @@ export function defaultSeccompProfile(capabilities: readonly string[], nodeArch:
     ...families.map((family) => allow('socket', family, 'SCMP_CMP_EQ')),
   ];
   if (!capabilities.includes('CAP_SYS_ADMIN')) {
-    // The flags of clone3 are behind a pointer; ENOSYS makes the C library fall back to clone, whose flags can be read.
+    // The flags of clone3 are behind a pointer and cannot be filtered. ENOSYS makes the C library fall back to clone.
     syscalls.push({ names: ['clone3'], action: 'SCMP_ACT_ERRNO', errnoRet: ENOSYS });
     syscalls.push(allow('clone', CLONE_NEW_NAMESPACES, 'SCMP_CMP_MASKED_EQ', 0));
   }
@@ -140,8 +137,8 @@ export function defaultSeccompProfile(capabilities: readonly string[], nodeArch:
 function architectures(nodeArch: string): readonly string[] {
   switch (nodeArch) {
     case 'x64':
-      // Without x32, which kernels do not run unless their command line has syscall.x32=y: runc compiles the filter for
-      // each container, and that part of it costs 6 ms.
+      // Without x32, which kernels run only with syscall.x32=y: runc compiles the filter for each container, and x32
+      // would add 6 ms.
       return ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86'];
     case 'arm64':
       return ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM'];

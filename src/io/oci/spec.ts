@@ -1,6 +1,6 @@
 /**
- * From the kubelet's wishes to an OCI runtime specification (config.json). Pure: everything about the host is handed
- * in.
+ * Builds an OCI runtime specification (config.json) from the kubelet's container configuration. Pure: everything about
+ * the host is an argument.
  */
 
 import { MASKED_PATHS, READONLY_PATHS } from '../../base/masked-paths.ts';
@@ -19,7 +19,7 @@ const OPEN_FILES = 1_048_576;
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-/** Paths of the namespaces to join; what is left out is the host's, `pid: 'new'` is the container's own. */
+/** Paths of namespaces to join. An absent one means the host's; `pid: 'new'` means the container's own. */
 export interface JoinedNamespaces {
   readonly net: string | undefined;
   readonly ipc: string | undefined;
@@ -44,13 +44,13 @@ export interface SpecInput {
   readonly pureV2: boolean;
   readonly own: OwnLimits;
   readonly nodeArch: string;
-  /** Of AppArmor; undefined: none. */
+  /** Name of the AppArmor profile; undefined for none. */
   readonly appArmor: string | undefined;
-  /** The content of `security.seccompProfile`. */
+  /** Content of `security.seccompProfile`. */
   readonly seccomp: object | undefined;
 }
 
-/** The runtime specification's `process`, which exec varies. */
+/** The field `process` of the runtime specification, which exec modifies. */
 export interface OciProcess {
   readonly terminal: boolean;
   readonly user: ContainerUser;
@@ -60,7 +60,7 @@ export interface OciProcess {
   readonly [field: string]: unknown;
 }
 
-/** `warnings` name wishes that this process has no right to fulfil and that were cut to what it has. */
+/** `warnings` name requested limits that this process may not grant and that were reduced to its own. */
 export function buildSpec(input: SpecInput): { readonly spec: object; readonly warnings: readonly string[] } {
   const { config, sandbox, own } = input;
   const { security } = config;
@@ -99,7 +99,7 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     cgroupsPath: cgroupsPath(input.driver, sandbox.cgroupParent, input.containerId),
     resources: {
       ...linuxResources(config.resources, input.pureV2),
-      // Always set: systemd gives a scope without a value its own default.
+      // Always set, because systemd applies its own default to a scope without a value.
       pids: { limit: config.resources.pidsLimit > 0 ? config.resources.pidsLimit : -1 },
       devices: security.privileged
         ? [{ allow: true, access: 'rwm' }]
@@ -138,7 +138,7 @@ function seccompFilter({ config, seccomp, nodeArch }: SpecInput, capabilities: r
   return { seccomp: defaultSeccompProfile(capabilities, nodeArch) };
 }
 
-/** Kubernetes' table of image entrypoint and cmd against pod command and args. */
+/** Command line from the image's entrypoint and cmd and the pod's command and args, by the rules of Kubernetes. */
 function commandLine(config: ContainerConfig, image: ImageConfig): readonly string[] {
   const line =
     config.command !== undefined && config.command.length > 0
@@ -181,12 +181,14 @@ function idMappings({ userNamespace }: SandboxRecord): object {
   return { uidMappings: mappings, gidMappings: mappings };
 }
 
-/** cgroupfs: a path below the pod's; systemd: `slice:prefix:name`, which runc makes the scope `prefix-name.scope`. */
+/**
+ * cgroupfs: a path below the pod's; systemd: `slice:prefix:name`, from which runc makes the scope `prefix-name.scope`.
+ */
 export function cgroupsPath(driver: CgroupDriver, parent: string, id: string): string {
   return driver === 'systemd' ? `${parent.split('/').at(-1)}:hyperedge:${id}` : `${parent.replace(/\/+$/, '')}/${id}`;
 }
 
-/** Sizes as the kernel's files name them: `2MB`, `1GB`. */
+/** Page sizes as in the names of the kernel's files: `2MB`, `1GB`. */
 function hugePageLimit(each: NonNullable<LinuxResources['hugePageLimits']>[number]): object {
   const megabytes = each.pageSizeBytes / 1024 ** 2;
   const pageSize =
@@ -194,7 +196,7 @@ function hugePageLimit(each: NonNullable<LinuxResources['hugePageLimits']>[numbe
   return { pageSize, limit: each.limitBytes };
 }
 
-/** The specification's `resources`; memory without swap on v2 (v1 may lack the control file for it). */
+/** The specification's `resources`. Swap is disabled on v2 only, because v1 may lack the control file. */
 export function linuxResources(resources: LinuxResources, pureV2: boolean): Record<string, object> {
   const cpu = {
     ...(resources.cpuShares > 0 ? { shares: resources.cpuShares } : {}),

@@ -1,11 +1,11 @@
 import type { Clock } from '../../base/clock.ts';
 
-/** A place that is held longer is given to the next: a runtime that hangs must not keep other pods from starting. */
+/** A slot held longer than this is given to the next waiter, so that a runtime that hangs does not block other pods. */
 const HOLD_MS = 2_000;
 
 /**
- * Bounds how many sandboxes and containers are being made at a time. Each starts several programs, for whose start the
- * host's main thread waits, and that takes the longer the more of them share the processors.
+ * Limits how many sandboxes and containers are created at the same time. Each creation starts several programs, which
+ * blocks the host's main thread, for longer the more programs share the processors.
  */
 export class StartLimit {
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class StartLimit {
     this.#clock = clock;
   }
 
-  /** Resolves, in the order of the calls, with what gives the place back; calling that again has no effect. */
+  /** Resolves in call order with a function that releases the slot. Calling it twice has no effect. */
   async take(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

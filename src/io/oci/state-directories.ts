@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { loadRecords } from './records.ts';
 
 const LEAST_BYTES = 8 << 20;
-/** Share of the file system, for small ones. */
+/** The disk counts as full below this share of free space, for small file systems. */
 const LEAST_SHARE = 1 / 16;
 const LEAST_FILES = 256;
 
 /**
- * Directories of sandboxes or of containers, by id. They are on the disk; those of the control plane are in memory
- * (below `/run`) when they are made while the disk is full, so that a host with a full disk comes back from a reboot.
+ * Directories of sandboxes or containers, by id. They are on disk. Those of the control plane are in memory (below
+ * `/run`) if they are created while the disk is full, so that a host with a full disk comes back after a reboot.
  */
 export class StateDirectories {
   readonly #disk: string;
@@ -29,13 +29,13 @@ export class StateDirectories {
     return this.#inMemory.has(id);
   }
 
-  /** Returns the directory for a new id, which does not exist yet. */
+  /** Returns the directory for a new id. It does not exist yet. */
   async choose(id: string, mayUseMemory: boolean): Promise<string> {
     if (mayUseMemory && (await isFull(this.#disk))) this.#inMemory.add(id);
     return this.of(id);
   }
 
-  /** Every readable record, and the ids of directories without one. */
+  /** All readable records, and the ids of directories without one. */
   async load<R extends { readonly id: string }>(): Promise<{
     readonly records: readonly R[];
     readonly broken: readonly string[];

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-/** `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`; SIGTERM for what is none. */
+/** Number of `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`; SIGTERM for an invalid name. */
 export function stopSignal(name: string): number {
   if (/^\d{1,2}$/.test(name) && Number(name) > 0 && Number(name) <= REAL_TIME.MAX) return Number(name);
   const upper = name.toUpperCase().replace(/^SIG/, '');
@@ -13,5 +13,5 @@ export function stopSignal(name: string): number {
   return Object.entries(constants.signals).find(([key]) => key === `SIG${upper}`)?.[1] ?? constants.signals.SIGTERM;
 }
 
-/** As the C library counts them: the first two real-time signals are its own. */
+/** Range of the C library, which reserves the first two real-time signals. */
 const REAL_TIME = { MIN: 34, MAX: 64 } as const;

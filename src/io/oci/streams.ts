@@ -1,4 +1,4 @@
-/** Small bridges between Node's streams and the port's byte streams. */
+/** Bridges between Node's streams and the byte streams of the runtime port. */
 import type { Writable } from 'node:stream';
 import { PassThrough } from 'node:stream';
 import { CodedError } from '../../base/errors.ts';
@@ -8,7 +8,7 @@ export interface InputSink {
   end(): void;
 }
 
-/** Writes resolve when the stream can take more and reject with CodedError 'closed' once it is gone. */
+/** Writes resolve when the stream accepts more, and reject with CodedError 'closed' after it has closed. */
 export function inputSink(stream: Writable): InputSink {
   stream.on('error', () => {});
   return {
@@ -28,14 +28,13 @@ export function inputSink(stream: Writable): InputSink {
 }
 
 /**
- * A hand-over with a bound of 64 KiB: `push` resolves when the reader has made room; pushes after the reader left are
- * dropped.
+ * A pipe with a buffer of 64 KiB: `push` resolves when there is room; data pushed after the reader has left is dropped.
  */
 export interface OutputPipe {
   readonly readable: AsyncIterable<Uint8Array>;
   push(chunk: Uint8Array): Promise<void>;
   end(): void;
-  /** The reader ended: waiting and later pushes resolve. */
+  /** Reports that the reader has left: waiting and later pushes resolve. */
   abandon(): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Processes with a terminal in a container. conmon makes the terminal (Node has no pseudo-terminals): it writes the
- * output, in log format, to a fifo that we read, which holds the process up when the client is slow; input and window
- * size go the same ways as a container's.
+ * Processes with a terminal in a container. conmon creates the terminal, because Node has no pseudo-terminals. It
+ * writes the output in log format to a fifo that this process reads; a slow client therefore blocks the process. Input
+ * and window size are sent as for a container.
  */
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';
@@ -16,7 +16,10 @@ import type { Runc } from './runc.ts';
 import { outputPipe } from './streams.ts';
 
 const run = promisify(execFile);
-/** Plain descriptors: a file handle would close its own when it is collected, although a socket owns it. */
+/**
+ * Plain descriptors, because a file handle would close its descriptor when it is garbage-collected, although a socket
+ * owns it.
+ */
 const openFd = promisify(open);
 const closeFd = promisify(close);
 
@@ -26,13 +29,13 @@ export interface TerminalExecDeps {
   readonly socat: string;
 }
 
-/** `start.bundle` holds `process.json`. Throws RuntimeError 'start-failed' in the runtime's words. */
+/** `start.bundle` contains `process.json`. Throws RuntimeError 'start-failed' with the runtime's message. */
 export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart, stdin: boolean): Promise<StartedExec> {
   const { bundle } = start;
   const fifo = join(bundle, 'output');
   await run('mkfifo', ['-m', '600', fifo], { env: { ...childEnvironment } });
   const reader = await openFd(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
-  // Until the monitor has opened its end, this one keeps the reader from seeing an end of file.
+  // Prevents the reader from seeing an end of file before the monitor has opened its end.
   const placeholder = await openFd(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
   const output = readOutput(reader);
   let input: MonitorInput | undefined;

@@ -1,6 +1,6 @@
 /**
- * User namespaces of pods (KEP-127): one is pinned with the pod's other namespaces, which belong to it, and what
- * containers see of the host comes through idmapped mounts. Source: user_namespaces(7), mount_setattr(2).
+ * User namespaces of pods (KEP-127). A user namespace is pinned with the pod's other namespaces, which it owns. Files
+ * of the host are visible to containers through idmapped mounts. Source: user_namespaces(7), mount_setattr(2).
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
@@ -13,8 +13,8 @@ import type { OciMount } from './mounts.ts';
 import { findOnPath } from './programs.ts';
 
 /**
- * Clones mounts, maps their owners by a user namespace and attaches them elsewhere. mount(8) has an option
- * for it since util-linux 2.39 only; the numbers of these system calls are the same on all architectures.
+ * Clones mounts, maps their owners by a user namespace and attaches them elsewhere. In Perl, because mount(8) supports
+ * it only since util-linux 2.39. The numbers of these system calls are the same on all architectures.
  */
 const MAP_MOUNT = `
 my ($namespace, $source, $target, $empty) = (@ARGV, "");
@@ -31,7 +31,7 @@ export async function mapMount(namespace: string, source: string, target: string
   await runCommand('perl', ['-e', MAP_MOUNT, '--', namespace, source, target]);
 }
 
-/** Undefined: pods can have user namespaces here; else why not. */
+/** Returns the reason why pods cannot have user namespaces on this host; undefined if they can. */
 export async function whyNoUserNamespaces(): Promise<string | undefined> {
   if ((await findOnPath('perl')) === undefined) return 'perl is not installed, which makes idmapped mounts';
   const directory = await mkdtemp(join(tmpdir(), 'he-idmap-'));
@@ -49,7 +49,7 @@ export async function whyNoUserNamespaces(): Promise<string | undefined> {
   }
 }
 
-/** Makes the namespaces in one step, so that the user namespace owns the others, and pins each at its file. */
+/** Creates the namespaces in one step, so that the user namespace owns the others, and pins each at its file. */
 export async function pinNamespaces(files: ReadonlyMap<string, string>, mapping: IdMapping): Promise<void> {
   await withNamespace([...files.keys()], mapping, async (pid) => {
     await Promise.all(
@@ -66,7 +66,7 @@ async function withNamespace(
   { hostId, length }: IdMapping,
   work: (pid: number) => Promise<void>,
 ): Promise<void> {
-  // It echoes once it is in its namespaces, and ends with its input.
+  // The process echoes its input once it is in its namespaces, and ends with its input.
   const child = spawn('unshare', [...kinds.map((kind) => `--${kind}`), '--', 'cat'], { env: { ...childEnvironment } });
   try {
     const pid = await echoing(child);
@@ -91,7 +91,7 @@ function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
   });
 }
 
-/** Where the root of a container and its volumes are mounted for a user namespace. */
+/** Directory in which the root of a container and its volumes are mounted for a user namespace. */
 export class MappedRoot {
   readonly #directory: string;
   readonly #namespace: string;
@@ -104,7 +104,10 @@ export class MappedRoot {
     this.#mapping = mapping;
   }
 
-  /** The directory is open to the container's root only, and its parents to those that know the container's id. */
+  /**
+   * Creates the directory, accessible to the container's root group. All users may traverse its parents, but need the
+   * container's id, which is random.
+   */
   async make(): Promise<void> {
     const { hostId } = this.#mapping;
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
@@ -116,7 +119,7 @@ export class MappedRoot {
     await chmod(this.#directory, 0o710);
   }
 
-  /** Returns paths of the layers, whose owners are those of the container, relative to `directory`. */
+  /** Mounts the layers with the container's owners; returns their paths relative to `directory`. */
   async mapLayers(layers: readonly string[]): Promise<{ readonly directory: string; readonly layers: string[] }> {
     const names = layers.map((_, index) => `l${index}`);
     await Promise.all(
@@ -129,12 +132,15 @@ export class MappedRoot {
     return { directory: this.#directory, layers: names };
   }
 
-  /** Gives what containers write to the container's root. */
+  /** Makes the container's root user the owner of `path`. */
   async own(path: string): Promise<void> {
     await chown(path, this.#mapping.hostId, this.#mapping.hostId);
   }
 
-  /** Returns where the root is for a process without rights over the container's other directories. */
+  /**
+   * Mounts the root where a process without access to the container's other directories can reach it; returns that
+   * path.
+   */
   async showRoot(rootfs: string): Promise<string> {
     const target = join(this.#directory, 'rootfs');
     await mkdir(target);
@@ -142,7 +148,7 @@ export class MappedRoot {
     return target;
   }
 
-  /** The volume's mount with mapped owners. */
+  /** Returns the volume's mount with mapped owners. */
   async mapVolume(mount: OciMount): Promise<OciMount> {
     const target = join(this.#directory, `m${this.#mounts++}`);
     if ((await stat(mount.source)).isDirectory()) await mkdir(target);

@@ -1,6 +1,6 @@
 /**
- * Resolves a container's user from the image's own `/etc/passwd` and `/etc/group`. The files are the image author's:
- * links in their path are not followed (they would lead into the host), and sizes are bounded.
+ * Resolves a container's user from the image's own `/etc/passwd` and `/etc/group`. The files are untrusted: links in
+ * their paths are not followed (they could lead into the host), and sizes are limited.
  */
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
@@ -29,7 +29,7 @@ interface Group {
 
 /**
  * `imageUser` is the image's `user[:group]`. Throws RuntimeError 'create-failed' for a name that the image does not
- * know.
+ * define.
  */
 export async function resolveUser(
   rootfs: string,
