@@ -1,9 +1,9 @@
-/** A connection to `agent.sock`. */
+/** A client connection to `agent.sock`. */
 import { createConnection, type Socket } from 'node:net';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { LineReader } from './lines.ts';
 
-/** A whole ring at once. */
+/** Large enough for all members of a ring in one line. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 interface Waiting {
@@ -12,9 +12,9 @@ interface Waiting {
 }
 
 export interface AgentConnectionHandlers {
-  /** Everything that came with one read has been reported. */
+  /** Called with all events of one read. */
   readonly events?: (events: readonly unknown[]) => void;
-  /** Called once, whatever ends it. */
+  /** Called once, for every kind of end. */
   readonly closed?: () => void;
 }
 
@@ -43,7 +43,7 @@ export class AgentConnection {
     });
   }
 
-  /** Throws CodedError 'not-running' when no process listens there. */
+  /** Throws CodedError 'not-running' if no process listens. */
   static open(socket: string, handlers: AgentConnectionHandlers = {}): Promise<AgentConnection> {
     return new Promise((resolve, reject) => {
       const connection = createConnection(socket);
@@ -62,12 +62,12 @@ export class AgentConnection {
     });
   }
 
-  /** What the other side has not taken yet. */
+  /** Bytes that the peer has not read yet. */
   get unsent(): number {
     return this.#socket.writableLength;
   }
 
-  /** Rejects with the CodedError that the agent answered. */
+  /** Rejects with the CodedError in the agent's response. */
   ask(method: string, params: unknown = {}): Promise<unknown> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -76,7 +76,7 @@ export class AgentConnection {
     });
   }
 
-  /** Whether it is open does not keep the process alive. */
+  /** An open connection does not keep the process alive. */
   unref(): void {
     this.#socket.unref();
   }
@@ -96,7 +96,10 @@ export class AgentConnection {
   }
 }
 
-/** One question and its answer. Throws CodedErrors: 'not-running', 'no-answer', or what the agent says. */
+/**
+ * Sends one request and returns its response. Throws CodedError 'not-running', 'no-answer', or the error in the agent's
+ * response.
+ */
 export async function askAgent<T>(socket: string, method: string, params: unknown, timeoutMs: number): Promise<T> {
   const connection = await AgentConnection.open(socket);
   let timer: NodeJS.Timeout | undefined;

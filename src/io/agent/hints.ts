@@ -1,6 +1,6 @@
 /**
- * Gossip for the store's process, over `agent.sock`; there when the host process is, and back by itself when that comes
- * back.
+ * Gossip for the store's process, over `agent.sock`. It is available while the host process runs, and reconnects by
+ * itself.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -13,7 +13,10 @@ export interface GossipHintsOptions {
   readonly socket: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** A leader heard from within this time counts as heard. Longer than a few heartbeats, shorter than an election. */
+  /**
+   * A leader counts as alive for this time after its last message. Longer than a few heartbeats and shorter than an
+   * election.
+   */
   readonly heardWithinMs?: number;
 }
 
@@ -21,10 +24,10 @@ const HEARD_WITHIN_MS = 500;
 const PUBLISH_INTERVAL_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2000;
-/** When the host process is slow to read the hints. */
+/** Pause before sending again while the host process is slow to read. */
 const RETRY_MS = 50;
 const FAREWELL_MS = 500;
-/** A host process that does not read is sent nothing more. */
+/** Unread bytes above which no further hints are sent to the host process. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
 interface Known {
@@ -32,7 +35,7 @@ interface Known {
   readonly atMs: number;
 }
 
-/** Begins to connect at once. */
+/** Starts to connect immediately. */
 export function createGossipHints(options: GossipHintsOptions): GossipHints {
   return new AgentGossipHints(options);
 }
@@ -61,7 +64,7 @@ class AgentGossipHints implements GossipHints {
     void this.#connect();
   }
 
-  // Fields, not methods: the store wraps its hints by spreading them.
+  // Fields instead of methods, because the store wraps its hints by spreading them.
   readonly subscribe = (listener: (members: readonly GossipMember[]) => void): (() => void) => {
     this.#listeners.add(listener);
     if (this.#ring.size > 0) listener(storesOf(this.#ring.values(), this.#clock.monotonicMs(), this.#heardWithinMs));
@@ -143,14 +146,14 @@ class AgentGossipHints implements GossipHints {
     for (const listener of this.#listeners) listener(members);
   }
 
-  /** Tells what is new, now or when its time has come. */
+  /** Sends changed facts, now or at the next allowed time. */
   readonly #tell = (): void => {
     this.#next?.cancel();
     if (this.#latest === undefined || this.#connection === undefined || this.#closed) return;
     const nowMs = this.#clock.monotonicMs();
     const { facts, heardAtMs } = this.#latest;
     const silentInMs = heardAtMs + this.#heardWithinMs - nowMs;
-    // A leader hears itself.
+    // A leader always counts as reachable from itself.
     const leads = facts.leader !== undefined && facts.leader === facts.memberId;
     const heard = leads || (facts.leader !== undefined && silentInMs > 0);
     const current: StoreFacts = {
@@ -180,7 +183,7 @@ function changeOf(before: StoreFacts | undefined, now: StoreFacts): 'urgent' | '
   return before.appliedIndex === now.appliedIndex && before.fsyncMs === now.fsyncMs ? 'none' : 'minor';
 }
 
-/** One entry per store; where two hosts claim to have it, the living one is believed. */
+/** One entry per store. If two hosts claim the same store, the one that is alive is used. */
 function storesOf(ring: Iterable<Known>, nowMs: number, heardWithinMs: number): GossipMember[] {
   const stores = new Map<string, { readonly rank: number; readonly member: GossipMember }>();
   for (const { member, atMs } of ring) {
@@ -207,11 +210,11 @@ function storesOf(ring: Iterable<Known>, nowMs: number, heardWithinMs: number): 
   return Array.from(stores.values(), ({ member }) => member);
 }
 
-/** Coarse on purpose: among those that are about equally well the one that is furthest along is to be first. */
+/** Coarse on purpose, so that among members of about equal health the one with the longest log comes first. */
 function healthOf({ health = 0, fsyncMicros = 0 }: AgentMember): number {
   const slowDisk = Math.max(0, Math.floor(Math.log2(Math.max(1, fsyncMicros) / SLOW_FSYNC_MICROS)) + 1);
   return Math.floor(health / 2) + Math.min(4, slowDisk);
 }
 
-/** From here each doubling of a durable write's time counts as one step worse. */
+/** From this duration of a durable write, each doubling makes the health one step worse. */
 const SLOW_FSYNC_MICROS = 50_000;

@@ -1,4 +1,4 @@
-/** Cuts a stream of bytes into lines; one that does not end within `limit` bytes is an error. */
+/** Splits a stream of bytes into lines of at most `limit` bytes. */
 import { CodedError } from '../../base/errors.ts';
 
 export class LineReader {
@@ -10,7 +10,7 @@ export class LineReader {
     this.#limit = limit;
   }
 
-  /** The lines that are complete now. Throws CodedError 'line-too-long'. */
+  /** Returns the lines that are complete now. Throws CodedError 'line-too-long'. */
   push(chunk: Buffer): string[] {
     const lines: string[] = [];
     let from = 0;

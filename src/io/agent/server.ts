@@ -1,7 +1,7 @@
 /**
- * `agent.sock`: the ring of this host for the processes on it (see `components/membership/agent-port.ts` for what is
- * said). Only the user who runs it may open it. Everything is bounded; a reader that does not keep up is dropped, and
- * may come back.
+ * The server of `agent.sock`: the ring of this host for other processes of the host. See
+ * `components/membership/agent-port.ts` for the protocol. Only the user of this process may connect. All buffers are
+ * limited; a client that reads too slowly is disconnected and may reconnect.
  */
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -16,12 +16,12 @@ export interface AgentServer {
 
 const MAX_CONNECTIONS = 32;
 const MAX_LINE_BYTES = 64 * 1024;
-/** Requests of one connection that are not answered yet. */
+/** Maximum number of unanswered requests of one connection. */
 const MAX_PENDING = 16;
-/** What one reader may leave unread. */
+/** Maximum number of bytes that one client may leave unread. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
-/** Listens at `socket`, replacing what a killed process left there. Throws CodedError 'listen'. */
+/** Listens at `socket` and replaces a socket that a killed process has left. Throws CodedError 'listen'. */
 export async function serveAgent(options: {
   readonly socket: string;
   readonly service: AgentService;
@@ -52,7 +52,7 @@ function listenPrivately(server: Server, socket: string): Promise<void> {
     server.once('error', (error) =>
       reject(new CodedError('listen', `cannot listen on ${socket}: ${error.message}`, { cause: error })),
     );
-    // The socket is created within this call and must not be open to other users before its mode is set.
+    // The umask applies to the socket from its creation, before its mode could be set.
     const before = process.umask(0o177);
     server.listen(socket, resolve);
     process.umask(before);

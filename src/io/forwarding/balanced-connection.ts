@@ -2,45 +2,45 @@ import type { Socket } from 'node:net';
 import { resetSocket } from './reset.ts';
 
 const KEEP_ALIVE_MS = 15_000;
-/** A peer that does not close after the other has. */
+/** Time limit for a peer to close after the other side has closed. */
 const HALF_CLOSED_MS = 30_000;
 
-/** A paused socket still reads until its buffer is full; these bytes would be lost to another process. */
+/**
+ * Used to stop reading at once: a paused socket still reads until its buffer is full, and those bytes would be lost
+ * when the socket is transferred to another process.
+ */
 interface Readable {
   readonly _handle: { readStop(): void } | null;
 }
 
 export interface ConnectionEvents {
-  /** The client sent something after an answer or at the beginning. */
+  /** The client sent data at the beginning or after a response. */
   readonly waiting: () => void;
-  /** The server ended the stream or broke it. */
+  /** The server ended or broke the stream. */
   readonly failed: () => void;
   /** Both sockets are closed. */
   readonly ended: () => void;
 }
 
-/**
- * Two sockets joined in both directions, with what a balancer has to know of the stream: which side sent last, and
- * when.
- */
+/** Two sockets joined in both directions, with the state that a balancer needs: which side sent last, and when. */
 export class BalancedConnection {
   readonly target: string;
-  /** Of this host, towards the server. */
+  /** Local address of the connection to the server. */
   readonly sourceAddress: string;
   readonly #client: Socket;
   readonly #backend: Socket;
   readonly #ended: () => void;
   #closed = false;
   #lingering: NodeJS.Timeout | undefined;
-  /** The client sent last: an answer may be due. */
+  /** The client sent last, so the server may owe a response. */
   awaiting = false;
-  /** Since when the client waits, or the stream is quiet. Monotonic milliseconds. */
+  /** Start of the client's wait or of the silence, in monotonic milliseconds. */
   sinceMs = performance.now();
-  /** Bytes of the client after the first answer: a TLS handshake got that far. */
+  /** The client has sent data after the first response: a TLS handshake has got that far. */
   established = false;
-  /** The silence of the present wait was reported. */
+  /** The silence during the current wait has been reported. */
   reported = false;
-  /** When a drain began. */
+  /** Start of the drain, in monotonic milliseconds. */
   drainingMs: number | undefined;
 
   constructor(
@@ -71,12 +71,12 @@ export class BalancedConnection {
     this.#backend.on('end', events.failed);
   }
 
-  /** A timer has something to look for. */
+  /** Whether a timer must check this connection. */
   get watched(): boolean {
     return this.drainingMs !== undefined || (this.awaiting && !this.reported);
   }
 
-  /** Closes both directions after what was received is sent. */
+  /** Closes both directions after the received data has been sent. */
   end(): void {
     this.#client.end();
     this.#backend.end();
@@ -84,8 +84,8 @@ export class BalancedConnection {
   }
 
   /**
-   * The sockets, for another process: neither has bytes in this one, and nothing more is read here. Undefined: bytes
-   * are under way, or one side has ended.
+   * Stops reading and returns the sockets for another process; neither has bytes in this process. Undefined if bytes
+   * are in transit or one side has ended.
    */
   detach(): { readonly client: Socket; readonly backend: Socket } | undefined {
     const both = [this.#client, this.#backend];
@@ -113,7 +113,7 @@ export class BalancedConnection {
     from.setKeepAlive(true, KEEP_ALIVE_MS);
     from.on('data', (bytes) => {
       received();
-      // An end() of this side discards what arrives later: the peer must see it as not sent.
+      // After end() of this side, later data is discarded. The peer must see it as not delivered.
       if (to.writableEnded || to.write(bytes)) return;
       from.pause();
     });

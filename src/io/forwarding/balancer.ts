@@ -1,6 +1,6 @@
 /**
- * TCP connections carried to one of several servers: the stream is not looked into, so TLS stays between client and
- * server, and which server is chosen is decided outside.
+ * Balances TCP connections over several servers. The streams are not inspected, so TLS is between client and server.
+ * The caller chooses the servers.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -10,22 +10,22 @@ import { type Race, raceToConnect } from './connect-race.ts';
 import type { Carried, ListenerKeeper } from './keeper.ts';
 import { resetSocket } from './reset.ts';
 
-/** Of one host: kubelet, proxy, DNS, controllers and scheduler use some dozens. */
+/** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
 const MAX_CONNECTIONS = 1_024;
 const TICK_MS = 100;
-/** Bytes of a client without an answer for this long are cause to probe. */
+/** A client that waits this long for a response triggers a probe. */
 const SILENCE_MS = 300;
-/** A drained connection without traffic for this long has no request under way. */
+/** A drained connection that is silent this long has no request in progress. */
 const QUIET_MS = 100;
 const DRAIN_MS = 10_000;
 
-/** Between two requests of a connection that is to end. */
+/** Silence between two requests after which a connection can be closed. */
 const GAP_MS = 5;
 const HAND_OVER_MS = 1_500;
 
 export interface BalancerLimits {
   readonly maxConnections?: number;
-  /** Starts the process that keeps the port open; undefined: none does. */
+  /** Starts the process that keeps the port open during a restart. Undefined if there is none. */
   readonly keeper?: ListenerKeeper | undefined;
 }
 
@@ -57,18 +57,18 @@ export class BalancerServer implements BalancedListener {
         const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen';
         reject(new CodedError(code, `cannot listen on ${address}:${port}: ${error.message}`, { cause: error }));
       });
-      // A keeper of this host listens beside this process for a moment.
+      // A keeper of this host listens on the same port for a moment.
       this.#server.listen({ host: address, port, ...(port === 0 ? {} : { reusePort: true }) }, () => resolve());
     });
     this.#server.removeAllListeners('error');
-    // Out of descriptors: the connection is lost, the listener stays.
+    // If the process runs out of descriptors, the connection is lost and the listener continues.
     this.#server.on('error', () => {});
     const bound = this.#server.address();
     this.port = typeof bound === 'object' && bound !== null ? bound.port : port;
     return this;
   }
 
-  /** Continues on the listening socket of another process. */
+  /** Continues with the listening socket of another process. */
   async adopt(listening: Server): Promise<BalancedListener> {
     await new Promise<void>((resolve) => this.#server.listen(listening, () => resolve()));
     this.#server.on('error', () => {});
@@ -91,13 +91,15 @@ export class BalancerServer implements BalancedListener {
     await this.close();
   }
 
-  /** A connection of another process. */
+  /** Takes a connection of another process. */
   carry({ target, client, backend }: Carried): void {
     this.#routing.opened(target);
     this.#join(target, client, backend);
   }
 
-  /** Accepts no more, and ends each connection that is quiet for `gapMs` with no request under way. */
+  /**
+   * Stops accepting connections, and closes each connection that has no request in progress and was silent for `gapMs`.
+   */
   async drain(limitMs: number, gapMs: number): Promise<void> {
     this.#server.close();
     const untilMs = performance.now() + limitMs;
@@ -128,7 +130,7 @@ export class BalancerServer implements BalancedListener {
 
   async close(): Promise<void> {
     clearInterval(this.#ticking);
-    // Of a server that is closed already, this is called with an error.
+    // The callback gets an error if the server is closed already.
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const [client, race] of this.#connecting) {
       race.cancel();
@@ -201,12 +203,15 @@ export class BalancerServer implements BalancedListener {
       watched ||= connection.watched;
     }
     if (watched) return;
-    // An idle host has no timer.
+    // An idle host has no running timer.
     clearInterval(this.#ticking);
     this.#ticking = undefined;
   }
 
-  /** Resets the oldest connection that never completed a handshake: such a one costs its owner nothing. */
+  /**
+   * Resets the oldest connection that has not completed a handshake, since opening such connections is cheap for an
+   * attacker.
+   */
   #makeRoom(): boolean {
     for (const connection of this.#connections) {
       if (connection.established) continue;

@@ -2,18 +2,18 @@ import { type Socket, connect as tcpConnect } from 'node:net';
 import type { Routing } from '../../components/nodelb/port.ts';
 import { parseAuthority } from './authority.ts';
 
-/** A server without a handshake after this long gets a rival. Source: RFC 8305 §5, connection attempt delay. */
+/** Delay before a parallel attempt to another server starts. Source: RFC 8305 §5, connection attempt delay. */
 const RIVAL_MS = 250;
-/** Of one attempt. */
+/** Time limit of one attempt. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
 export interface Race {
-  /** Undefined: no server accepted. The socket is connected and paused. */
+  /** The connected and paused socket; undefined if no server accepted. */
   readonly winner: Promise<{ readonly target: string; readonly socket: Socket } | undefined>;
   cancel(): void;
 }
 
-/** Connects to the first of the servers, in the order of `choose`, that accepts. Sends nothing. */
+/** Connects to the servers in the order of `choose` until one accepts. Sends no data. */
 export function raceToConnect(routing: Routing): Race {
   const tried = new Set<string>();
   const attempts = new Set<Socket>();
@@ -35,7 +35,7 @@ export function raceToConnect(routing: Routing): Race {
       return;
     }
     tried.add(target);
-    // Counted from the attempt on: connections of one moment must not all choose the same server.
+    // Counted from the start of the attempt, so that simultaneous connections do not all choose the same server.
     routing.opened(target);
     const socket = tcpConnect({ ...parseAuthority(target), allowHalfOpen: true });
     attempts.add(socket);
@@ -56,7 +56,7 @@ export function raceToConnect(routing: Routing): Race {
     socket.once('close', () => {
       clearTimeout(timeout);
       attempts.delete(socket);
-      // Of the winner, the connection's end is counted.
+      // For the winner, the end of the connection is counted instead.
       if (!won) routing.closed(target);
       if (!over) attempt();
     });

@@ -1,4 +1,4 @@
-/** Streams carried between sockets of this process: services without a packet filter, and the API balancer. */
+/** Forwards streams between sockets in this process: services without a packet filter, and the API balancer. */
 export { createTcpBalancing } from './balancer.ts';
 export { askKeeper, createKeeper, runKeeper } from './keeper.ts';
 export { createReadinessProbe } from './ready-probe.ts';

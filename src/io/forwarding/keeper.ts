@@ -1,6 +1,7 @@
 /**
- * The process that keeps the balancer's port open while the host process restarts: it receives the listening socket and
- * the connections, carries them and new ones, and ends some time after the next host process listens.
+ * The keeper is a process that keeps the balancer's port open while the host process restarts. It receives the
+ * listening socket and the connections, serves old and new connections, and ends some time after the next host process
+ * listens.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -16,14 +17,17 @@ export interface Carried {
 }
 
 export interface Keeping {
-  /** Takes the sockets away from this process. */
+  /** Transfers the sockets of a connection to the keeper. */
   carry(connection: Carried): Promise<void>;
-  /** Nothing more follows. */
+  /** Reports that no further connections follow. */
   end(): void;
 }
 
 export interface ListenerKeeper {
-  /** Undefined: no process could be started; the socket is the caller's still. */
+  /**
+   * Starts a keeper with the listening socket. Undefined if no process could be started; the caller then still owns the
+   * socket.
+   */
   keep(server: Server, targets: readonly string[]): Promise<Keeping | undefined>;
 }
 
@@ -33,11 +37,11 @@ type Message =
 
 const KEEPER_NAME = 'hyperedge-keep';
 const START_MS = 3_000;
-/** The host process is not started again. */
+/** The keeper ends after this time if the host process is not started again. */
 const ABANDONED_MS = 60_000;
 /**
- * A client that sends its next request while its connection ends loses it: a connection in use stays with the keeper
- * until the client or the server ends it.
+ * Silence after which the keeper closes a connection. A shorter time would lose a request that the client sends while
+ * its connection is being closed, so a connection in use stays until the client or the server ends it.
  */
 const QUIET_MS = 2_000;
 const LONGEST_MS = 10 * 60_000;
@@ -49,7 +53,7 @@ export function createKeeper(command: readonly string[]): ListenerKeeper {
   return {
     keep: (server, targets) =>
       new Promise((resolve) => {
-        // A group of its own: an interrupt of the terminal ends the host process alone.
+        // Own process group: an interrupt from the terminal must end only the host process.
         const child = spawn(file, args, { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
         const timer = setTimeout(() => settle(false), START_MS);
         const settle = (kept: boolean): void => {
@@ -81,7 +85,7 @@ function keepingOf(child: ChildProcess): Keeping {
         await send(child, { kind: 'client', target }, client);
         await send(child, { kind: 'backend', target }, backend);
       } catch {
-        // The keeper has ended: so have its connections.
+        // The keeper has ended, and its connections with it.
         resetSocket(client);
         resetSocket(backend);
       }
@@ -93,14 +97,14 @@ function keepingOf(child: ChildProcess): Keeping {
 }
 
 /**
- * In the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the
- * servers that `routing` may choose from. Resolves when all has ended.
+ * Runs the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the
+ * servers that `routing` may choose from. Resolves when all connections have ended.
  */
 export async function runKeeper(
   socket: string,
   { routing, learn }: { readonly routing: Routing; readonly learn: (targets: readonly string[]) => void },
 ): Promise<void> {
-  // systemd reports by this name that a process of the unit runs on.
+  // systemd shows this name when it reports a remaining process of the unit.
   process.title = KEEPER_NAME;
   const balancer = new BalancerServer(routing, {});
   const relieved = Promise.withResolvers<void>();
@@ -112,7 +116,7 @@ export async function runKeeper(
     } else if (message.kind === 'client') client = handle as Socket | undefined;
     else {
       const backend = handle as Socket | undefined;
-      // A socket that was closed on the way is not there.
+      // A socket that was closed during the transfer is undefined.
       if (client !== undefined && backend !== undefined) balancer.carry({ target: message.target, client, backend });
       else for (const each of [client, backend]) if (each !== undefined) resetSocket(each);
       client = undefined;
@@ -135,7 +139,7 @@ export async function runKeeper(
   await balancer.close();
 }
 
-/** True when a keeper runs; `relieve`: this process listens, the keeper ends. */
+/** Whether a keeper runs. `relieve`: this process listens again, so the keeper must end. */
 export function askKeeper(socket: string, relieve: boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const client = connect(socket);

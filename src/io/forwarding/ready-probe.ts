@@ -1,4 +1,4 @@
-/** GET `/readyz` of an API server, verified with the cluster's CA. */
+/** Probes `/readyz` of an API server, verified with the cluster's CA. */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { connect as tcpConnect } from 'node:net';
@@ -9,25 +9,28 @@ import type { ReadinessProbe } from '../../components/nodelb/port.ts';
 import type { Finding } from '../../core/balancing/port.ts';
 import { parseAuthority } from './authority.ts';
 
-/** An answer that is not there after this long is cause to look whether the host itself is. */
+/** If there is no response after this time, the host's reachability is tested too. */
 const LATE_MS = 200;
-/** Two SYNs this far apart, so that one lost packet is no verdict; the second one waits equally long. */
+/** Pause between two SYNs, and the wait after the second one. Two SYNs, so that one lost packet does not count. */
 const SYN_GAP_MS = 200;
-/** Longer than the API server waits for its store. */
+/** Longer than the API server's own timeout for its store. */
 const ANSWER_MS = 2_500;
 const MAX_BODY_BYTES = 16 * 1024;
-/** Closed by the server meanwhile: not a finding. */
+/** Errors of a kept connection that the server has closed meanwhile. They do not count as a result. */
 const STALE = new Set(['ECONNRESET', 'EPIPE']);
 const ABSENT = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ETIMEDOUT', 'ENOTFOUND']);
 
 export interface ProbeOptions {
-  /** PEM of the cluster's authorities; undefined when it cannot be read. */
+  /** PEM of the cluster's authorities; undefined if it cannot be read. */
   ca(): Promise<string | undefined>;
-  /** The name or address that clients of the balancer verify: 127.0.0.1. */
+  /** Name or address in the certificate that clients of the balancer verify: 127.0.0.1. */
   readonly identity: string;
 }
 
-/** Node keeps no connection of a request that has its own check of the certificate. */
+/**
+ * An agent that verifies the certificate's identity itself. Node does not keep connections of requests with their own
+ * `checkServerIdentity`.
+ */
 class IdentityAgent extends Agent {
   readonly #identity: string;
 
@@ -62,7 +65,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
       if (ca === undefined) return { finding: (await accepts(target)) ? 'ready' : 'unreachable', detail: 'CA missing' };
       const first = await ask(target, agentOf(target), ca);
       if (first !== 'stale' && first.finding === 'ready') return first;
-      // The kept connection may be the cause; the next probe opens another one.
+      // The kept connection may be the cause, so the next probe opens another one.
       agents.get(target)?.destroy();
       agents.delete(target);
       if (first !== 'stale') return first;
@@ -76,7 +79,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
   };
 }
 
-/** `stale`: the server closed the kept connection meanwhile. */
+/** Returns `stale` if the server has closed the kept connection meanwhile. */
 function ask(target: string, agent: Agent, ca: string): Promise<Result | 'stale'> {
   return new Promise((resolve) => {
     const sent = request({
@@ -127,7 +130,7 @@ async function read(response: IncomingMessage): Promise<Result> {
   } catch (error) {
     return { finding: 'unready', detail: messageOf(error) };
   }
-  // A server that does not show its health to anonymous clients answers.
+  // A server that denies anonymous access to its health is running.
   if (statusCode < 300 || statusCode === 401 || statusCode === 403) return { finding: 'ready', detail: '' };
   const failed = [...body.matchAll(/^\[-\](\S+)/gm)].map(([, check]) => check);
   return {
@@ -136,7 +139,7 @@ async function read(response: IncomingMessage): Promise<Result> {
   };
 }
 
-/** Whether the kernel of the host accepts connections: a busy server is not taken for a lost one. */
+/** Whether the host's kernel accepts connections, which distinguishes a busy server from a lost host. */
 function accepts(target: string): Promise<boolean> {
   return new Promise((resolve) => {
     const settled = new AbortController();

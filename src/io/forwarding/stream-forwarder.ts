@@ -10,33 +10,29 @@ import { resetSocket } from './reset.ts';
 const execute = promisify(execFile);
 
 export interface ForwarderOptions {
-  /** Link that carries the service addresses: a dummy link is made with this name where the kernel has them … */
+  /** Name of the dummy link that carries the service addresses, if the kernel supports dummy links. */
   readonly dummyLink: string;
-  /** … and this link (the pod bridge) is used where it has not. */
+  /** Link for the service addresses if the kernel has no dummy links: the pod bridge. */
   readonly fallbackLink: string;
   readonly ipPath?: string;
   readonly log: Log;
-  /** Of one listener. */
+  /** Limits of one listener. */
   readonly limits?: ForwarderLimits;
 }
 
 interface ForwarderLimits {
   readonly tcp: number;
   readonly udp: number;
-  /** Of each of them, what one client may have. */
+  /** Limit for each protocol per client. */
   readonly perClient: number;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/**
- * kube-proxy's userspace default for idle UDP flows is 250 ms for the socket; conntrack's is 30 s, which applications
- * expect.
- */
+/** Idle time of UDP flows: conntrack's default, which applications expect. kube-proxy's userspace default is 250 ms. */
 const UDP_IDLE_MS = 30_000;
-/** Each takes one or two descriptors of this process. */
+/** Each connection or flow needs one or two descriptors of this process. */
 const LIMITS: ForwarderLimits = { tcp: 8_192, udp: 4_096, perClient: 2_048 };
 
-/** TCP and UDP stream forwarding in this process. */
 export function createStreamForwarder(options: ForwarderOptions): StreamForwarder {
   const ip = options.ipPath ?? 'ip';
   let link: Promise<string> | undefined;
@@ -76,7 +72,7 @@ interface Bounds {
   readonly limits: ForwarderLimits;
 }
 
-/** What clients have open, by address. */
+/** Open connections and flows per client address. */
 class Clients {
   readonly #counts = new Map<string, number>();
 
@@ -191,7 +187,7 @@ function listenUdp(
     return flow;
   };
   server.on('message', (message, client) => {
-    // Nothing can be sent back to port 0, and Node throws for it.
+    // A response cannot be sent to port 0, and Node throws for it.
     if (client.port === 0) return;
     const key = `${client.address}:${client.port}`;
     const known = flows.get(key);

@@ -1,7 +1,7 @@
 /**
- * Requests from the API server to kubelets, pods and services. The address is judged after name resolution and right
- * before the connection, so a name that resolves differently the second time gains nothing. Redirects are never
- * followed.
+ * Requests from the API server to kubelets, pods and services. The address is checked after name resolution and
+ * immediately before the connection, so that a name that resolves differently the second time cannot bypass the check.
+ * Redirects are never followed.
  */
 
 import { lookup } from 'node:dns';
@@ -39,8 +39,8 @@ function guardedLookup(target: BackendRequest): LookupFunction {
 }
 
 /**
- * Connections to servers that are asked again and again. One that has been idle for a minute is closed: servers keep
- * theirs for 90 seconds, and a request on one that they are about to close would be lost.
+ * Kept connections. An idle one is closed after a minute: servers close theirs after 90 seconds, and a request on a
+ * connection that is about to be closed would be lost.
  */
 const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
 
@@ -49,7 +49,7 @@ type Connection = NonNullable<RequestOptions['createConnection']>;
 const placeOf = (target: BackendRequest, host: string): string =>
   `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
 
-/** Connects to `target` through a proxy; TLS, if any, is with `target`. */
+/** Connects to `target` through a proxy. TLS, if any, is with `target`. */
 function through(proxy: EgressProxy, target: BackendRequest, host: string): Connection {
   return (options, done) => {
     const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
@@ -72,7 +72,7 @@ function through(proxy: EgressProxy, target: BackendRequest, host: string): Conn
   };
 }
 
-/** Connects to `target`, whose certificate is judged here and not by OpenSSL, before anything is sent. */
+/** Connects to `target`. Its certificate is verified here instead of by OpenSSL, before any data is sent. */
 function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
   return (_, done) => {
     const { authority = '', certificate, key, serverName = host } = target.tls ?? {};
@@ -106,11 +106,10 @@ function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: st
   };
 }
 
-/** How a connection is made. */
 interface Route {
   readonly pooled: boolean;
   readonly proxy: EgressProxy | undefined;
-  /** The server's certificate is judged by us. */
+  /** The server's certificate is verified here instead of by OpenSSL. */
   readonly judging?: true;
 }
 
@@ -144,7 +143,7 @@ function open(target: BackendRequest, { pooled, proxy, judging }: Route): Client
   });
 }
 
-/** Settles with the first of: answer, upgrade, failure. The connection must stand within the time allowed. */
+/** Settles with the first of response, upgrade or failure. The connection must be established within the time limit. */
 function exchange(
   target: BackendRequest,
   send: (request: ClientRequest) => void,
@@ -167,7 +166,7 @@ function exchange(
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
-      // One that was kept was judged for another request.
+      // A kept connection was checked for another request.
       const { remoteAddress } = socket;
       if (request.reusedSocket && remoteAddress !== undefined && !target.allowAddress(remoteAddress)) {
         request.destroy(refused(target.host, remoteAddress));
@@ -200,7 +199,7 @@ function exchange(
   });
 }
 
-/** A connection of the pool was closed by the other side before anything was answered. */
+/** The server closed a pooled connection before it responded. */
 class StaleConnection extends CodedError {
   constructor(cause: Error) {
     super('connect-failed', messageOf(cause), { cause });
@@ -224,7 +223,7 @@ async function answered(
   try {
     return await exchange(target, send, { pooled: target.pooled === true, proxy });
   } catch (error) {
-    // Nothing has been sent to a server that was not believed.
+    // No data has been sent to a server that was not verified, so a retry is safe.
     if (hasBodyAtHand && looksSelfSigned((error as CodedError).cause))
       return exchange(target, send, { pooled: false, proxy, judging: true });
     const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : hasBodyAtHand;

@@ -1,4 +1,4 @@
-/** Network of the API server, TLS listener and connections to kubelets, and the listener of the kubelet. */
+/** HTTP of the API server: TLS listener and connections to backends; and the listener of the kubelet. */
 import type { EgressProxy, HttpPort, Network } from '../../components/apiserver/port.ts';
 import { createBackends } from './backend.ts';
 import { listen } from './listener.ts';

@@ -32,7 +32,7 @@ export async function listenKubelet(options: KubeletListenOptions): Promise<Kube
     (socket: TLSSocket, admitted: GatedConnection) => new PeerConnection(socket, admitted),
   );
   const sockets = new Set<TLSSocket>();
-  // Before Node's own listener, which reads requests.
+  // Must run before Node's own listener, which starts to read requests.
   server.prependListener('secureConnection', (socket) => {
     if (gated.secured(socket) === undefined) {
       socket.destroy();
@@ -87,7 +87,7 @@ class PeerConnection extends HttpConnection implements KubeletConnection {
 
   peer(): PeerSubject | undefined {
     if (!this.#tls.authorized) return undefined;
-    // The types name one value of each; a subject may repeat an attribute.
+    // Node's types declare single values, but a subject may repeat an attribute.
     const subject = this.#tls.getPeerCertificate().subject as
       | { readonly CN?: string | string[]; readonly O?: string | string[] }
       | undefined;

@@ -1,7 +1,6 @@
 /**
- * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go speak h2; upgrades (SPDY, WebSocket) and most load
- * generators come by HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a
- * token.
+ * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go use HTTP/2; upgrades (SPDY, WebSocket) and most load
+ * generators use HTTP/1.1. A client certificate is requested but optional, because a client may send a token instead.
  */
 import type { IncomingMessage, ServerOptions } from 'node:http';
 import {
@@ -29,17 +28,16 @@ import { TlsConnection } from './tls-connection.ts';
 import { contextOf, namedContexts } from './tls-contexts.ts';
 import { WebSocketAnswer } from './websocket-answer.ts';
 
-/** Streams one HTTP/2 client may have open at once, unless said otherwise. */
+/** Default limit for the open streams of one HTTP/2 client. */
 const MAX_CONCURRENT_STREAMS = 250;
-/** Resets a client may burst, then per second: what rapid reset attacks exceed (CVE-2023-44487). */
+/**
+ * Stream resets that a client may send in a burst, and per second. Rapid reset attacks exceed this (CVE-2023-44487).
+ */
 const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
-/**
- * As upstream's: a host that has no processor for this process for seconds shall not cut off those who wait for their
- * handshake.
- */
+/** As in upstream: a host whose CPU is busy for seconds must not disconnect clients that wait for their handshake. */
 const HANDSHAKE_TIMEOUT_MS = 32_000;
-/** Connections at once. Those of clients without an identity are closed first. */
+/** Limits for connections. Unauthenticated ones are closed first. */
 const LIMITS: GateLimits = {
   authenticated: 8192,
   unauthenticated: 128,
@@ -48,12 +46,10 @@ const LIMITS: GateLimits = {
   handshakeMs: HANDSHAKE_TIMEOUT_MS,
 };
 const ERROR_REFUSED_STREAM = 7;
-/**
- * To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass.
- */
+/** Status for a request line with HTTP/0.9 or HTTP/2.0 on an HTTP/1 connection, which Node's parser accepts. */
 const VERSION_NOT_SUPPORTED = 505;
 
-/** Says, as HTTP/1.1's does, whether anybody is left to answer: Node's own has no `destroyed`. */
+/** Adds `destroyed` to HTTP/2 responses, as HTTP/1.1 responses have it: true when the client has disconnected. */
 class Http2Response<Request extends Http2ServerRequest = Http2ServerRequest> extends Http2ServerResponse<Request> {}
 Object.defineProperty(Http2Response.prototype, 'destroyed', {
   get(this: Http2ServerResponse): boolean {
@@ -61,7 +57,7 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
   },
 });
 
-/** What a request says of its version is the client's word; what it came by is not. */
+/** Depends on the connection. The version in a request line can be anything the client writes. */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 const isHttp1 = (protocol: string): boolean => protocol === 'http/1.1';
@@ -72,7 +68,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   return listener;
 }
 
-/** Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts. */
+/** Settings for both protocols: HTTP/2 takes its settings from this object, HTTP/1.1 its timeouts. */
 function serverSettings(
   options: ListenOptions,
   contextFor: (name: string) => SecureContext | undefined,
@@ -93,13 +89,12 @@ function serverSettings(
     streamResetBurst: STREAM_RESET_BURST,
     streamResetRate: STREAM_RESET_RATE,
     headersTimeout: options.headersTimeoutMs,
-    // A watch's request is complete with its header; bodies are bounded in size and by the server's own request time.
+    // A watch has a complete request after its header. Bodies are limited in size and by the server's own timeout.
     requestTimeout: 0,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.max(500, Math.min(options.headersTimeoutMs / 2, 5_000)),
     maxHeaderSize: options.maxHeaderBytes,
-    // A request that announces no body has ended as it begins: saying that there is nothing to read takes Node a
-    // twelfth of a GET's time.
+    // Ends a request without a body immediately; reading the empty body costs Node a twelfth of the time of a GET.
     optimizeEmptyRequests: true,
     IncomingMessage: Http1Message,
   };
@@ -129,7 +124,7 @@ class HttpsListener implements Listener {
       this.#gate,
       (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
     );
-    // Before Node's own listener, which makes the session.
+    // Must run before Node's own listener, which creates the session.
     this.#server.prependListener('secureConnection', (socket) => this.#secured(socket));
     this.#server.on('session', (session) => this.#begun(session));
     this.#server.on('request', (request, response) => {
@@ -173,7 +168,7 @@ class HttpsListener implements Listener {
     this.#gate.stop();
     this.#server.close(() => this.#closed.resolve());
     for (const session of this.#sessions) session.close();
-    // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
+    // Node counts a connection without any data as in use and would wait for it.
     for (const socket of this.#sockets)
       if ((this.#gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
   }
@@ -225,7 +220,7 @@ class HttpsListener implements Listener {
     connection.inFlight += 1;
     connection.response = response;
     if (this.#retiring) response.setHeader('connection', 'close');
-    // Once, as streams close; `once` would cost each request another function.
+    // `close` is emitted once, so `on` is enough; `once` would allocate another function per request.
     response.on('close', () => {
       connection.inFlight -= 1;
       if (this.#closing && connection.inFlight === 0) request.socket.end();

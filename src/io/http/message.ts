@@ -1,4 +1,4 @@
-/** A request of HTTP/1.1 whose body need not come as a stream. */
+/** An HTTP/1.1 request whose body can be read without a stream. */
 import { IncomingMessage } from 'node:http';
 import type { BodyTaker, HttpRequest } from '../../components/apiserver/port.ts';
 
@@ -12,7 +12,7 @@ export class Http1Message extends IncomingMessage implements HttpRequest {
     return true;
   }
 
-  /** Node's parser calls this for each piece of a body, and with null at its end; false makes it read no further. */
+  /** Node's parser calls this for each piece of a body, and with null at the end. Returning false pauses the parser. */
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (this.#take !== undefined) return this.#take(chunk);
     this.#begun = true;

@@ -1,7 +1,7 @@
 /**
- * What a server shows, judged as programs in Go judge it. OpenSSL takes a certificate whose names of subject and issuer
- * are the same for one that signed itself, and looks no further: operators' own certificates often name no host at all,
- * and their authority does not either. Go looks at who signed it. Source: RFC 5280 section 6, Go's crypto/x509.
+ * Verifies server certificates by the rules of Go. OpenSSL treats a certificate with equal subject and issuer names as
+ * self-signed without checking the signature. Operators' generated certificates, and those of their authorities, often
+ * have no name at all, so OpenSSL rejects them; Go checks the signature. Source: RFC 5280 section 6, Go's crypto/x509.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -12,7 +12,7 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
-/** Whether OpenSSL refused for what it took to have signed itself. */
+/** Whether OpenSSL rejected a certificate that it considers self-signed. */
 export const looksSelfSigned = (error: unknown): boolean => codeOf(error) === 'DEPTH_ZERO_SELF_SIGNED_CERT';
 
 const UNKNOWN_AUTHORITY = new Set([
@@ -23,7 +23,7 @@ const UNKNOWN_AUTHORITY = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** What went wrong with a connection, in the words that administrators know where OpenSSL has others. */
+/** Message for a failed connection, with the wording of Go where OpenSSL's differs. */
 export function connectionFailure(error: Error): string {
   const code = codeOf(error);
   if (typeof code === 'string' && UNKNOWN_AUTHORITY.has(code))
@@ -44,11 +44,11 @@ function isFor(leaf: X509Certificate, host: string): boolean {
 }
 
 /**
- * Whether one of `authorities` (PEM) signed `leaf` itself, for a server that is called `host`, and both are valid at
+ * Whether one of `authorities` (PEM) signed `leaf`, `leaf` is valid for a server named `host`, and both are valid at
  * this time.
  */
 export function isVouchedFor(leaf: X509Certificate, authorities: string, host: string, nowMs: number): boolean {
-  // Node calls the extended usages so.
+  // Node's `keyUsage` contains the extended key usages.
   const usages: readonly string[] | undefined = leaf.keyUsage;
   if (usages !== undefined && !usages.some((usage) => SERVER_AUTHENTICATION.includes(usage))) return false;
   if (!isCurrent(leaf, nowMs) || !isFor(leaf, host)) return false;

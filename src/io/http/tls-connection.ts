@@ -22,7 +22,7 @@ export class TlsConnection extends HttpConnection implements ConnectionInfo {
 }
 
 function isExpired({ authorized, authorizationError }: TLSSocket): boolean {
-  // The types have an Error; a server's socket has OpenSSL's code.
+  // Node's types declare an Error, but a server's socket has OpenSSL's code as a string.
   return !authorized && String(authorizationError) === 'CERT_HAS_EXPIRED';
 }
 

@@ -1,8 +1,8 @@
-/** The certificates that a listener shows. */
+/** TLS contexts of a listener's certificates. */
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { NamedCertificate, TlsMaterial } from '../../components/apiserver/port.ts';
 
-/** Of the listener itself, or of one of its named certificates. */
+/** TLS context of the listener itself or of one of its named certificates. */
 export const contextOf = (
   tls: TlsMaterial,
   { certificate, key }: Pick<NamedCertificate, 'certificate' | 'key'> = tls,
@@ -15,7 +15,7 @@ export const contextOf = (
   ...(tls.curves === undefined ? {} : { ecdhCurve: tls.curves }),
 });
 
-/** What is shown to whom by the name they ask for: the name itself before one that it only fits. */
+/** Returns a function that selects a certificate by server name. An exact name precedes a wildcard match. */
 export function namedContexts(tls: TlsMaterial): (name: string) => SecureContext | undefined {
   const contexts = new Map<string, SecureContext>();
   for (const named of tls.named ?? []) {

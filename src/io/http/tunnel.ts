@@ -1,5 +1,5 @@
 /**
- * Connections through a proxy by HTTP's CONNECT. Source: RFC 9110 section 9.3.6;
+ * Connections through a proxy by HTTP CONNECT. Source: RFC 9110 section 9.3.6;
  * k8s.io/apiserver/pkg/server/egressselector.
  */
 import { connect, type Socket } from 'node:net';
@@ -8,13 +8,13 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { EgressProxy } from '../../components/apiserver/port.ts';
 
 const OK = 200;
-/** What a proxy may answer with, its header included. */
+/** Maximum size of the proxy's response with its header. */
 const MAX_ANSWER = 16 * 1024;
 const END = '\r\n\r\n';
 
 /**
- * A connection to `authority`, HOST:PORT, which the proxy resolves. Rejects with a CodedError 'connect-failed' when the
- * proxy cannot be reached, refuses, or takes more than `timeoutMs`, and 'aborted'.
+ * Opens a connection to `authority` (HOST:PORT), which the proxy resolves. Rejects with CodedError 'connect-failed' if
+ * the proxy is unreachable, refuses, or takes more than `timeoutMs`, and with 'aborted'.
  */
 export function openTunnel(
   proxy: EgressProxy,
@@ -36,7 +36,7 @@ export function openTunnel(
       reject(new CodedError(code, `${authority} through the proxy ${nameOf(proxy)}: ${why}`));
     };
     const aborted = (): void => fail('the client went away', 'aborted');
-    // Not by 'data': the next reader of the connection must find every byte.
+    // Without a 'data' listener, so that bytes after the response stay in the socket for the next reader.
     const read = (): void => {
       answer += (socket.read() as Buffer | null)?.toString('latin1') ?? '';
       const end = answer.indexOf(END);
@@ -46,7 +46,7 @@ export function openTunnel(
       }
       const code = Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1]);
       if (code !== OK) fail(`answers ${JSON.stringify(answer.slice(0, answer.indexOf('\r\n')).slice(0, 128))}`);
-      // The other side of what begins here waits for its client.
+      // The protocols that follow are started by the client, so early data is an error.
       else if (answer.length > end + END.length) fail('sent something before it was asked');
       else {
         settle();

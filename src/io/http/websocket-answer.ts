@@ -1,8 +1,8 @@
 /**
- * The answer to a GET that asks to be upgraded to a WebSocket where the body would be an ordinary stream: logs and
- * watches, as browsers read them. It is written like any other answer; what would be its body travels in messages, and
- * whatever the client sends is passed over. Source: k8s.io/apiserver/pkg/util/wsstream (readers) and
- * pkg/endpoints/handlers/watch.go (HandleWS).
+ * A WebSocket response to a GET with an upgrade request where the body would otherwise be a stream: logs and watches,
+ * as browsers read them. It is written like any other response. The body is sent in messages, and messages from the
+ * client are ignored. Source: k8s.io/apiserver/pkg/util/wsstream (readers) and pkg/endpoints/handlers/watch.go
+ * (HandleWS).
  */
 import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http';
 import { type Duplex, Writable } from 'node:stream';
@@ -10,18 +10,18 @@ import { type WebSocket, WebSocketServer } from 'ws';
 
 const BINARY = 'binary.k8s.io';
 const BASE64 = 'base64.binary.k8s.io';
-/** A token that a browser brings; not a protocol that could be spoken. */
+/** Prefix of an offered subprotocol that contains a browser's bearer token and is no real protocol. */
 const TOKEN = 'base64url.bearer.authorization.k8s.io.';
-/** The client has nothing to say. */
+/** Limit for messages from the client, which are ignored. */
 const MAX_RECEIVED = 64 * 1024;
 const NEWLINE = 0x0a;
 const PREFIX = 4;
 
 type Message = Buffer | string;
-/** Keeps nothing of the chunk: the writer may reuse its memory once it has been sent. */
+/** Splits a chunk into messages. It must copy the bytes that it keeps, because the writer may reuse the chunk. */
 type Framing = (chunk: Buffer) => Message[];
 
-/** One message a line of JSON. */
+/** One message per line of JSON. */
 function lines(): Framing {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -37,7 +37,7 @@ function lines(): Framing {
   };
 }
 
-/** One message a frame, without the length before it: messages have lengths of their own. */
+/** One message per frame, without the frame's length prefix, because WebSocket messages have a length. */
 function frames(): Framing {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -59,8 +59,8 @@ const base64 = (): Framing => (chunk) => [chunk.toString('base64')];
 const plain = (): Framing => (chunk) => [chunk];
 
 /**
- * Has the surface of `ServerResponse` as far as the API server uses it; an answer other than 200 is plain HTTP and ends
- * the connection.
+ * Implements the part of `ServerResponse` that the API server uses. A status other than 200 is sent as plain HTTP and
+ * ends the connection.
  */
 export class WebSocketAnswer extends Writable {
   statusCode = 200;
@@ -78,7 +78,7 @@ export class WebSocketAnswer extends Writable {
     this.#socket = socket;
     this.#head = head;
     socket.once('close', () => this.destroy());
-    // No other listener: a response whose client disconnected is no failure.
+    // Prevents an unhandled error: a client that disconnects is no failure of the response.
     this.on('error', () => {});
   }
 
@@ -95,7 +95,7 @@ export class WebSocketAnswer extends Writable {
     return this;
   }
 
-  /** The head is on its way as soon as it is written. */
+  /** Does nothing, because the head is sent when it is written. */
   flushHeaders(): void {}
 
   #switchProtocols(): void {
@@ -129,7 +129,7 @@ export class WebSocketAnswer extends Writable {
     else if (isWatch) this.#framing = type.startsWith('application/json') ? lines() : frames();
     else {
       this.#framing = protocol === BASE64 ? base64() : plain();
-      // An empty message tells the client that the stream stands, before anything has been logged.
+      // An empty message informs the client that the stream is open, before there is any output.
       this.#webSocket.send(protocol === BASE64 ? '' : Buffer.alloc(0));
     }
   }
@@ -167,7 +167,7 @@ export class WebSocketAnswer extends Writable {
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    // The other side is waited for by the library, which ends the connection of one that does not answer.
+    // The library waits for the client's close and terminates the connection after a timeout.
     if (this.#webSocket !== undefined) this.#webSocket.close(1000);
     else this.#socket.end();
     done();

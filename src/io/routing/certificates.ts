@@ -1,16 +1,16 @@
-/** Judges certificates of routes, and keeps their TLS contexts. */
+/** Validates certificates of routes and caches their TLS contexts. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { messageOf } from '../../base/errors.ts';
 import type { CertificateJudge } from '../../components/openshift/router/port.ts';
 import type { Certificate } from '../../core/routing/port.ts';
 
-/** Texts whose verdict or context is remembered; a route has one. */
+/** Number of cached verdicts or contexts. A route needs one of each. */
 const REMEMBERED = 4_096;
 const BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 const MAX_PEM_BYTES = 256 * 1024;
 
-/** Verdicts do not depend on time: an expired certificate is served, as with OpenShift's router. */
+/** Verdicts do not depend on time: an expired certificate is served, as in OpenShift's router. */
 export function createCertificateJudge(): CertificateJudge {
   const verdicts = new Map<string, string | undefined>();
   return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
@@ -59,7 +59,7 @@ function bundleProblem(text: string): string | undefined {
 export class SecureContexts {
   readonly #known = new Map<string, SecureContext | undefined>();
 
-  /** Undefined for a pair that TLS refuses. */
+  /** Returns undefined for a certificate and key that TLS rejects. */
   of({ certificate, key }: Certificate): SecureContext | undefined {
     const text = `${certificate}\n${key}`;
     if (this.#known.has(text)) return this.#known.get(text);

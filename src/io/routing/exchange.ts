@@ -1,4 +1,4 @@
-/** A request of a client as the proxy sees it, whichever version of HTTP it came by. */
+/** A client's request as the proxy handles it, for HTTP/1.1 and HTTP/2. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Backend, Choice, RequestFacts } from '../../core/routing/port.ts';
@@ -8,15 +8,15 @@ import { page } from './pages.ts';
 export type ClientRequest = IncomingMessage | Http2ServerRequest;
 export type ClientResponse = ServerResponse | Http2ServerResponse;
 
-/** By the connection: a request line of HTTP/1 may name any version. */
+/** Depends on the connection, because the request line of HTTP/1 may contain any version. */
 export const isHttp2 = (request: ClientRequest): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 export interface Target extends RequestFacts {
-  /** As the client wrote it, with its port. */
+  /** Authority as the client wrote it, including its port. */
   readonly authority: string;
 }
 
-/** One request on its way. */
+/** A request that is being forwarded. */
 export interface Exchange {
   readonly request: ClientRequest;
   readonly response: ClientResponse;
@@ -28,13 +28,13 @@ export interface Exchange {
   readonly tried: Set<string>;
 }
 
-/** RFC 3986 host and port; an underscore is in use, though no DNS name has one. */
+/** Host and port by RFC 3986. Underscores are allowed because they are in use, although no DNS host name has them. */
 const AUTHORITY = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
-/** RFC 9112 §4. */
+/** Characters of a reason phrase: RFC 9112 §4. */
 const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PATH = /^\/[\x21-\x22\x24-\x7e]*$/;
 
-/** Undefined: the request is ambiguous or malformed; it is answered with 400. */
+/** Returns undefined for an ambiguous or malformed request, which gets status 400. */
 export function targetOf(request: ClientRequest, secure: boolean): Target | undefined {
   const { headers, rawHeaders, method = 'GET' } = request;
   if (!isHttp2(request) && request.httpVersionMajor !== 1) return undefined;
@@ -45,7 +45,8 @@ export function targetOf(request: ClientRequest, secure: boolean): Target | unde
   let url = request.url ?? '';
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url);
   if (absolute !== null) {
-    // RFC 9112 §3.2.2: the request target's authority wins; a Host that differs is a way to smuggle.
+    // The authority in the request target takes precedence (RFC 9112 §3.2.2). A different Host could be used for
+    // smuggling.
     if (absolute[1]?.toLowerCase() !== authority?.toLowerCase()) return undefined;
     authority = absolute[1];
     url = absolute[2]?.startsWith('/') ? absolute[2] : `/${absolute[2] ?? ''}`;
@@ -70,7 +71,7 @@ export function targetOf(request: ClientRequest, secure: boolean): Target | unde
   };
 }
 
-/** How the body is framed to the server; never taken over from the client's own headers unread. */
+/** Framing of the body to the server, derived from the validated headers of the client. */
 export function framing(
   request: ClientRequest,
 ): { readonly hasBody: boolean; readonly headers: RawHeaders } | undefined {
@@ -81,7 +82,7 @@ export function framing(
     if (request.stream.endAfterHeaders)
       return { hasBody: false, headers: length === undefined ? [] : ['Content-Length', '0'] };
   } else if (headers['transfer-encoding'] !== undefined) {
-    // The parser refuses both at once; this does not depend on it.
+    // Node's parser rejects requests with both headers; this check does not rely on it.
     if (length !== undefined || headers['transfer-encoding'].toLowerCase() !== 'chunked') return undefined;
     return { hasBody: true, headers: ['Transfer-Encoding', 'chunked'] };
   } else if (length === undefined) return { hasBody: false, headers: [] };
@@ -90,13 +91,13 @@ export function framing(
   return { hasBody: length !== '0', headers: ['Content-Length', length] };
 }
 
-/** False: the client cannot be sent such a head. Servers write what they want, and Node throws for some of it. */
+/** Returns false if the head cannot be sent to the client: Node throws for some heads that servers send. */
 export function writeHead(response: ClientResponse, status: number, reason: string, headers: RawHeaders): boolean {
   if (!(status >= 200 && status <= 599)) return false;
   try {
     if (response instanceof Http2ServerResponse) {
       const { 'content-length': length, ...others } = asObject(headers);
-      // RFC 9110 §8.6: an answer without content has none, and HTTP/2 enforces that.
+      // A response without content has no content length (RFC 9110 §8.6), which HTTP/2 enforces.
       response.writeHead(
         status,
         status === 204 || length === undefined ? others : { ...others, 'content-length': length },
@@ -108,7 +109,7 @@ export function writeHead(response: ClientResponse, status: number, reason: stri
   }
 }
 
-/** An answer of the proxy itself. */
+/** Sends a response of the proxy itself. */
 export function answer(response: ClientResponse, status: number, more: RawHeaders = []): void {
   if (response.headersSent || response.writableEnded) {
     response.destroy();
@@ -120,11 +121,11 @@ export function answer(response: ClientResponse, status: number, more: RawHeader
     response.destroy();
     return;
   }
-  // A compat response of HTTP/2 and one of HTTP/1 share this signature, but not its type.
+  // Responses of HTTP/2 and HTTP/1 have the same `end`, but different types.
   (response as ServerResponse).end(body);
 }
 
-/** Sticky cookie and HSTS. */
+/** Headers that the proxy adds: sticky cookie and HSTS. */
 export function ownHeaders({ backend, target, cookie: sent }: Omit<Exchange, 'response'>, choice: Choice): RawHeaders {
   const { cookie, hsts } = backend.options;
   const result: RawHeaders = [];

@@ -1,4 +1,4 @@
-/** Reads the first bytes of a connection without keeping them from the next reader. */
+/** Inspects the first bytes of a connection and leaves them for the next reader. */
 import type { Socket } from 'node:net';
 
 export type Verdict<T> =
@@ -7,8 +7,8 @@ export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T };
 
 /**
- * Calls `done` once `read` is content with the bytes so far; what `done` does not take it has to unshift. The socket is
- * destroyed for bytes that are `bad` or more than `limit`.
+ * Calls `done` once `read` has a verdict on the bytes so far. `done` must unshift the bytes that it does not use. The
+ * socket is destroyed for a `bad` verdict or after more than `limit` bytes.
  */
 export function firstBytes<T>(
   socket: Socket,

@@ -1,4 +1,7 @@
-/** Which headers pass the proxy. Source: RFC 9110 §7.6.1 (hop-by-hop), RFC 7239, RFC 9113 §8.2.2. */
+/**
+ * Filters and adds the headers of proxied requests and responses. Source: RFC 9110 §7.6.1 (hop-by-hop), RFC 7239, RFC
+ * 9113 §8.2.2.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 
 const HOP_BY_HOP = new Set([
@@ -8,14 +11,14 @@ const HOP_BY_HOP = new Set([
   'proxy-connection',
   'proxy-authenticate',
   'proxy-authorization',
-  // Programs behind CGI take it for their own setting (https://httpoxy.org); OpenShift's router drops it too.
+  // CGI programs would use it as their proxy setting (https://httpoxy.org). OpenShift's router removes it too.
   'proxy',
   'te',
   'trailer',
   'transfer-encoding',
   'upgrade',
 ]);
-/** Names that HTTP/2 has once. */
+/** Headers that may occur only once in HTTP/2. */
 const SINGLE = new Set(
   (
     'access-control-allow-credentials access-control-max-age access-control-request-method age authorization ' +
@@ -24,7 +27,7 @@ const SINGLE = new Set(
     'max-forwards range referer retry-after tk upgrade-insecure-requests user-agent x-content-type-options'
   ).split(' '),
 );
-/** Set by the proxy. */
+/** Headers that the proxy sets itself. */
 const OWN = new Set(['host', 'content-length', 'expect', 'forwarded', 'x-forwarded-for', 'x-forwarded-host']);
 const OWN_PORTS = new Set(['x-forwarded-port', 'x-forwarded-proto']);
 
@@ -33,11 +36,11 @@ export interface Forwarding {
   readonly host: string;
   readonly secure: boolean;
   readonly port: number;
-  /** Name of the sticky cookie, which the server does not see. */
+  /** Name of the sticky cookie, which is not forwarded to the server. */
   readonly cookie: string | undefined;
 }
 
-/** A list of names and values in turn, as `rawHeaders`. */
+/** Alternating names and values, as in `rawHeaders`. */
 export type RawHeaders = string[];
 
 /** Headers of the request to the server, without those that frame its body. */
@@ -49,7 +52,7 @@ export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, 
     const name = raw[at] ?? '';
     const value = raw[at + 1] ?? '';
     const key = name.toLowerCase();
-    // Many servers read an underscore as a hyphen.
+    // Many servers treat an underscore as a hyphen.
     const meant = key.replaceAll('_', '-');
     if (key.startsWith(':') || HOP_BY_HOP.has(meant) || OWN.has(meant) || OWN_PORTS.has(meant) || dropped?.has(key))
       continue;
@@ -59,7 +62,7 @@ export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, 
       if (left !== '') cookies.push(left);
     }
   }
-  // RFC 9113 §8.2.3: HTTP/2 splits them, HTTP/1.1 has one.
+  // HTTP/2 may split the cookie header; HTTP/1.1 allows only one (RFC 9113 §8.2.3).
   if (cookies.length > 0) result.push('Cookie', cookies.join('; '));
   const before = headers['x-forwarded-for'];
   const chain =
@@ -75,7 +78,7 @@ export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, 
 
 const quoted = (host: string): string => (/^[A-Za-z0-9._-]+$/.test(host) ? host : JSON.stringify(host));
 
-/** Headers of the answer to the client. */
+/** Headers of the response to the client. */
 export function returned(raw: readonly string[], connection: string | undefined): RawHeaders {
   const dropped = namedBy(connection);
   const result: RawHeaders = [];
@@ -88,7 +91,7 @@ export function returned(raw: readonly string[], connection: string | undefined)
   return result;
 }
 
-/** As HTTP/2 wants them: lower-case names, several values of one name in a list. */
+/** Converts headers for HTTP/2: lower-case names, and several values of one name in an array. */
 export function asObject(raw: readonly string[]): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -96,7 +99,7 @@ export function asObject(raw: readonly string[]): Record<string, string | string
     const value = raw[at + 1] ?? '';
     const known = result[key];
     if (known === undefined) result[key] = value;
-    // The first counts, as in Node's own objects.
+    // The first value is used, as in Node's own objects.
     else if (SINGLE.has(key)) continue;
     else if (Array.isArray(known)) known.push(value);
     else result[key] = key === 'cookie' ? `${known}; ${value}` : [known, value];
@@ -104,7 +107,7 @@ export function asObject(raw: readonly string[]): Record<string, string | string
   return result;
 }
 
-/** Names that a Connection header makes hop-by-hop. */
+/** Header names that the Connection header makes hop-by-hop. */
 function namedBy(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));

@@ -1,6 +1,6 @@
-/** The server name of a TLS ClientHello, read without ending TLS. Source: RFC 8446 §4.1.2, RFC 6066 §3. */
+/** Reads the server name of a TLS ClientHello without terminating TLS. Source: RFC 8446 §4.1.2, RFC 6066 §3. */
 
-/** `more`: the message is not complete; `bad`: it is no ClientHello. */
+/** `more`: the message is incomplete; `bad`: it is not a ClientHello. */
 export type Hello =
   | { readonly kind: 'more' }
   | { readonly kind: 'bad' }
@@ -11,7 +11,7 @@ const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const HOST_NAME = 0;
 const RECORD_HEADER = 5;
-/** Larger than any that is sent; post-quantum key shares take a few thousand bytes. */
+/** More than any real ClientHello; post-quantum key shares take a few thousand bytes. */
 export const MAX_HELLO_BYTES = 32 * 1024;
 const BAD: Hello = { kind: 'bad' };
 const MORE: Hello = { kind: 'more' };
@@ -28,7 +28,7 @@ export function readHello(bytes: Buffer): Hello {
   }
 }
 
-/** The handshake message, put together from its records. */
+/** The handshake message, combined from its TLS records. */
 function handshakeOf(bytes: Buffer): Buffer | Hello {
   const parts: Buffer[] = [];
   let length = 0;
@@ -50,9 +50,9 @@ function handshakeOf(bytes: Buffer): Buffer | Hello {
   }
 }
 
-/** Throws a RangeError where a length exceeds the message. */
+/** Throws a RangeError if a length exceeds the message. */
 function nameOf(hello: Buffer): Hello {
-  // Version and random.
+  // Skip version and random.
   let at = 34;
   at += 1 + hello.readUInt8(at);
   at += 2 + hello.readUInt16BE(at);

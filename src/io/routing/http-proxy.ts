@@ -1,4 +1,4 @@
-/** Carries HTTP requests to the servers of their routes. */
+/** Forwards HTTP requests to the servers of their routes. */
 import type { IncomingMessage, ClientRequest as Outgoing, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { isInNetwork } from '../../base/addresses.ts';
@@ -21,7 +21,7 @@ import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
 import type { Upstreams } from './upstream.ts';
 
-/** Servers that are tried for one request. */
+/** Maximum number of servers that are tried for one request. */
 const ATTEMPTS = 3;
 
 export interface ProxyParts {
@@ -34,15 +34,15 @@ export interface ProxyParts {
   readonly ports: { readonly http: number; readonly https: number };
   view(): RoutingView;
   nowMs(): number;
-  /** Of the client behind balancers that speak the PROXY protocol. */
+  /** Address of the client, also behind balancers with the PROXY protocol. */
   sourceOf(socket: Socket): string;
 }
 
 export class HttpProxy {
   readonly #parts: ProxyParts;
-  /** Routes that a client's connection has been counted for. */
+  /** Routes for which a client connection has been counted. */
   readonly #counted = new WeakMap<Socket, Set<string>>();
-  /** Requests of HTTP/1 connections that have no whole answer yet. */
+  /** Number of requests on HTTP/1 connections without a complete response. */
   readonly #inFlight = new WeakMap<Socket, number>();
 
   constructor(parts: ProxyParts) {
@@ -51,14 +51,14 @@ export class HttpProxy {
 
   handle(request: ClientRequest, response: ClientResponse, secure: boolean): void {
     response.on('error', () => {});
-    // Errors of an HTTP/2 stream, such as a reset by the client, come here.
+    // Errors of an HTTP/2 stream, such as a reset by the client, arrive here.
     request.on('error', () => {});
     this.#begin(request as IncomingMessage, response);
     const exchange = this.admit(request, secure, (status, headers) => answer(response, status, headers));
     if (exchange === undefined) return;
     const body = framing(request);
     if (body === undefined) {
-      // The connection's framing cannot be trusted any more.
+      // The framing of the connection can no longer be trusted.
       answer(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
       return;
     }
@@ -66,7 +66,7 @@ export class HttpProxy {
     this.#attempt({ ...exchange, response }, body);
   }
 
-  /** True while an answer on the connection is outstanding: an upgrade would overtake it. */
+  /** Whether a response on the connection is outstanding. An upgrade must wait for it. */
   isBusy(socket: Socket): boolean {
     return (this.#inFlight.get(socket) ?? 0) > 0;
   }
@@ -78,7 +78,7 @@ export class HttpProxy {
     response.once('close', () => this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 1) - 1));
   }
 
-  /** The route of the request, if the client may use it; otherwise `refuse` has been called. */
+  /** The route of the request if the client may use it; otherwise calls `refuse`. */
   admit(
     request: ClientRequest,
     secure: boolean,
@@ -131,7 +131,7 @@ export class HttpProxy {
     };
   }
 
-  /** The next server that has not been tried; undefined: none. */
+  /** The next untried server; undefined if there is none. */
   choose({ backend, source, cookie, tried }: Omit<Exchange, 'response'>): Choice | undefined {
     if (tried.size >= ATTEMPTS) return undefined;
     const choice = this.#parts.balancing.pick(backend, { address: source, cookie }, tried);
@@ -139,7 +139,10 @@ export class HttpProxy {
     return choice;
   }
 
-  /** True: the request waits for servers of its idled service; `again` or `failed` follows, unless `client` closes. */
+  /**
+   * Returns true if the request waits for servers of an idled service. `again` or `failed` follows, unless `client`
+   * closes.
+   */
   holdIdle(
     exchange: Omit<Exchange, 'response'>,
     client: { once(event: 'close', listener: () => void): unknown },
@@ -174,7 +177,7 @@ export class HttpProxy {
         metrics.responded(backend, 503);
         answer(response, 503, this.#closing(exchange, body.hasBody));
       };
-      // Both kinds of response have the event; their types differ.
+      // Both kinds of response have this event, but different types.
       if (this.holdIdle(exchange, response as ServerResponse, again, unavailable)) return;
       if (exchange.tried.size > 0) metrics.of(backend).connectErrors++;
       unavailable();
@@ -248,7 +251,7 @@ export class HttpProxy {
       incoming.once('error', () => response.destroy());
     });
     upstream.once('close', settled);
-    // Nothing was asked to be upgraded.
+    // The request contained no upgrade.
     upstream.once('upgrade', (_incoming, socket) => {
       socket.destroy();
       upstream.emit('error', new Error('the server switched protocols'));
@@ -259,11 +262,12 @@ export class HttpProxy {
         response.destroy();
         return;
       }
-      // Sent again is only what no server has seen: without a body, on a kept connection that was closed meanwhile.
+      // A retry is allowed only if no server has processed the request: it has no body, and a kept connection was
+      // closed meanwhile.
       const isStale = upstream.reusedSocket && !body.hasBody && !timedOut && isRepeatable(request.method);
       if (!isConnected && !timedOut) this.#attempt(exchange, body);
       else if (isStale && exchange.tried.size < ATTEMPTS) {
-        // The server itself may be the only one: it is tried again, and the attempt counted.
+        // The server may be the only one, so it is tried again. Placeholders keep the number of attempts.
         exchange.tried.delete(choice.key);
         exchange.tried.add(`stale ${exchange.tried.size}`).add(`again ${exchange.tried.size}`);
         this.#attempt(exchange, body);
@@ -283,7 +287,7 @@ export class HttpProxy {
     return [...returned(incoming.rawHeaders, incoming.headers.connection), ...ownHeaders(exchange, choice)];
   }
 
-  /** A body that is not read makes the client's connection useless. */
+  /** An unread body makes the client's connection unusable. */
   #closing({ request }: Exchange, hasBody: boolean): RawHeaders {
     return hasBody && !isHttp2(request) ? ['Connection', 'close'] : [];
   }
@@ -325,7 +329,7 @@ function once(callback: () => void): () => void {
   };
 }
 
-/** As `pipe`, with counted bytes; the end of `from` ends `to`. */
+/** Like `pipe`, with byte counting. The end of `from` ends `to`. */
 function pump(from: NodeJS.ReadableStream, to: NodeJS.WritableStream, count: (bytes: number) => void): void {
   from.on('data', (chunk: Buffer) => {
     count(chunk.length);

@@ -1,4 +1,4 @@
-/** Requests to servers that speak HTTP/2: gRPC needs its trailers and both directions at once. */
+/** Forwards requests to HTTP/2 servers. gRPC needs trailers and both directions at once. */
 import type { ServerResponse } from 'node:http';
 import {
   type ClientHttp2Session,
@@ -18,13 +18,13 @@ export interface Http2Forwarding {
   readonly headers: RawHeaders;
   readonly session: ClientHttp2Session;
   readonly metrics: RouteMetrics;
-  /** Called once the exchange is over. */
+  /** Called when the exchange has ended. */
   readonly settled: () => void;
 }
 
 export function forwardHttp2({ exchange, choice, headers, session, metrics, settled }: Http2Forwarding): void {
   const { request, response: answering, backend, path, target } = exchange;
-  // Both kinds of response write alike; their types differ.
+  // Both kinds of response have the same methods, but different types.
   const response = answering as ServerResponse;
   const counters = metrics.of(backend);
   counters.sessions++;
@@ -40,7 +40,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
       ...(request.headers.te === 'trailers' ? { te: 'trailers' } : {}),
     });
   } catch {
-    // A header that HTTP/2 does not have, or a session that has just ended.
+    // The header is not allowed in HTTP/2, or the session has just ended.
     settled();
     metrics.responded(backend, 502);
     answer(answering, 502, isHttp2(request) ? [] : ['Connection', 'close']);
@@ -86,7 +86,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
   });
   response.on('drain', () => stream.resume());
   stream.on('end', () => {
-    // An answer without a body may be a reset: `close` decides then.
+    // A response without a body may also be a reset, which `close` detects.
     if (isAnswered) response.end();
   });
   stream.on('close', () => {

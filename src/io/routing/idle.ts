@@ -1,6 +1,6 @@
 /**
- * Requests and connections for services that have been idled: held until servers are there, within limits. Source:
- * OpenShift's documentation, "Idling applications"; the limits follow its unidling proxy.
+ * Holds requests and connections for idled services, within limits, until servers are available. Source: OpenShift's
+ * documentation, "Idling applications"; the limits follow its unidling proxy.
  */
 import type { Backend } from '../../core/routing/port.ts';
 
@@ -30,8 +30,9 @@ export class IdleBackends {
   }
 
   /**
-   * Calls `settled` once: true when `isReady`, which is asked at each change of the table; false when time is over. The
-   * result cancels that. Undefined: the back end is not idle, or too many are held.
+   * Holds a request and calls `settled` once: with true when `isReady` returns true after a change of the routing
+   * table, with false at the timeout. The returned function cancels that. Undefined if the back end is not idle or too
+   * many requests are held.
    */
   hold({ id, pools }: Backend, { isReady, settled }: Pick<Held, 'isReady' | 'settled'>): (() => void) | undefined {
     const services = pools.filter(({ idled, weight }) => idled === true && weight > 0).map(({ service }) => service);
@@ -45,7 +46,7 @@ export class IdleBackends {
     return () => void this.#forget(held);
   }
 
-  /** The table has been replaced. */
+  /** Must be called after the routing table has been replaced. */
   changed(): void {
     for (const held of [...this.#held]) if (held.isReady() && this.#forget(held)) held.settled(true);
   }

@@ -1,4 +1,4 @@
-/** Listening sockets that retry while their port is in use: the host runs without its router meanwhile. */
+/** Listening sockets that retry while their port is in use. The host runs without its router meanwhile. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../base/log.ts';
 
@@ -26,7 +26,7 @@ export class RetriedListener {
     this.#server.on('error', (error: NodeJS.ErrnoException) => this.#retry(error));
   }
 
-  /** Resolves after the first attempt, whatever came of it. */
+  /** Resolves after the first attempt, also if it failed. */
   start(): Promise<void> {
     return new Promise((resolve) => {
       const settled = (): void => {

@@ -1,4 +1,4 @@
-/** Counters by route, in Prometheus' text. Names as OpenShift's router exposes them. */
+/** Counters per route in Prometheus text format, with the names of OpenShift's router. */
 import type { Backend } from '../../core/routing/port.ts';
 
 interface Counters {
@@ -11,7 +11,7 @@ interface Counters {
   connectErrors: number;
 }
 
-/** Routes that are counted at once; the oldest are forgotten. */
+/** Maximum number of counted routes; the oldest counters are dropped. */
 const MAX_ROUTES = 10_000;
 
 export class RouteMetrics {

@@ -1,4 +1,4 @@
-/** Answers of the proxy itself. */
+/** Error pages of the proxy itself. */
 const TITLES: ReadonlyMap<number, readonly [string, string]> = new Map([
   [400, ['Bad Request', 'The request cannot be understood.']],
   [403, ['Forbidden', 'The address of the client is not in the allow-list of the route.']],

@@ -1,18 +1,18 @@
 /**
- * Bounds connections whose client has not yet sent a whole request or handshake: by source and in all. An idle peer
- * costs a place only until its deadline, and loses it first when the places run out.
+ * Limits connections whose client has not yet sent a complete request or handshake, per source and in total. An idle
+ * client keeps its slot until its deadline, or until the slots are exhausted.
  */
 import type { Socket } from 'node:net';
 import { peerNetwork } from '../../base/addresses.ts';
 
 const MAX_PENDING = 4_096;
 const MAX_PENDING_OF_SOURCE = 256;
-/** From the connection to the last byte of the request's header. */
+/** Time from the connection to the last byte of the request header. */
 export const HEADER_TIMEOUT_MS = 10_000;
 const TICK_MS = 1_000;
 
 export class PendingConnections {
-  /** In order of age. */
+  /** Oldest first. */
   readonly #pending = new Map<Socket, { readonly source: string; readonly sinceMs: number }>();
   readonly #bySource = new Map<string, number>();
   readonly #nowMs: () => number;
@@ -27,7 +27,7 @@ export class PendingConnections {
     return this.#pending.size;
   }
 
-  /** False: the source has too many; the socket is destroyed. */
+  /** Returns false, and destroys the socket, if the source has too many connections. */
   add(socket: Socket, address: string): boolean {
     const source = peerNetwork(address);
     const count = this.#bySource.get(source) ?? 0;
@@ -48,7 +48,7 @@ export class PendingConnections {
     return true;
   }
 
-  /** The client has sent a whole request or handshake, or is gone. */
+  /** Must be called when the client has sent a complete request or handshake, or has disconnected. */
   done(socket: Socket): void {
     const known = this.#pending.get(socket);
     if (known === undefined) return;

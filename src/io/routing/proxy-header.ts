@@ -1,10 +1,10 @@
-/** The header of the PROXY protocol. Source: haproxy.org "The PROXY protocol", versions 1 and 2. */
+/** Parses the header of the PROXY protocol. Source: haproxy.org "The PROXY protocol", versions 1 and 2. */
 import { canonicalAddress, textOf } from '../../base/addresses.ts';
 
 export type ProxyHeader =
   | { readonly kind: 'more' }
   | { readonly kind: 'bad' }
-  /** `source` undefined: a health check of the balancer itself. */
+  /** `source` is undefined for a health check of the balancer itself. */
   | { readonly kind: 'header'; readonly length: number; readonly source: string | undefined };
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');

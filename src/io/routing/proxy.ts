@@ -1,4 +1,7 @@
-/** The proxy: two ports, TLS by server name, and requests by the routing table, which is replaced as a whole. */
+/**
+ * The router's proxy: an HTTP and an HTTPS port. TLS is selected by server name and requests by the routing table,
+ * which is always replaced as a whole.
+ */
 
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
@@ -23,13 +26,13 @@ import { passThrough } from './splice.ts';
 import { upgrade } from './upgrade.ts';
 import { Upstreams } from './upstream.ts';
 
-/** HAProxy's defaults in OpenShift's template: `timeout http-keep-alive 300s`. */
+/** HAProxy's value in OpenShift's template: `timeout http-keep-alive 300s`. */
 const KEEP_ALIVE_MS = 300_000;
 const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
 const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
-/** A fatal alert. Source: RFC 8446 §6, RFC 6066 §3. */
+/** The fatal TLS alert unrecognized_name. Source: RFC 8446 §6, RFC 6066 §3. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 const EMPTY: RoutingView = {
   tls: () => ({ kind: 'terminate', certificate: undefined }),
@@ -37,7 +40,7 @@ const EMPTY: RoutingView = {
   size: 0,
 };
 
-/** `address`: where the ports are opened. */
+/** `address`: local address of the ports. */
 export const proxyFactory = (log: Log, address = '::'): ProxyFactory => ({
   create: (settings, balancing, needPods) => new NodeProxy(settings, balancing, needPods, log, address),
 });
@@ -102,7 +105,7 @@ class NodeProxy implements RoutingProxy {
       upgrade(this.#proxy, this.#parts, request, client, head, false);
     });
     this.#secure = this.#secureServer(limits);
-    // Both get their connections from the listeners below; this starts the check of slow headers.
+    // Both servers get their connections from the listeners below. This event starts their timeout for slow headers.
     this.#plain.emit('listening');
     this.#secure.emit('listening');
     this.#listeners = [
@@ -180,7 +183,7 @@ class NodeProxy implements RoutingProxy {
     server.on('sessionError', () => {});
     server.on('session', (session) => {
       session.on('error', () => session.destroy());
-      // Ends when it is idle; streams that are open go on.
+      // The session closes when it is idle; open streams continue.
       session.setTimeout(KEEP_ALIVE_MS, () => session.close());
     });
     server.on('secureConnection', (socket: TLSSocket) => socket.on('error', () => socket.destroy()));
@@ -195,7 +198,7 @@ class NodeProxy implements RoutingProxy {
       if (this.#pending.add(socket, address)) next();
       return;
     }
-    // The balancer's own address: the limit of a source holds for the clients behind it only once they are known.
+    // This is the balancer's address. Limits per source apply to the clients behind it, once their address is known.
     const timer = setTimeout(() => socket.destroy(), HEADER_TIMEOUT_MS);
     socket.once('close', () => clearTimeout(timer));
     firstBytes(socket, MAX_PROXY_HEADER_BYTES, proxyVerdict, ({ length, source }, bytes) => {
@@ -242,7 +245,7 @@ class NodeProxy implements RoutingProxy {
     return this.#sources.get(raw) ?? plainAddress(raw.remoteAddress);
   }
 
-  /** The connection below TLS and HTTP/2, whose client is known. */
+  /** The TCP connection below TLS and HTTP/2, for which the client's address is stored. */
   #rawSocketOf(socket: TLSSocket): Socket {
     const below = (socket as { readonly _parent?: Socket })._parent;
     return below ?? socket;
@@ -274,8 +277,7 @@ class NodeProxy implements RoutingProxy {
 }
 
 /**
- * HTTP/2 within an upgraded connection would pass the route's rules: the request is served as any other (RFC 9113
- * §3.1).
+ * An upgrade to HTTP/2 would bypass the route's rules, so such a request is served without the upgrade (RFC 9113 §3.1).
  */
 const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
   !(headers.upgrade ?? '').split(',').some((each) => /^\s*(?:h2c?|http\b)/i.test(each));

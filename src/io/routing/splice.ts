@@ -1,4 +1,4 @@
-/** Two TCP streams joined: passthrough routes, and connections that were upgraded. */
+/** Joins two TCP streams, for passthrough routes and upgraded connections. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Backend, Balancing, Choice } from '../../core/routing/port.ts';
@@ -6,7 +6,7 @@ import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
 
 const ATTEMPTS = 3;
-/** Of a tunnel within its idle time. */
+/** Number of checks of a tunnel within its idle time. */
 const CHECKS = 4;
 
 export interface SpliceParts {
@@ -15,11 +15,11 @@ export interface SpliceParts {
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
   readonly idle: IdleBackends;
-  /** Of the table as it is now; undefined: the name is no longer passed through. */
+  /** The backend in the current table; undefined if the name is no longer a passthrough route. */
   current(): Backend | undefined;
 }
 
-/** Connects `client`, whose first bytes are `head`, to a server of the route; closes it where there is none. */
+/** Connects `client`, whose first bytes are `head`, to a server of the route; closes it if there is no server. */
 export function passThrough(client: Socket, head: Buffer, parts: SpliceParts): void {
   const tried = new Set<string>();
   client.on('error', () => client.destroy());
@@ -61,7 +61,7 @@ function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Se
   });
 }
 
-/** True: the connection waits for servers of its idled service. */
+/** Returns true if the connection waits for servers of an idled service. */
 function holdIdle(client: Socket, head: Buffer, parts: SpliceParts): boolean {
   const cancel = parts.idle.hold(parts.backend, {
     isReady: () => {
@@ -93,13 +93,17 @@ function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, 
   splice(client, server, backend.options.tunnelTimeoutMs);
 }
 
-/** Ends of one side reach the other; both close when either closes, or at most 1.25 × `idleMs` after the last byte. */
+/**
+ * The end of one side is passed to the other. Both close when either closes, or at most 1.25 × `idleMs` after the last
+ * byte.
+ */
 export function splice(a: Duplex, b: Socket, idleMs: number): void {
   const close = (): void => {
     a.destroy();
     b.destroy();
   };
-  // Counted by the socket itself: a listener per chunk would cost throughput. Bytes of one direction keep both.
+  // Uses the socket's own byte counters, because a listener per chunk would cost throughput. Traffic in one direction
+  // keeps both open.
   let seen = -1;
   let quiet = 0;
   const timer = setInterval(() => {

@@ -1,4 +1,4 @@
-/** Upgrades, such as WebSocket: the request goes to a server, and a 101 joins both connections. */
+/** Upgrades such as WebSocket: the request is forwarded to a server, and a response 101 joins both connections. */
 import { type ClientRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -30,7 +30,7 @@ export function upgrade(
     refuse(status, headers[0] === 'Connection' ? [] : headers),
   );
   if (admitted === undefined) return;
-  // An upgrade has no body; one that claims to have one could hide a second request.
+  // An upgrade request has no body. One that declares a body could hide a second request.
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (length !== '0' || coding !== undefined) {
     refuse(400);
@@ -108,7 +108,7 @@ export function upgrade(
   attempt(admitted);
 }
 
-/** Values come from parsed messages or constants; CR and LF cannot be in them. */
+/** The values come from parsed messages or constants, so they cannot contain CR or LF. */
 function headText(status: number, reason: string, headers: RawHeaders): string {
   const lines = [`HTTP/1.1 ${status} ${reason || (STATUS_CODES[status] ?? '')}`];
   for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);

@@ -1,4 +1,4 @@
-/** Requests to servers: HTTP/1.1 over kept connections, HTTP/2 where the server speaks only that. */
+/** Requests to servers: HTTP/1.1 over kept connections, or HTTP/2 if the server supports only that. */
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -6,7 +6,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Backend, Choice } from '../../core/routing/port.ts';
 import type { RawHeaders } from './headers.ts';
 
-/** Idle connections per server; more of them are closed after their request. */
+/** Idle connections per server; further ones are closed after their request. */
 const IDLE_PER_SERVER = 64;
 const IDLE_MS = 15_000;
 const HTTP2_IDLE_MS = 60_000;
@@ -29,7 +29,7 @@ export class Upstreams {
     this.#clusterCa = pem;
   }
 
-  /** Throws where method, path or a header cannot be sent. */
+  /** Throws if method, path or a header cannot be sent. */
   request({ backend, choice, method, path, headers }: UpstreamRequest): ClientRequest {
     const { address: host, port } = choice.endpoint;
     const common = { host, port, method, path, headers, setHost: false };
@@ -37,7 +37,7 @@ export class Upstreams {
     return httpsRequest({ ...common, agent: this.#https, ...this.tlsOptions(backend) });
   }
 
-  /** Upgrades get a connection of their own. */
+  /** Starts an upgrade on its own connection. */
   upgrade({ backend, choice, method, path, headers }: UpstreamRequest): ClientRequest {
     const { address: host, port } = choice.endpoint;
     const common = { host, port, method, path, headers, setHost: false, agent: false as const };
@@ -48,7 +48,7 @@ export class Upstreams {
     if (!upstream.tls) return {};
     const { ca, serverName: servername } = upstream;
     if (ca === undefined) return { ca: this.#clusterCa, servername };
-    // With a CA of its own the route names what it trusts, whatever name the server has.
+    // A route with its own CA trusts that CA for every server name.
     return { ca, servername, checkServerIdentity: () => undefined };
   }
 
@@ -58,7 +58,7 @@ export class Upstreams {
     const id = upstream.tls ? `${scheme} ${key} ${upstream.serverName} ${upstream.ca ?? ''}` : `${scheme} ${key}`;
     const known = this.#sessions.get(id);
     if (known !== undefined && !known.closed && !known.destroyed) return known;
-    // What a server pushes has no reader, and the reset of a stream without listeners would end this process.
+    // Pushed streams have no reader, and the reset of a stream without listeners would end this process.
     const session = connectHttp2(`${scheme}://${key}`, {
       ...this.tlsOptions(backend),
       settings: { enablePush: false },

@@ -1,19 +1,18 @@
 /**
- * A bounded hand-over of byte chunks from one producer to one consumer. The producer waits in `push` while more than
+ * A bounded queue of byte chunks from one producer to one consumer. The producer waits in `push` while more than
  * `highWaterBytes` are queued, so a slow consumer slows the socket down instead of filling memory.
  */
 export interface ByteQueue extends AsyncIterable<Uint8Array> {
   /** Resolves when there is room again. Chunks pushed after the end, or after the consumer left, are dropped. */
   push(chunk: Uint8Array): Promise<void>;
-  /** Queued bytes at this moment. */
   readonly queuedBytes: number;
-  /** The consumer sees the end after what is queued. Idempotent. */
+  /** Ends the queue: the consumer sees the end after the queued chunks. Idempotent. */
   end(): void;
-  /** The consumer's next read throws `error`; what is queued is dropped. Idempotent. */
+  /** Makes the consumer's next read throw `error`, and drops the queued chunks. Idempotent. */
   fail(error: Error): void;
 }
 
-/** `onConsumed` hears how many bytes the consumer took (flow-control windows grow by it). */
+/** `onConsumed` is called with the number of bytes that the consumer took, for flow-control windows. */
 export function createByteQueue(highWaterBytes: number, onConsumed: (bytes: number) => void = () => {}): ByteQueue {
   const chunks: Uint8Array[] = [];
   let queuedBytes = 0;

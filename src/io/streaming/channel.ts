@@ -1,16 +1,19 @@
-/** What both protocols offer to the layers above: byte channels that close in each direction on their own. */
+/** Byte channels with independent half-close in each direction, the common interface of SPDY and WebSocket sessions. */
 
 export interface WritableChannel {
-  /** Resolves when the peer can take more; rejects with CodedError 'closed' when it is gone. */
+  /** Resolves when the peer can take more; rejects with CodedError 'closed' after the channel has closed. */
   write(chunk: Uint8Array): Promise<void>;
-  /** Half-closes our direction. Idempotent. */
+  /** Half-closes the sending direction. Idempotent. */
   end(): void;
 }
 
 export interface Channel extends WritableChannel {
-  /** The peer's bytes; ends at its half-close, throws CodedError 'closed' when the connection is lost. One consumer. */
+  /**
+   * Bytes from the peer. Ends at the peer's half-close; throws CodedError 'closed' if the connection is lost. Only one
+   * consumer is allowed.
+   */
   readonly readable: AsyncIterable<Uint8Array>;
 }
 
-/** Bytes a channel queues before the socket is no longer read. */
+/** Queued bytes of a channel at which the socket is no longer read. */
 export const CHANNEL_HIGH_WATER_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 /**
  * The preset zlib dictionary of SPDY/3 header blocks (SPDY protocol draft 3, section 2.6.10.1): header words, each
- * preceded by its 32-bit length, then common values run together. Its Adler-32 is the dictionary id that peers put in
- * the zlib header.
+ * preceded by its 32-bit length, then common values without separators. Peers put its Adler-32 into the zlib header as
+ * dictionary id.
  */
 const WORDS = [
   ...'options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow'.split(

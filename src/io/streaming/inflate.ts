@@ -1,13 +1,13 @@
-/** Decompression of SPDY header blocks: one zlib stream for the whole session, flushed at the end of every block. */
+/** Decompresses SPDY header blocks: one zlib stream for the whole session, flushed at the end of every block. */
 import { constants, createInflate } from 'node:zlib';
 import { CodedError } from '../../base/errors.ts';
 import { SPDY_DICTIONARY } from './dictionary.ts';
 
-/** A block that inflates to more is an attack. */
+/** Limit for one inflated block; a larger one is an attack. */
 const MAX_BLOCK_BYTES = 64 * 1024;
 
 export interface HeaderInflate {
-  /** Blocks must be given in the order of the wire, one at a time. Throws CodedError 'protocol'. */
+  /** Blocks must be passed in the order received, one at a time. Throws CodedError 'protocol'. */
   inflate(block: Uint8Array): Promise<Buffer>;
   close(): void;
 }
@@ -44,7 +44,7 @@ export function createHeaderInflate(): HeaderInflate {
         reject = fail;
         zlib.write(block, () => {
           if (reject === undefined) return;
-          // What the stream still buffers is handed to the 'data' listener before the block is declared complete.
+          // The 'data' listener must get the buffered output before the block counts as complete.
           while (zlib.read() !== null);
           reject = undefined;
           const inflated = Buffer.concat(parts);

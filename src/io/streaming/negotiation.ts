@@ -1,7 +1,4 @@
-/**
- * Reading upgrade requests: which protocol and which version of it; and the plain HTTP answers to those that cannot be
- * served.
- */
+/** Parses upgrade requests: protocol and version; and sends plain HTTP responses to requests that cannot be served. */
 
 import type { IncomingMessage } from 'node:http';
 import { STATUS_CODES } from 'node:http';
@@ -12,7 +9,7 @@ const SPDY_REMOTE_COMMAND = ['v4.channel.k8s.io', 'v3.channel.k8s.io', 'v2.chann
 export const SPDY_PORT_FORWARD = 'portforward.k8s.io';
 export const TUNNELLED_PORT_FORWARD = 'SPDY/3.1+portforward.k8s.io';
 
-/** Versions of the WebSocket channel protocol, best first (server's choice). Base64 variants are text frames. */
+/** Versions of the WebSocket channel protocol, in order of the server's preference. Base64 variants use text frames. */
 export const WEBSOCKET_REMOTE_COMMAND: readonly string[] = [
   'v5.channel.k8s.io',
   'v4.channel.k8s.io',
@@ -23,7 +20,7 @@ export const WEBSOCKET_REMOTE_COMMAND: readonly string[] = [
 
 export type UpgradeKind = 'spdy' | 'websocket';
 
-/** The upgrade that a request asks for, if it is one that we serve. */
+/** The requested upgrade; undefined if it is not supported. */
 export function upgradeKind(request: IncomingMessage): UpgradeKind | undefined {
   const connection = tokens(request.headers.connection);
   if (!connection.some((token) => token.toLowerCase() === 'upgrade')) return undefined;
@@ -32,8 +29,8 @@ export function upgradeKind(request: IncomingMessage): UpgradeKind | undefined {
 }
 
 /**
- * The SPDY remote-command version to speak; without an offer the first version; undefined when the client speaks none
- * of ours.
+ * The SPDY remote-command version to use: the first version without an offer, undefined if the client offers no
+ * supported version.
  */
 export function negotiateSpdyRemoteCommand(
   request: IncomingMessage,
@@ -50,7 +47,7 @@ export function negotiateSpdyPortForward(request: IncomingMessage): string | und
   return offered.includes(SPDY_PORT_FORWARD) ? SPDY_PORT_FORWARD : undefined;
 }
 
-/** `v4.base64.channel.k8s.io` → 4; names without a version are the first. */
+/** Version in a protocol name: `v4.base64.channel.k8s.io` → 4. A name without a version means 1. */
 export function channelVersion(name: string): number {
   const match = /^v([2-5])\./.exec(name);
   return match?.[1] === undefined ? 1 : Number(match[1]);
@@ -59,7 +56,7 @@ export function channelVersion(name: string): number {
 export const acceptedStreamProtocols = (kind: 'remotecommand' | 'portforward'): string =>
   kind === 'portforward' ? SPDY_PORT_FORWARD : SPDY_REMOTE_COMMAND.join(', ');
 
-/** A terminal has no separate stderr. Undefined when nothing at all is asked for. */
+/** Streams to open: a terminal has no separate stderr. Undefined if no stream is requested. */
 export function wantedStreams(requested: AttachOptions): AttachOptions | undefined {
   const { stdin, stdout, tty } = requested;
   const stderr = requested.stderr && !tty;
@@ -71,7 +68,7 @@ export function writeSwitchingProtocols(socket: Duplex, streamProtocol: string):
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n${version}\r\n`);
 }
 
-/** Answers in plain HTTP and closes the connection, so that nothing can follow a failed upgrade on it. */
+/** Sends a plain HTTP response and closes the connection, so that no data can follow a failed upgrade. */
 export function refuseUpgrade(
   socket: Duplex,
   status: number,
@@ -92,7 +89,7 @@ function offeredStreamProtocols(request: IncomingMessage): readonly string[] {
   return tokens(request.headers['x-stream-protocol-version']);
 }
 
-/** The members of a comma-separated header. */
+/** Elements of a comma-separated header. */
 export function tokens(header: string | string[] | undefined): readonly string[] {
   const joined = Array.isArray(header) ? header.join(',') : (header ?? '');
   return joined

@@ -1,10 +1,11 @@
-/** Port forwarding: joins data channels with connections into the pod, whatever carries them. */
+/** Port forwarding: joins data channels with connections into the pod, for both protocols. */
 import { messageOf } from '../../base/errors.ts';
 import type { ByteStream } from '../../core/podplan/port.ts';
 import type { Channel, WritableChannel } from './channel.ts';
 
 /**
- * Serves one forwarded connection to its end; never rejects. `error` hears why a connection could not be made or broke.
+ * Serves one forwarded connection to its end; never rejects. `error` is called with the reason if the connection could
+ * not be made or broke.
  */
 export async function forwardConnection(
   port: number,
@@ -29,7 +30,7 @@ export async function forwardConnection(
     for await (const chunk of backend.readable) await data.write(chunk);
     data.end();
   })();
-  // An upload that breaks (the client reset its stream, or the pod closed its side) must end the download as well.
+  // A broken upload (the client reset its stream, or the pod closed its side) must end the download as well.
   upload.catch(() => backend.destroy());
   try {
     await download;
@@ -46,11 +47,11 @@ async function tell(error: WritableChannel, text: string): Promise<void> {
   try {
     await error.write(Buffer.from(text, 'utf8'));
   } catch {
-    // The client is gone.
+    // The client has disconnected.
   }
 }
 
-/** Port numbers as they come from the wire; undefined when it is none. */
+/** Parses a port number; undefined if it is invalid. */
 export function parsePort(text: string | undefined): number | undefined {
   if (text === undefined || !/^[0-9]{1,5}$/.test(text)) return undefined;
   const port = Number(text);

@@ -1,6 +1,6 @@
 /**
- * Joins a process's streams with a client's channels, whatever protocol carries them, and reports the outcome on the
- * error channel as the negotiated version wants it (k8s.io/apimachinery remotecommand constants; v4 added the Status
+ * Joins a process's streams with a client's channels, for both protocols, and reports the exit status on the error
+ * channel in the format of the negotiated version (k8s.io/apimachinery remotecommand constants; v4 added the Status
  * with the exit code).
  */
 import { messageOf } from '../../base/errors.ts';
@@ -8,14 +8,14 @@ import type { AttachOptions, ProcessStreams } from '../../core/podplan/port.ts';
 import type { WritableChannel } from './channel.ts';
 
 export interface RemoteCommandChannels {
-  /** 1–5. */
+  /** Protocol version, 1 to 5. */
   readonly version: number;
   readonly stdin: AsyncIterable<Uint8Array> | undefined;
   readonly stdout: WritableChannel | undefined;
   readonly stderr: WritableChannel | undefined;
   readonly error: WritableChannel;
   readonly resize: AsyncIterable<Uint8Array> | undefined;
-  /** Resolves when the client is gone. */
+  /** Resolves when the client has disconnected. */
   readonly gone: Promise<void>;
 }
 
@@ -58,7 +58,7 @@ async function pumpInput(
     for await (const chunk of from) await to.write(chunk);
     to.end();
   } catch {
-    // Either side is gone: a lost client is handled by `gone`, a process that closed its input simply reads no more.
+    // One side has closed: a lost client is handled by `gone`, and a process that closed its input needs no more data.
     to.end();
   }
 }
@@ -69,21 +69,21 @@ async function pumpOutput(from: AsyncIterable<Uint8Array> | undefined, to: Writa
   to?.end();
 }
 
-/** Terminal sizes come as a stream of JSON objects `{"Width":80,"Height":24}`. */
+/** Reads terminal sizes from a stream of JSON objects `{"Width":80,"Height":24}`. */
 async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStreams): Promise<void> {
   let text = '';
   try {
     for await (const chunk of from) {
       text += Buffer.from(chunk).toString('utf8');
       const end = text.lastIndexOf('}');
-      // Of sizes that come together the last one counts.
+      // If several sizes arrive together, only the last one is used.
       const size = end < 0 ? undefined : parseSize(text.slice(Math.max(0, text.lastIndexOf('{', end)), end + 1));
       text = text.slice(end + 1);
       if (size !== undefined) process.resize(size.columns, size.rows);
       if (text.length > 1024) text = '';
     }
   } catch {
-    // The connection is lost; there is nothing left to resize for.
+    // The connection is lost, so no further sizes arrive.
   }
 }
 
@@ -135,6 +135,6 @@ async function writeText(channels: RemoteCommandChannels, text: string): Promise
   try {
     await channels.error.write(Buffer.from(text, 'utf8'));
   } catch {
-    // No client is left to notify.
+    // The client has disconnected.
   }
 }

@@ -24,7 +24,7 @@ export function createStreamingServer(deps: StreamingDeps): StreamingServer {
   const log = deps.log.named('streaming');
   const sessions = new Map<{ destroy(): void }, Promise<void>>();
 
-  /** Keeps a session findable by `stop` while it runs. */
+  /** Registers a session for `stop` while it runs. */
   async function track(serve: (onSession: (session: { destroy(): void }) => void) => Promise<void>): Promise<void> {
     let key: { destroy(): void } | undefined;
     let finished: () => void = () => {};

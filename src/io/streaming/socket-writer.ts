@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { CodedError } from '../../base/errors.ts';
 
 export interface SocketWriter {
-  /** Queues the parts in order, as one. Rejects with CodedError 'closed' when the socket is gone. */
+  /** Queues the parts contiguously. Rejects with CodedError 'closed' after the socket has closed. */
   write(...parts: readonly Uint8Array[]): Promise<void>;
 }
 

@@ -1,13 +1,10 @@
-/**
- * SPDY/3.1 framing (SPDY protocol draft 3.1, section 2): encoding and decoding of frames and of name/value blocks. No
- * state, no I/O.
- */
+/** Encodes and decodes SPDY/3.1 frames and name/value blocks (SPDY protocol draft 3.1, section 2). No state, no I/O. */
 import { CodedError } from '../../base/errors.ts';
 import { SPDY_DICTIONARY_ID } from './dictionary.ts';
 
 export const SPDY_VERSION = 3;
 export const FRAME_HEADER_BYTES = 8;
-/** Larger control frames are a protocol error; Kubernetes clients send a few hundred bytes. */
+/** Larger control frames are a protocol error. Kubernetes clients send a few hundred bytes. */
 export const MAX_CONTROL_FRAME_BYTES = 64 * 1024;
 
 export const FrameType = {
@@ -37,10 +34,10 @@ export const SETTING_INITIAL_WINDOW = 7;
 
 export interface FrameHeader {
   readonly control: boolean;
-  /** Of control frames. */
+  /** Only in control frames. */
   readonly version: number;
   readonly type: number;
-  /** Of data frames. */
+  /** Only in data frames. */
   readonly streamId: number;
   readonly flags: number;
   readonly length: number;
@@ -77,7 +74,7 @@ export function encodeDataHeader(streamId: number, flags: number, length: number
   return header;
 }
 
-/** A control frame whose payload is 32-bit words: RST_STREAM, PING, GOAWAY, WINDOW_UPDATE. */
+/** Encodes a control frame of 32-bit words: RST_STREAM, PING, GOAWAY, WINDOW_UPDATE. */
 export function encodeWords(type: number, ...words: number[]): Buffer {
   const payload = Buffer.alloc(words.length * 4);
   words.forEach((word, index) => {
@@ -87,8 +84,8 @@ export function encodeWords(type: number, ...words: number[]): Buffer {
 }
 
 /**
- * Name/value block → headers. Names are lower case by the protocol; repeated values are joined by NUL there and stay so
- * here. Throws CodedError 'protocol' on a block that does not parse.
+ * Parses a name/value block. Names are lower case by the protocol; repeated values are joined by NUL in the block and
+ * in the result. Throws CodedError 'protocol' for a malformed block.
  */
 export function decodeHeaderBlock(block: Buffer): SpdyHeaders {
   const headers = new Map<string, string>();
@@ -133,17 +130,15 @@ export function encodeHeaderBlock(headers: SpdyHeaders): Buffer {
 const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 /**
- * Wraps header blocks into one endless zlib stream of stored (uncompressed) deflate blocks. Receivers cannot tell the
- * difference, every block ends on a byte boundary, and no compressor state is kept for the few bytes a server ever
- * sends.
+ * Wraps header blocks into one endless zlib stream of stored (uncompressed) deflate blocks. That is valid zlib data,
+ * every block ends on a byte boundary, and no compressor state is kept for the few bytes that a server sends.
  */
 export function createStoredDeflate(): (block: Buffer) => Buffer {
   let first = true;
   return (block) => {
     const parts: Buffer[] = [];
     if (first) {
-      // CMF 0x78 (deflate, 32 KiB window); FLG with FDICT, level 2 and the check bits that make the pair a multiple of
-      // 31.
+      // CMF 0x78 (deflate, 32 KiB window); FLG with FDICT, level 2 and check bits that make the pair a multiple of 31.
       const header = Buffer.from([0x78, 0xbb, 0, 0, 0, 0]);
       header.writeUInt32BE(SPDY_DICTIONARY_ID, 2);
       parts.push(header);
@@ -156,7 +151,7 @@ export function createStoredDeflate(): (block: Buffer) => Buffer {
       header.writeUInt16LE(~piece.length & 0xffff, 3);
       parts.push(header, piece);
     }
-    // An empty stored block, as a sync flush ends with: Go's inflater hands out what it has only when it sees one.
+    // An empty stored block ends a sync flush. Go's inflater returns its output only when it reads one.
     parts.push(EMPTY_BLOCK);
     return Buffer.concat(parts);
   };

@@ -8,7 +8,7 @@ import type { ByteStream } from '../../core/podplan/port.ts';
 import { forwardConnection, parsePort } from './port-forward.ts';
 import { createSpdySession, type SpdySession, type SpdyStream } from './spdy-session.ts';
 
-/** How long the second stream of a pair may take; as upstream. */
+/** Time limit for the second stream of a pair, as in upstream. */
 const PAIR_TIMEOUT_MS = 30_000;
 
 interface Pair {
@@ -34,7 +34,7 @@ export async function serveSpdyPortForward(
       stream.reset();
       return;
     }
-    // Old clients send no request id: they open the error stream first and the data stream right after it.
+    // Old clients send no request id. They open the error stream first and the data stream immediately after it.
     const requestId = stream.headers.get('requestid') ?? String(type === 'error' ? stream.id : stream.id - 2);
     let pair = pairs.get(requestId);
     if (pair === undefined) {

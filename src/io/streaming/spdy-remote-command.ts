@@ -5,7 +5,7 @@ import type { AttachOptions, ProcessStreams } from '../../core/podplan/port.ts';
 import { serveRemoteCommand } from './remote-command.ts';
 import { createSpdySession, type SpdySession, type SpdyStream } from './spdy-session.ts';
 
-/** How long a client may take to open its streams; as upstream. */
+/** Time limit for a client to open its streams, as in upstream. */
 const STREAM_CREATION_TIMEOUT_MS = 30_000;
 
 export async function serveSpdyRemoteCommand(

@@ -2,10 +2,9 @@
  * The server side of one SPDY/3.1 connection (SPDY protocol draft 3.1) as Kubernetes clients use it: only the client
  * opens streams.
  *
- * Flow control: we announce what was consumed by WINDOW_UPDATE. Kubernetes' own client library never sends any, so
- * windows limit our sending only once the peer has shown, by SETTINGS or WINDOW_UPDATE, that it keeps them; until then
- * TCP's back-pressure does the work. Receiving is bounded by each stream's queue: when one is full the socket is not
- * read.
+ * Flow control: the server sends WINDOW_UPDATE for consumed data. Kubernetes' own client library never does, so windows
+ * limit sending only after the peer has shown support by SETTINGS or WINDOW_UPDATE; before that, TCP's back-pressure
+ * limits it. Receiving is limited by each stream's queue: while one is full, the socket is not read.
  */
 import type { Duplex } from 'node:stream';
 import { CodedError } from '../../base/errors.ts';
@@ -45,9 +44,9 @@ export interface SpdyStream extends Channel {
 }
 
 export interface SpdySession {
-  /** Reads the connection until it ends; resolves when it is over, never rejects. */
+  /** Reads the connection until it ends; then resolves, never rejects. */
   run(): Promise<void>;
-  /** Says GOAWAY and closes after what is queued has been sent. */
+  /** Sends GOAWAY and closes after the queued data has been sent. */
   close(): void;
   destroy(): void;
 }
@@ -63,8 +62,8 @@ interface StreamState {
 }
 
 /**
- * `onStream` is called for every stream after its SYN_REPLY is queued. `head` are bytes that came with the upgrade
- * request.
+ * `onStream` is called for every stream after its SYN_REPLY has been queued. `head` are bytes that arrived with the
+ * upgrade request.
  */
 export function createSpdySession(
   socket: Duplex,
@@ -95,7 +94,7 @@ class ServerSpdySession implements SpdySession {
     this.#head = head;
     this.#onStream = onStream;
     this.#writer = createSocketWriter(socket);
-    // A consumer that never comes must not keep the reader waiting in `push` when the connection dies.
+    // If no consumer reads the queue, the reader must not wait in `push` forever after the connection has closed.
     socket.on('close', this.#shut);
     socket.on('error', () => {});
   }
@@ -125,7 +124,7 @@ class ServerSpdySession implements SpdySession {
     this.#shut();
   }
 
-  /** Control frames may be lost with the connection: a reader of data learns of it from the data. */
+  /** A failed write is ignored: readers of data get the error of the lost connection. */
   #sendControl(frame: Buffer): void {
     this.#writer.write(frame).catch(() => {});
   }
@@ -204,7 +203,7 @@ class ServerSpdySession implements SpdySession {
     this.#reply(encodeWords(FrameType.rstStream, id, status));
   }
 
-  /** No more frames are read until the client has taken what a frame of its own has caused. */
+  /** Sends a response. No more frames are read until the client has taken it. */
   #reply(frame: Buffer): void {
     this.#replied = this.#writer.write(frame).catch(() => {});
   }
@@ -259,7 +258,7 @@ class ServerSpdySession implements SpdySession {
       this.#peerKeepsWindows = true;
       window = value;
     }
-    // Once a frame: it may name the setting thousands of times, for hundreds of streams.
+    // Applied once per frame: a frame may repeat the setting thousands of times, with hundreds of streams open.
     if (window === this.#initialSendWindow) return;
     for (const state of this.#streams.values()) state.sendWindow += window - this.#initialSendWindow;
     this.#initialSendWindow = window;
@@ -302,7 +301,7 @@ class ServerSpdySession implements SpdySession {
       case FrameType.synReply:
       case FrameType.headers: {
         need(4);
-        // Of no use here, but the shared compression state has to see every block.
+        // The headers are not used, but the shared compression state must process every block.
         await this.#inflater.inflate(payload.subarray(4));
         const state = this.#streams.get(payload.readUInt32BE(0) & 0x7fffffff);
         if (state !== undefined && (header.flags & FLAG_FIN) !== 0) this.#endRemote(state);
@@ -319,12 +318,12 @@ class ServerSpdySession implements SpdySession {
         return true;
       case FrameType.ping:
         need(4);
-        // Odd ids are the client's own; even ones would answer pings that we never send.
+        // Odd ids are pings of the client. Even ids would answer pings of this side, which sends none.
         if (payload.readUInt32BE(0) % 2 === 1)
           await this.#writer.write(encodeWords(FrameType.ping, payload.readUInt32BE(0)));
         return true;
       case FrameType.goAway:
-        // The client opens no more streams; those that stand run on until the connection ends.
+        // The client opens no more streams; the existing ones continue until the connection ends.
         return true;
       case FrameType.windowUpdate:
         need(8);
@@ -373,7 +372,7 @@ class ServerSpdySession implements SpdySession {
       }
     };
     await consume();
-    // Leaving the loop must not destroy the socket: a GOAWAY may still have to be sent.
+    // Leaving the loop must not destroy the socket, because a GOAWAY may still have to be sent.
     for await (const chunk of this.#socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       buffered = buffered.length === 0 ? chunk : Buffer.concat([buffered, chunk]);
       await consume();

@@ -1,6 +1,6 @@
 /**
  * Channels over one WebSocket: every message starts with its channel number (a byte, or a digit before base64 text).
- * Version 5 adds message `255, channel`: the client half-closes that channel (KEP-4006).
+ * Version 5 adds the message `255, channel`, by which the client half-closes that channel (KEP-4006).
  */
 import type { RawData, WebSocket } from 'ws';
 import { CodedError } from '../../base/errors.ts';
@@ -8,19 +8,19 @@ import { type ByteQueue, createByteQueue } from './byte-queue.ts';
 import { CHANNEL_HIGH_WATER_BYTES, type Channel } from './channel.ts';
 
 const CLOSE_CHANNEL = 255;
-/** How long a client may take to answer our close. */
+/** Time limit for the client to answer a close frame. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface WebSocketChannels {
   channel(id: number): Channel;
-  /** Resolves when the connection is over. */
+  /** Resolves when the connection has ended. */
   readonly gone: Promise<void>;
-  /** Closes after what is queued has been sent. */
+  /** Closes after the queued data has been sent. */
   close(): void;
   destroy(): void;
 }
 
-/** Channels that the client may write to are exactly `readableIds`; bytes for others are dropped. */
+/** The client may write only to the channels in `readableIds`; bytes for other channels are dropped. */
 export function createWebSocketChannels(
   socket: WebSocket,
   options: { readonly base64: boolean; readonly closeSignal: boolean; readonly readableIds: readonly number[] },

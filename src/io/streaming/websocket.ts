@@ -16,7 +16,7 @@ import { serveRemoteCommand } from './remote-command.ts';
 import { serveSpdyPortForward } from './spdy-port-forward.ts';
 import { createWebSocketChannels } from './websocket-channels.ts';
 
-/** kubectl sends at most 32 KiB a message; tunnelled SPDY frames come in similar pieces. */
+/** kubectl sends at most 32 KiB per message; tunnelled SPDY frames are of similar size. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const MAX_FORWARDED_PORTS = 64;
 
@@ -32,11 +32,11 @@ interface Session {
 }
 
 /**
- * Finishes the handshake with the first of `protocols` that the client offers; a client that offers none gets ''.
- * Undefined when it failed: the client has its answer then.
+ * Completes the handshake with the first of `protocols` that the client offers, or '' for a client without an offer.
+ * Undefined if it failed; the client has then received an error response.
  *
- * The choice is made here because `ws` refuses names with a slash, which the tunnel's name has (RFC 6455 wants tokens;
- * Kubernetes does not).
+ * The protocol is chosen here because `ws` rejects names with a slash, such as the tunnel's. RFC 6455 requires tokens;
+ * Kubernetes does not comply.
  */
 async function accept(
   request: IncomingMessage,
@@ -63,7 +63,7 @@ async function accept(
     socket.once('close', refused);
     server.handleUpgrade(request, socket, Buffer.from(head), (webSocket) => {
       socket.off('close', refused);
-      // A malformed frame may come with the handshake, or to a session that has just been refused.
+      // A malformed frame may arrive with the handshake, or after the session has been rejected.
       webSocket.on('error', () => webSocket.terminate());
       resolve({ webSocket, protocol });
     });
@@ -91,7 +91,7 @@ export async function serveWebSocketRemoteCommand(
   const error = channels.channel(Channels.error);
   const stdout = channels.channel(Channels.stdout);
   const stderr = channels.channel(Channels.stderr);
-  // An empty message on the first channel that the client reads tells it that the session stands.
+  // An empty message on the first readable channel informs the client that the session is open.
   await (wanted.stdout ? stdout : wanted.stderr ? stderr : error).write(new Uint8Array()).catch(() => {});
   await serveRemoteCommand(
     {
@@ -141,7 +141,7 @@ export async function serveWebSocketPortForward(
     ports.map(async (port, index) => {
       const data = channels.channel(index * 2);
       const error = channels.channel(index * 2 + 1);
-      // Both channels begin with the port number, little endian, so that clients can tell them apart.
+      // Both channels start with the port number (little endian), so that clients can identify them.
       const preamble = Buffer.alloc(2);
       preamble.writeUInt16LE(port);
       await data.write(preamble).catch(() => {});
@@ -153,7 +153,7 @@ export async function serveWebSocketPortForward(
   await channels.gone;
 }
 
-/** The ports named by `ports=` (API server) or `port=` (kubelet), repeated or comma-separated. */
+/** Ports in `ports=` (API server) or `port=` (kubelet), repeated or comma-separated. */
 function requestedPorts(url: string): readonly number[] | undefined {
   const query = new URLSearchParams(url.split('?', 2)[1] ?? '');
   const texts = [...query.getAll('ports'), ...query.getAll('port')].flatMap((text) => text.split(','));

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** The bytes of Go's `net.IP` for an address literal: 4 for IPv4, 16 for IPv6. */
+/** Bytes of Go's `net.IP` for an address literal: 4 for IPv4, 16 for IPv6. */
 export function ipBytes(ip: string): Uint8Array {
   if (isIP(ip) === 4) return Uint8Array.from(ip.split('.'), Number);
   if (isIP(ip) !== 6) throw new RangeError(`${ip} is not an IP address`);
@@ -14,7 +14,10 @@ export function ipBytes(ip: string): Uint8Array {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-/** The shortest text of an address; IPv4 in IPv6 clothes (Go writes both) becomes IPv4. Undefined for anything else. */
+/**
+ * Shortest text of an address. An IPv4-mapped IPv6 address (Go writes both forms) becomes IPv4. Undefined for other
+ * lengths.
+ */
 export function ipText(bytes: Uint8Array): string | undefined {
   if (bytes.length === 4) return bytes.join('.');
   if (bytes.length !== 16) return undefined;
@@ -25,7 +28,7 @@ export function ipText(bytes: Uint8Array): string | undefined {
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** The same address in its shortest text, as {@link ipText} gives it; undefined when it is none. */
+/** The address in its shortest text, as by {@link ipText}; undefined if it is invalid. */
 export function canonicalIp(ip: string): string | undefined {
   return isIP(ip) === 0 ? undefined : ipText(ipBytes(ip));
 }

@@ -1,12 +1,12 @@
 /**
- * Streams that peers have opened. Whether a peer has the ring's key shows only when its message is complete, so all of
- * them together are bounded.
+ * Streams opened by peers. Whether a peer has the ring's key is known only after a complete message, so all streams
+ * together are limited.
  */
 import type { Socket } from 'node:net';
 
 export interface InboundLimits {
   readonly streams: number;
-  /** Of messages that are not complete, all streams together. */
+  /** Bytes of incomplete messages of all streams together. */
   readonly bytes: number;
 }
 
@@ -17,19 +17,22 @@ export class InboundStreams {
   readonly #streams = new Map<Socket, { readonly address: string; bytes: number }>();
   #bytes = 0;
 
-  /** `evicted` destroys the socket. */
+  /** `evicted` must destroy the socket. */
   constructor(limits: InboundLimits, evicted: (socket: Socket) => void) {
     this.#limits = limits;
     this.#evicted = evicted;
   }
 
-  /** Makes room: the oldest stream of the address that has most of them is closed, never the new one. */
+  /**
+   * Adds a stream. If there are too many, it evicts the oldest stream of the address with the most streams, never the
+   * new one.
+   */
   add(socket: Socket): void {
     if (this.#streams.size >= this.#limits.streams) this.#evict(() => 1);
     this.#streams.set(socket, { address: socket.remoteAddress ?? '', bytes: 0 });
   }
 
-  /** Closes the oldest stream of the address that has sent most when all together are too large. */
+  /** Counts received bytes. If there are too many, it evicts the oldest stream of the address that has sent most. */
   received(socket: Socket, bytes: number): void {
     const stream = this.#streams.get(socket);
     if (stream === undefined) return;

@@ -1,4 +1,4 @@
-/** The ring's wire as HashiCorp's memberlist has it. */
+/** Gossip transport in the wire format of HashiCorp's memberlist. */
 export { Keyring } from './keyring.ts';
 export { createKeyring, newKeyringText, type OpenedKeyring, openKeyring } from './keyring-file.ts';
 export { encodeMessage } from './messages.ts';

@@ -1,6 +1,6 @@
 /**
- * The keyring on disk in Serf's format: a JSON array of keys in base64, the first of which encrypts (serf's
- * `-keyring-file`).
+ * The keyring on disk in Serf's format (serf's `-keyring-file`): a JSON array of base64 keys, the first of which
+ * encrypts.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
@@ -18,14 +18,14 @@ export interface OpenedKeyring {
   readonly store: KeyStore;
 }
 
-/** The content of a keyring file with one new key. */
+/** Content of a keyring file with one new key. */
 export function newKeyringText(): string {
   return textOf([randomBytes(KEY_BYTES)]);
 }
 
 /**
- * Opens the keyring; undefined when there is no such file. Throws CodedError 'bad-keyring' naming the file and the fix:
- * also when any other user but its owner may open it.
+ * Opens the keyring; undefined if the file does not exist. Throws CodedError 'bad-keyring' with the file and a fix,
+ * also if users other than the owner have access.
  */
 export async function openKeyring(path: string): Promise<OpenedKeyring | undefined> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -43,7 +43,7 @@ export async function openKeyring(path: string): Promise<OpenedKeyring | undefin
   return { keyring, store: keyStore(path, keyring) };
 }
 
-/** Makes the file with a new key. Throws CodedError 'unwritable'. */
+/** Creates the file with a new key. Throws CodedError 'unwritable'. */
 export async function createKeyring(path: string): Promise<void> {
   await write(path, newKeyringText());
 }
@@ -72,8 +72,7 @@ function keyringOf(text: string, path: string): Keyring {
 }
 
 /**
- * One change at a time; a change that could not be written is reverted, so that a restart finds the keys that the ring
- * uses.
+ * Serializes changes. A change that could not be written is reverted, so that the file always matches the keys in use.
  */
 function keyStore(path: string, keyring: Keyring): KeyStore {
   let last: Promise<void> = Promise.resolve();

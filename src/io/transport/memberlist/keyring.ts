@@ -6,7 +6,7 @@ const TAG_BYTES = 16;
 const VERSION_PADDED = 0;
 const VERSION_PLAIN = 1;
 const BLOCK_BYTES = 16;
-/** Each key costs one attempt per packet of a stranger. */
+/** Each key costs one decryption attempt per foreign packet. */
 const MAX_KEYS = 8;
 
 /** Version byte, nonce and tag. */
@@ -14,8 +14,8 @@ export const ENCRYPTION_OVERHEAD = 1 + NONCE_BYTES + TAG_BYTES;
 
 /**
  * The ring's shared secrets: AES-GCM with keys of 16, 24 or 32 bytes (memberlist/security.go, keyring.go). The first
- * key encrypts, all of them decrypt, which is how keys are rotated: `install` the new one everywhere, `use` it
- * everywhere, `remove` the old one.
+ * key encrypts and all of them decrypt. For a rotation, `install` the new key on every member, then `use` it
+ * everywhere, then `remove` the old one.
  */
 export class Keyring {
   #keys: readonly Buffer[];
@@ -30,17 +30,17 @@ export class Keyring {
     return this.#keys.length;
   }
 
-  /** The first one encrypts. */
+  /** The first key encrypts. */
   keys(): readonly Uint8Array[] {
     return this.#keys;
   }
 
-  /** Takes a change back: `keys` as {@link keys} gave them before it. */
+  /** Reverts a change. `keys` is the earlier result of {@link keys}. */
   restore(keys: readonly Uint8Array[]): void {
     this.#keys = keys.map(checked);
   }
 
-  /** Adds a key for reading. */
+  /** Adds a key for decryption. */
   install(key: Uint8Array): void {
     const added = checked(key);
     if (this.#keys.some((each) => each.equals(added))) return;
@@ -49,7 +49,7 @@ export class Keyring {
     this.#keys = [...this.#keys, added];
   }
 
-  /** Makes an installed key the one that encrypts. */
+  /** Makes an installed key the encrypting one. */
   use(key: Uint8Array): void {
     const wanted = this.#keys.find((each) => each.equals(key));
     if (wanted === undefined) throw new CodedError('key-unknown', 'the key is not in the keyring: install it first');
@@ -63,7 +63,7 @@ export class Keyring {
     this.#keys = this.#keys.filter((each) => !each.equals(key));
   }
 
-  /** Version byte, nonce, ciphertext, tag. `authenticated` is covered by the tag and not included. */
+  /** Returns version byte, nonce, ciphertext and tag. `authenticated` is covered by the tag and not included. */
   encrypt(plain: Uint8Array, authenticated: Uint8Array): Buffer {
     const [key] = this.#keys;
     if (key === undefined) throw new Error('an empty keyring');
@@ -75,7 +75,7 @@ export class Keyring {
     return Buffer.concat([Buffer.from([VERSION_PLAIN]), nonce, body, cipher.getAuthTag()]);
   }
 
-  /** Undefined unless one of the keys made it. */
+  /** Returns undefined unless one of the keys encrypted the data. */
   decrypt(sealed: Uint8Array, authenticated: Uint8Array): Buffer | undefined {
     const version = sealed[0];
     if (version !== VERSION_PADDED && version !== VERSION_PLAIN) return undefined;
@@ -110,7 +110,7 @@ function algorithm(key: Buffer): 'aes-128-gcm' | 'aes-192-gcm' | 'aes-256-gcm' {
   return key.length === 24 ? 'aes-192-gcm' : 'aes-256-gcm';
 }
 
-/** PKCS #7, as protocol version 1 has it. */
+/** Removes PKCS #7 padding, which protocol version 1 uses. */
 function unpadded(plain: Buffer): Buffer | undefined {
   const count = plain.at(-1) ?? 0;
   if (count === 0 || count > BLOCK_BYTES || count > plain.length) return undefined;

@@ -1,14 +1,14 @@
 /**
- * Decompression of the LZW that memberlist's peers may use (Go's `compress/lzw`: least significant bit first, 8-bit
- * literals, codes of 9 to 12 bits). Only decompression: what we send is small, and compressing before encrypting tells
- * listeners about contents.
+ * Decompresses the LZW format that memberlist peers may use (Go's `compress/lzw`: least significant bit first, 8-bit
+ * literals, codes of 9 to 12 bits). There is no compression: sent messages are small, and compression before encryption
+ * leaks information about their content.
  */
 const CLEAR = 256;
 const END = 257;
 const MAX_WIDTH = 12;
 const NONE = -1;
 
-/** Undefined when the data is damaged or would come to more than `limit` bytes: work and memory stop there. */
+/** Returns undefined if the data is damaged or its result would exceed `limit` bytes; it stops at that point. */
 export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | undefined {
   const prefix = new Int16Array(1 << MAX_WIDTH);
   const suffix = new Uint8Array(1 << MAX_WIDTH);
@@ -55,7 +55,7 @@ export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | und
       last = NONE;
       continue;
     }
-    // Everything that a code stands for, written from the back of the scratch space.
+    // The bytes of a code, written backwards from the end of the scratch space.
     let start = scratch.length;
     let first: number;
     if (code < CLEAR) {
@@ -64,7 +64,7 @@ export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | und
     } else if (code <= high) {
       let walk = code;
       if (code === high) {
-        // The one code that refers to itself: its text is the previous one followed by that one's first byte.
+        // A code that refers to itself: its bytes are the previous ones followed by their first byte.
         if (last === NONE) return undefined;
         walk = last;
         while (walk >= CLEAR) walk = prefix[walk] ?? 0;
@@ -89,7 +89,7 @@ export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | und
     high++;
     if (high >= overflow) {
       if (width === MAX_WIDTH) {
-        // The table is full: no more entries until the sender clears it.
+        // The table is full: no entries are added until the sender clears it.
         last = NONE;
         high--;
       } else {

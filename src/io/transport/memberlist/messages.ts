@@ -1,6 +1,4 @@
-/**
- * The bodies of memberlist's messages (memberlist/net.go): a type byte, then a map whose keys are the Go field names.
- */
+/** Bodies of memberlist's messages (memberlist/net.go): a type byte, then a map whose keys are the Go field names. */
 import {
   type AccusationMessage,
   type GossipMessage,
@@ -33,11 +31,11 @@ export const messageType = {
 } as const;
 
 const UINT32 = 0xffff_ffff;
-/** Enough for any name in UTF-8. */
+/** Enough for any valid name in UTF-8. */
 const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left'];
 
-/** Type byte and body. */
+/** Returns type byte and body. */
 export function encodeMessage(message: GossipMessage): Uint8Array {
   switch (message.kind) {
     case 'ping':
@@ -80,9 +78,7 @@ export function encodeMessage(message: GossipMessage): Uint8Array {
   }
 }
 
-/**
- * Decodes one message; undefined for types this side has no use for. Throws {@link MsgpackError} when it is malformed.
- */
+/** Decodes one message; undefined for types that are not used. Throws {@link MsgpackError} for a malformed message. */
 export function decodeMessage(bytes: Uint8Array): GossipMessage | undefined {
   const body = bytes.subarray(1);
   switch (bytes[0]) {

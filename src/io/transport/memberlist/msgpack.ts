@@ -1,7 +1,7 @@
 /**
- * MessagePack as memberlist's Go codec speaks it: the format of before 2013, where text and bytes are one "raw" type
- * and there is neither `bin` nor `str 8`. Old agents read nothing else, so writing is done here; reading is the
- * library's, behind a walk that first checks that a value is complete and neither deep nor endless.
+ * MessagePack as memberlist's Go codec uses it: the format before 2013, where text and bytes are one "raw" type and
+ * `bin` and `str 8` do not exist. Old agents read only this format, so this module has its own encoder. The library
+ * decodes, after a scan that checks that a value is complete and within limits of depth and size.
  */
 import { Decoder } from '@msgpack/msgpack';
 
@@ -20,7 +20,7 @@ export type MsgpackValue =
   | ReadonlyMap<string, MsgpackValue>
   | { readonly [key: string]: MsgpackValue };
 
-/** Encodes one value. Records are written with their keys in the order given; `undefined` members are left out. */
+/** Encodes one value. Records keep the order of their keys; `undefined` members are omitted. */
 export function encodeMsgpack(value: MsgpackValue): Uint8Array {
   const writer = new Writer();
   writer.value(value);
@@ -115,16 +115,16 @@ class Writer {
   }
 }
 
-/** The bytes hold no (acceptable) value, and more of them would not help. */
+/** The bytes contain no acceptable value, and further bytes would not change that. */
 export class MsgpackError extends Error {}
 
 /**
- * Where the value that begins at `offset` ends, or undefined when it is cut off. Throws {@link MsgpackError} on a
- * reserved type, on nesting beyond {@link MAX_DEPTH} and on more entries than any honest message has.
+ * End of the value that starts at `offset`; undefined if it is incomplete. Throws {@link MsgpackError} for a reserved
+ * type, for nesting beyond {@link MAX_DEPTH} and for too many entries.
  */
 export function msgpackEnd(bytes: Uint8Array, offset: number): number | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  /** Values still to come, per level. */
+  /** Number of missing values per nesting level. */
   const pending: number[] = [1];
   let at = offset;
   let entries = 0;
@@ -184,10 +184,7 @@ function textOfKey(key: unknown): string {
   throw new MsgpackError('a map key that is not text');
 }
 
-/**
- * A decoded map; reading from it checks types. Every reader throws {@link MsgpackError} when the member has another
- * type.
- */
+/** A decoded map with typed getters. Every getter throws {@link MsgpackError} if the member has another type. */
 export class Fields {
   readonly #members: Record<string, unknown>;
 
@@ -195,7 +192,7 @@ export class Fields {
     this.#members = members;
   }
 
-  /** An unsigned integer up to `limit`; an absent member is 0, as in Go. */
+  /** An unsigned integer up to `limit`; 0 if the member is absent, as in Go. */
   uint(key: string, limit: number): number {
     const value = this.#get(key) ?? 0;
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > limit)
@@ -213,7 +210,7 @@ export class Fields {
     const value = this.#get(key) ?? new Uint8Array();
     if (!(value instanceof Uint8Array) || value.length > limit)
       throw new MsgpackError(`${key} is not at most ${limit} bytes`);
-    // A copy (which a Buffer's `slice` is not): what is kept for long must not pin the packet it came in.
+    // Copied (a Buffer's `slice` would not copy), so that long-lived values do not keep the packet in memory.
     return new Uint8Array(value);
   }
 
@@ -242,14 +239,14 @@ export class Fields {
   }
 }
 
-/** Decodes the map that `bytes` begin with; what follows it is ignored, as the Go codec does. */
+/** Decodes the map at the start of `bytes`. Following bytes are ignored, as in the Go codec. */
 export function decodeFields(bytes: Uint8Array): Fields {
   const value = decodeFirst(bytes);
   if (isRecord(value)) return new Fields(value);
   throw new MsgpackError('not a map');
 }
 
-/** Decodes the list of texts that `bytes` begin with. */
+/** Decodes the list of strings at the start of `bytes`. */
 export function decodeTexts(bytes: Uint8Array): string[] {
   const value = decodeFirst(bytes);
   if (Array.isArray(value)) return value.map(textOf);

@@ -1,4 +1,6 @@
-/** Datagrams: messages joined, checked or sealed, labelled; and back, where anything odd is dropped. */
+/**
+ * Encodes messages into datagrams (compound, checksum or encryption, label) and decodes them; invalid ones are dropped.
+ */
 import { crc32 } from 'node:zlib';
 import type { GossipMessage } from '../../../core/gossip/port.ts';
 import { ENCRYPTION_OVERHEAD, type Keyring } from './keyring.ts';
@@ -7,26 +9,26 @@ import { decompressLzw } from './lzw.ts';
 import { decodeMessage, messageType } from './messages.ts';
 import { decodeFields, MsgpackError } from './msgpack.ts';
 
-/** What a compressed datagram may come to: no honest one carries more than fits a datagram uncompressed. */
+/** Limit for a decompressed datagram: valid content also fits into a datagram uncompressed. */
 const MAX_DECOMPRESSED = 65_536;
 const CRC_BYTES = 5;
-/** First protocol version that understands checksums. */
+/** First protocol version with checksums. */
 const CRC_PROTOCOL = 5;
 
-/** What of the ring's settings concerns the wire. */
+/** Settings of the ring that affect the wire format. */
 export interface Sealing {
   readonly keyring: Keyring | undefined;
   /** See {@link labelBytes}. */
   readonly label: Uint8Array;
 }
 
-/** Bytes that sealing adds to a datagram. */
+/** Bytes that encryption and label add to a datagram. */
 export function packetOverhead(sealing: Sealing): number {
   const label = sealing.label.length === 0 ? 0 : 2 + sealing.label.length;
   return label + (sealing.keyring === undefined ? CRC_BYTES : ENCRYPTION_OVERHEAD);
 }
 
-/** One datagram of encoded messages; at most 255, each under 64 KiB. `peerProtocol` is 0 when unknown. */
+/** Combines at most 255 encoded messages, each under 64 KiB, into one datagram. `peerProtocol` is 0 if unknown. */
 export function sealPacket(parts: readonly Uint8Array[], peerProtocol: number, sealing: Sealing): Uint8Array {
   const [first] = parts;
   let bytes = parts.length === 1 && first !== undefined ? first : compound(parts);
@@ -36,8 +38,8 @@ export function sealPacket(parts: readonly Uint8Array[], peerProtocol: number, s
 }
 
 /**
- * The messages of a datagram, or undefined when it is not of this ring or is damaged as a whole. A damaged message is
- * left out, the others of the same datagram stand.
+ * Messages of a datagram; undefined if it is damaged or belongs to another ring. A damaged message is omitted and the
+ * others are returned.
  */
 export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessage[] | undefined {
   const body = withoutLabel(datagram, sealing.label);
@@ -57,7 +59,7 @@ export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessag
   }
   if (bytes[0] === messageType.compress) {
     const plain = decompressed(bytes.subarray(1), MAX_DECOMPRESSED);
-    // Nothing is compressed twice: only a bomb is.
+    // Valid messages are not compressed twice; decompression bombs are.
     if (plain === undefined || plain[0] === messageType.compress) return undefined;
     bytes = plain;
   }
@@ -70,7 +72,7 @@ export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessag
   return messages;
 }
 
-/** The content of a compressed message (`Algo`, `Buf`), or undefined when it is damaged or too large. */
+/** Content of a compressed message (`Algo`, `Buf`); undefined if it is damaged or too large. */
 export function decompressed(body: Uint8Array, limit: number): Uint8Array | undefined {
   try {
     const fields = decodeFields(body);
@@ -101,7 +103,7 @@ function compound(parts: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([head, ...parts]);
 }
 
-/** The whole messages of a compound; one that is cut off ends the list. */
+/** Complete messages of a compound. A truncated message ends the list. */
 function split(bytes: Uint8Array): Uint8Array[] {
   const count = bytes[1] ?? 0;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

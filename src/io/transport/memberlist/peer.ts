@@ -5,7 +5,8 @@ import type { PeerAddress } from '../../../core/gossip/port.ts';
 import { canonicalIp } from './addresses.ts';
 
 /**
- * `host`, `host:port` or `[address]:port` → where that is now, in the family of `bindIp`. Throws CodedError 'bad-peer'.
+ * Resolves `host`, `host:port` or `[address]:port` to an address in the family of `bindIp`. Throws CodedError
+ * 'bad-peer'.
  */
 export async function resolvePeer(peer: string, defaultPort: number, bindIp: string): Promise<PeerAddress> {
   const [, literal, name, digits] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(peer) ?? [];

@@ -1,7 +1,4 @@
-/**
- * The encoding of Serf's own messages, which travel as user messages, user state and metadata of the ring
- * (serf/messages.go).
- */
+/** Encodes Serf's own messages, which are the ring's user messages, user state and metadata (serf/messages.go). */
 import { CodedError } from '../../../base/errors.ts';
 import {
   type KeyAnswer,
@@ -29,13 +26,13 @@ const serfType = {
 const queryFlag = { ack: 1, noBroadcast: 2 } as const;
 const responseFlag = { ack: 1 } as const;
 const filterType = { node: 0 } as const;
-/** Marks metadata that is a map of tags. */
+/** First byte of metadata that is a map of tags. */
 const TAG_MAGIC = 255;
 const LTIME_LIMIT = Number.MAX_SAFE_INTEGER;
 const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const EVENT_BYTES = 9 * 1024;
 const UINT32 = 0xffff_ffff;
-/** Serf counts time-outs in nanoseconds. */
+/** Serf's time-outs are in nanoseconds. */
 const NANOSECONDS = 1_000_000;
 const KEY_BYTES = 64;
 
@@ -209,7 +206,7 @@ function decodeState(payload: Uint8Array): SerfState | undefined {
 function decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined {
   if (meta.length === 0) return new Map();
   if (meta[0] !== TAG_MAGIC) {
-    // Before tags the whole of it was the role.
+    // Before Serf had tags, the whole metadata was the role.
     return new Map([['role', textOf(meta)]]);
   }
   return new Map(

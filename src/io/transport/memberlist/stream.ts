@@ -1,4 +1,4 @@
-/** What travels over streams: table exchanges, pings and messages of the layer above, one message per direction. */
+/** Encodes and decodes stream messages: state exchanges, pings and user messages, one message per direction. */
 import { MAX_META_BYTES, MAX_NAME_LENGTH, type RingState, type StateRow } from '../../../core/gossip/port.ts';
 import { ENCRYPTION_OVERHEAD } from './keyring.ts';
 import { labelHeader, withoutLabel } from './label.ts';
@@ -13,17 +13,17 @@ export type StreamMessage =
   | { readonly kind: 'error'; readonly text: string };
 
 export interface StreamLimits {
-  /** Of one message, compressed or not. */
+  /** Limit for one message, compressed or not. */
   readonly maxBytes: number;
   readonly maxRows: number;
 }
 
-/** The stream does not carry a message of this ring. */
+/** The stream contains no valid message of this ring. */
 export class StreamError extends Error {}
 
 const UINT32 = 0xffff_ffff;
 const FRAME_HEAD = 5;
-/** Keys, numbers and address of a row, generously. */
+/** Upper bound for keys, numbers and address of a row. */
 const MAX_ROW_BYTES = MAX_META_BYTES + MAX_NAME_LENGTH * 4 + 512;
 const MAX_USER_BYTES = 64 * 1024;
 
@@ -33,11 +33,11 @@ export function encodePushPull(state: RingState): Uint8Array {
   return Buffer.concat([head, ...rows.map(encodeRow), userState]);
 }
 
-/** A message as it goes onto the stream. */
+/** Encodes a message for a stream. */
 export function sealStream(message: Uint8Array, sealing: Sealing): Uint8Array {
   const header = labelHeader(sealing.label);
   if (sealing.keyring === undefined) return Buffer.concat([header, message]);
-  // The frame's head is authenticated, so its length has to be known before sealing; sealing adds a constant.
+  // The frame head is authenticated, so its length must be known before encryption, which adds a constant.
   const head = Buffer.alloc(FRAME_HEAD);
   head[0] = messageType.encrypt;
   head.writeUInt32BE(message.length + ENCRYPTION_OVERHEAD, 1);
@@ -45,8 +45,8 @@ export function sealStream(message: Uint8Array, sealing: Sealing): Uint8Array {
 }
 
 /**
- * Reads the one message of a stream from however many pieces. Work is linear in the bytes received, however they are
- * cut; memory is bounded by `limits.maxBytes`. `push` throws {@link StreamError} when there will never be a message.
+ * Reads the one message of a stream from pieces of any size. Work is linear in the received bytes and memory is limited
+ * by `limits.maxBytes`. `push` throws {@link StreamError} if the bytes can never become a message.
  */
 export class StreamReader {
   readonly #sealing: Sealing;
@@ -119,7 +119,7 @@ function whole(content: Uint8Array, limits: StreamLimits): StreamMessage {
   return message;
 }
 
-/** Reads a message that may not be complete yet, and remembers how far it came. */
+/** Reads a message that may be incomplete, and continues where it stopped. */
 class BodyReader {
   readonly #limits: StreamLimits;
   #at = 1;

@@ -1,6 +1,6 @@
 /**
- * The ring's wire as HashiCorp's memberlist has it: datagrams and streams on one port number, so that stock agents can
- * take part.
+ * Gossip transport compatible with HashiCorp's memberlist: datagrams and streams on one port number, so that unmodified
+ * Serf agents can join.
  */
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { createConnection, createServer, isIPv6, type Server, type Socket } from 'node:net';
@@ -17,16 +17,16 @@ import { openPacket, packetOverhead, type Sealing, sealPacket } from './packet.t
 import { encodePushPull, type StreamLimits, type StreamMessage, StreamReader, sealStream } from './stream.ts';
 
 export interface MemberlistOptions {
-  /** Where to listen; port 0 takes a free one. */
+  /** Address to listen on; port 0 selects a free one. */
   readonly bind: PeerAddress;
-  /** Without keys everything is readable and forgeable by anybody on the network. */
+  /** Without a keyring, every host on the network can read and forge messages. */
   readonly keyring: Keyring | undefined;
-  /** Rings with different labels ignore each other; empty for none, which is all that older agents know. */
+  /** Rings with different labels ignore each other. Empty for none, the only choice for older agents. */
   readonly label: string;
   readonly log: Log;
 }
 
-/** memberlist's `UDPBufferSize`: fits every path that Ethernet reaches. */
+/** memberlist's `UDPBufferSize`, which fits into an Ethernet frame. */
 const DATAGRAM_BYTES = 1400;
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
 const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
@@ -73,9 +73,9 @@ class MemberlistTransport implements RingTransport {
   }
 
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void {
-    // Only forgers send from port 0, and Node throws for such a target.
+    // Only forged packets have source port 0, and Node throws for such a target.
     if (this.#stopped || to.port === 0) return;
-    // Loss is part of the protocol; an unreachable peer is found out by probing.
+    // The protocol tolerates loss, and probes detect an unreachable peer.
     this.#datagrams?.send(sealPacket(parts, peerProtocol, this.#sealing), to.port, to.ip, () => {});
   }
 
@@ -148,7 +148,7 @@ class MemberlistTransport implements RingTransport {
     const from = `${socket.remoteAddress ?? '?'}:${socket.remotePort ?? 0}`;
     this.#inbound.add(socket);
     this.#sockets.add(socket);
-    // Not an idle time-out: a trickle of bytes must not hold a place either.
+    // A total time limit instead of an idle one, because a slow trickle of bytes must not keep a slot.
     const timer = setTimeout(() => socket.destroy(), STREAM_TIMEOUT_MS);
     timer.unref();
     const reader = new StreamReader(this.#sealing, STREAM_LIMITS);
@@ -175,7 +175,7 @@ class MemberlistTransport implements RingTransport {
     });
   }
 
-  /** One question over a stream of its own. */
+  /** Sends one request over its own stream and returns the response. */
   #ask(to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> {
     return new Promise((resolve, reject) => {
       const where = `${to.ip}:${to.port}`;
@@ -207,7 +207,7 @@ class MemberlistTransport implements RingTransport {
       socket.on('close', () => {
         clearTimeout(timer);
         this.#sockets.delete(socket);
-        // Without effect when there was an answer.
+        // Has no effect after a response.
         reject(
           new CodedError('peer-refused', `${where} closed the stream without an answer: is its key or label another?`),
         );
@@ -231,7 +231,7 @@ class MemberlistTransport implements RingTransport {
       } catch (error) {
         streams.close();
         packets.close();
-        // A free port for streams may be taken for datagrams.
+        // The free port of the stream socket may be in use for datagrams, so try another one.
         if (port === 0 && attempt < FREE_PORT_ATTEMPTS) continue;
         throw new CodedError('address-in-use', `cannot listen for gossip on ${ip}:${port}: ${messageOf(error)}`, {
           cause: error,
