@@ -1,26 +1,31 @@
 /** Clusters that upstream's suite runs against: one appliance in a network namespace, or hosts of the lab. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { copyFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Appliance } from '../e2e/harness.ts';
+import { createInterface } from 'node:readline';
+import { Appliance, run } from '../e2e/harness.ts';
 import { LabCluster } from '../lab/lab-cluster.ts';
 import { whyNoNspawn } from '../lab/nspawn-host.ts';
-import { REPOSITORIES, type UpstreamPlaces, writeConformanceImages } from './conformance-images.ts';
+import {
+  REGISTRY,
+  REGISTRY_PORT,
+  REPOSITORIES,
+  type UpstreamPlaces,
+  writeConformanceImages,
+} from './conformance-images.ts';
+import { writeLayout } from './conformance-registry.ts';
 
-const IMPORT_MS = 300_000;
-const ARCHIVE = 'root/images.tar';
+const UNPACK_MS = 300_000;
+const SERVER = join(import.meta.dirname, 'conformance-registry.ts');
 
 export interface ConformanceCluster {
   readonly kubeconfig: string;
   readonly nodes: number;
   /** What `--hold` prints. */
   readonly about: Readonly<Record<string, unknown>>;
-  /** Starts a program of this machine in the network of a host. */
-  spawnInside(file: string, args: readonly string[]): ChildProcess;
-  /** Writes the suite's images with `write` and imports them into the store of each host. */
-  importImages(write: (archive: string) => Promise<void>): Promise<void>;
-  /** A directory that goes with the cluster. */
-  readonly scratch: string;
+  /** Starts a program of this machine in the network of a host, by default the first. */
+  spawnInside(file: string, args: readonly string[], host?: number): ChildProcess;
   stop(): Promise<void>;
 }
 
@@ -29,12 +34,63 @@ export async function createCluster(hosts: number, inLab: boolean): Promise<Conf
   return hosts === 1 && !inLab ? createAppliance() : createLab(hosts);
 }
 
-/** Writes the list of repositories for the suite; returns its path. */
-export async function prepareImages(cluster: ConformanceCluster, from: UpstreamPlaces): Promise<string> {
-  await cluster.importImages((archive) => writeConformanceImages(archive, from));
-  const repositories = join(cluster.scratch, 'repositories.yaml');
-  await writeFile(repositories, REPOSITORIES);
-  return repositories;
+/** Registries of the suite's images, one in the network of each host. */
+export interface ImageRegistries {
+  /** Path of the file that names the registry for the suite. */
+  readonly repositories: string;
+  /** Names of the images that were pulled so far. */
+  readonly pulled: ReadonlySet<string>;
+  stop(): Promise<void>;
+}
+
+/** Makes the images and serves them on the loopback address of each host. */
+export async function serveImages(cluster: ConformanceCluster, from: UpstreamPlaces): Promise<ImageRegistries> {
+  const scratch = await mkdtemp(join(tmpdir(), 'he-registry-'));
+  const servers: ChildProcess[] = [];
+  const pulled = new Set<string>();
+  const stop = async (): Promise<void> => {
+    for (const server of servers) server.kill('SIGKILL');
+    await rm(scratch, { recursive: true, force: true });
+  };
+  try {
+    const [archive, unpacked, layout] = [
+      join(scratch, 'images.tar'),
+      join(scratch, 'unpacked'),
+      join(scratch, 'layout'),
+    ];
+    await writeConformanceImages(archive, from);
+    await mkdir(unpacked);
+    const tar = await run('tar', ['-xf', archive, '-C', unpacked], { timeoutMs: UNPACK_MS });
+    if (tar.code !== 0) throw new Error(`tar: ${tar.stderr}`);
+    await writeLayout(unpacked, layout, REGISTRY);
+    for (const each of [archive, unpacked]) await rm(each, { recursive: true });
+    for (let host = 0; host < cluster.nodes; host++) {
+      const server = cluster.spawnInside(process.execPath, [SERVER, layout, String(REGISTRY_PORT)], host);
+      servers.push(server);
+      await servingOf(server, (image) => pulled.add(image));
+    }
+    const repositories = join(scratch, 'repositories.yaml');
+    await writeFile(repositories, REPOSITORIES);
+    return { repositories, pulled, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Resolves when the registry listens; each further line names an image that was pulled. */
+function servingOf(server: ChildProcess, onPull: (image: string) => void): Promise<void> {
+  const { stdout, stderr } = server;
+  if (stdout === null || stderr === null) throw new Error('the registry has no output');
+  let errors = '';
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  return new Promise((resolve, reject) => {
+    createInterface(stdout).on('line', (line) => (line === 'serving' ? resolve() : onPull(line)));
+    server.on('error', reject);
+    server.on('exit', (code) => reject(new Error(`registry ended with ${code}: ${errors}`)));
+  });
 }
 
 async function createAppliance(): Promise<ConformanceCluster> {
@@ -50,15 +106,7 @@ async function createAppliance(): Promise<ConformanceCluster> {
     kubeconfig,
     nodes: 1,
     about: { root, kubeconfig, hostPid, holderPid },
-    scratch: root,
     spawnInside: (file, args) => appliance.spawnInside(file, args),
-    importImages: async (write) => {
-      const archive = join(root, 'images.tar');
-      await write(archive);
-      const imported = await appliance.hyperedge(['image', 'import', '--root', root, archive]);
-      if (imported.code !== 0) throw new Error(`image import: ${imported.stdout}${imported.stderr}`);
-      await rm(archive);
-    },
     stop: () => appliance.stop(),
   };
 }
@@ -74,22 +122,11 @@ async function createLab(hosts: number): Promise<ConformanceCluster> {
     kubeconfig,
     nodes: hosts,
     about: { kubeconfig, hosts: lab.hosts.map(({ name, root, pid1 }) => ({ name, root, pid1 })) },
-    scratch: join(first.root, 'root'),
-    spawnInside: (file, args) =>
-      spawn('nsenter', ['-t', String(first.pid1), '-n', file, ...args], {
+    spawnInside: (file, args, host = 0) =>
+      spawn('nsenter', ['-t', String(lab.host(host).pid1), '-n', file, ...args], {
         stdio: ['pipe', 'pipe', 'pipe'],
         env: { ...process.env, KUBECONFIG: kubeconfig },
       }),
-    importImages: async (write) => {
-      const archive = join(first.root, ARCHIVE);
-      await write(archive);
-      for (const host of lab.hosts) {
-        if (host !== first) await copyFile(archive, join(host.root, ARCHIVE));
-        await host.must('hyperedge', ['image', 'import', `/${ARCHIVE}`], { timeoutMs: IMPORT_MS });
-        if (host !== first) await rm(join(host.root, ARCHIVE));
-      }
-      await rm(archive);
-    },
     stop: () => lab.stop(),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * The images that upstream's end-to-end suite asks for, made on this host: agnhost and sample-apiserver from upstream's own sources,
- * the rest of busybox and Debian's programs under the names that the suite knows. No registry is asked. What names its base says what the suite expects: Alpine.
+ * the rest of busybox and Debian's programs under the names that the suite knows. `/etc/os-release` names Alpine, as the suite expects.
  */
 import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
@@ -76,8 +76,9 @@ export interface UpstreamPlaces {
   readonly sidecars: string | undefined;
 }
 
-/** Images of this registry are made on the host: the node never asks for them, whatever the pull policy says. */
-const REGISTRY = 'hyperedge.local';
+/** Registry that each host reaches on its loopback address, without TLS. */
+export const REGISTRY_PORT = 5117;
+export const REGISTRY = `127.0.0.1:${REGISTRY_PORT}`;
 const E2E = `${REGISTRY}/e2e-test-images`;
 const SIG_STORAGE = `${REGISTRY}/sig-storage`;
 /** Of the mock driver's manifest, beside the suite's own. */

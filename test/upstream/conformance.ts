@@ -13,21 +13,31 @@
  * kubernetes-csi/csi-driver-host-path, built with `CGO_ENABLED=0 go build -ldflags '-X main.version=v1.17.1' ./cmd/hostpathplugin`, for the cases
  * whose driver is a pod.
  * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
- * It ends with one line a special interest group and one a failure; exit code 1 when anything failed.
+ * Nodes pull the images from a registry on their loopback address. The result is judged against the release's own list of conformance cases (those
+ * that `--group` and `--skip` select): it ends with one line a special interest group, one a failure, one a listed case that was not run; exit code 1
+ * when anything failed or was not run.
  */
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type ConformanceCluster, createCluster, prepareImages } from './conformance-cluster.ts';
+import { type ConformanceCluster, createCluster, serveImages } from './conformance-cluster.ts';
 import { buildSidecars } from './conformance-csi.ts';
+import {
+  expectedCases,
+  judge,
+  type Outcome,
+  readConformanceList,
+  readReport,
+  type Verdict,
+} from './conformance-list.ts';
 import { buildPrograms, PROGRAMS } from './modules.ts';
 
 const { values: flags } = parseArgs({
   options: {
     group: { type: 'string', multiple: true, default: ['\\[Conformance\\]'] },
-    skip: { type: 'string', default: '\\[Disruptive\\]' },
+    skip: { type: 'string', default: '' },
     processes: { type: 'string', default: '4' },
     limit: { type: 'string', default: '120' },
     reports: { type: 'string', default: '/tmp/hyperedge-conformance' },
@@ -40,34 +50,6 @@ const { values: flags } = parseArgs({
     hold: { type: 'boolean', default: false },
   },
 });
-
-interface Outcome {
-  readonly name: string;
-  readonly failure: string | undefined;
-}
-
-/** What a JUnit report of the suite says; specs that were filtered out are not in it. */
-function readReport(xml: string): Outcome[] {
-  const outcomes: Outcome[] = [];
-  for (const [, attributes = '', body = ''] of xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)) {
-    const name = /\bname="([^"]*)"/.exec(attributes)?.[1] ?? '?';
-    const status = /\bstatus="([^"]*)"/.exec(attributes)?.[1] ?? 'passed';
-    if (status === 'skipped' || status === 'pending' || !name.startsWith('[It]')) continue;
-    const message = /<(?:failure|error)[^>]*>([^<]*)/.exec(body)?.[1];
-    outcomes.push({ name: plain(name), failure: status === 'passed' ? undefined : plain(message ?? status) });
-  }
-  return outcomes;
-}
-
-const plain = (text: string): string =>
-  text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#34;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&#xA;', '\n')
-    .replaceAll('&amp;', '&');
 
 async function runGroup(
   cluster: ConformanceCluster,
@@ -83,7 +65,7 @@ async function runGroup(
     join(programs, 'ginkgo'),
     `--procs=${flags.processes}`,
     `--focus=${focus}`,
-    `--skip=${flags.skip}`,
+    ...(flags.skip === '' ? [] : [`--skip=${flags.skip}`]),
     `--timeout=${flags.limit}m`,
     '--no-color',
     '--silence-skips',
@@ -114,37 +96,53 @@ const ended = (child: ChildProcess): Promise<void> =>
     child.on('exit', () => resolve());
   });
 
-/** One line a special interest group, then one a failure with its first line. */
-function print(outcomes: readonly Outcome[]): void {
+/** One line a special interest group, then one a failure with its first line, then the listed cases that were not run. */
+function print(outcomes: readonly Outcome[], { passed, failed, notRun }: Verdict): void {
   const groups = Map.groupBy(outcomes, ({ name }) => /\[(sig-[\w-]+)\]/.exec(name)?.[1] ?? 'other');
   for (const [group, ran] of [...groups].sort(([left], [right]) => (left < right ? -1 : 1))) {
-    const failed = ran.filter((each) => each.failure !== undefined);
-    console.log(`${group}: ${ran.length - failed.length} passed of ${ran.length}`);
+    const good = ran.filter(({ failure }) => failure === undefined);
+    console.log(`${group}: ${good.length} passed of ${ran.length}`);
   }
   for (const { name, failure } of outcomes)
-    if (failure !== undefined) console.log(`  ${name}\n    ${failure.trim().split('\n', 1)[0]}`);
+    if (failure !== undefined) console.log(`  failed: ${name}\n    ${failure.trim().split('\n', 1)[0]}`);
+  for (const name of notRun) console.log(`  not run: ${name}`);
+  console.log(
+    `${outcomes.filter(({ failure }) => failure === undefined).length} passed of ${outcomes.length} that ran`,
+  );
+  console.log(
+    `upstream's list: ${passed.length} passed, ${failed.length} failed, ${notRun.length} not run ` +
+      `of ${passed.length + failed.length + notRun.length}`,
+  );
 }
 
 async function main(): Promise<number> {
   const { bin, sources } = await buildPrograms(flags.programs);
+  const expected = expectedCases(await readConformanceList(sources), flags.group, flags.skip);
   const sidecars = flags.csi ? await buildSidecars(flags.programs, flags.hostpath) : undefined;
   const cluster = await createCluster(Number(flags.hosts), flags.csi);
   try {
     await mkdir(flags.reports, { recursive: true });
-    const repositories = await prepareImages(cluster, { programs: bin, sources, busybox: flags.busybox, sidecars });
-    if (flags.hold) {
-      console.log(JSON.stringify(cluster.about));
-      await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
-      return 0;
+    const registries = await serveImages(cluster, { programs: bin, sources, busybox: flags.busybox, sidecars });
+    try {
+      if (flags.hold) {
+        console.log(JSON.stringify({ ...cluster.about, repositories: registries.repositories }));
+        await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+        return 0;
+      }
+      const outcomes: Outcome[] = [];
+      for (const [index, focus] of flags.group.entries()) {
+        const reports = join(flags.reports, String(index));
+        const place = { programs: bin, repositories: registries.repositories };
+        outcomes.push(...(await runGroup(cluster, place, focus, reports)));
+      }
+      const verdict = judge(expected, outcomes);
+      print(outcomes, verdict);
+      console.log(`pulled ${registries.pulled.size} images: ${[...registries.pulled].sort().join(' ')}`);
+      const good = outcomes.length > 0 && outcomes.every(({ failure }) => failure === undefined);
+      return good && verdict.notRun.length === 0 ? 0 : 1;
+    } finally {
+      await registries.stop();
     }
-    const outcomes: Outcome[] = [];
-    for (const [index, focus] of flags.group.entries()) {
-      const reports = join(flags.reports, String(index));
-      outcomes.push(...(await runGroup(cluster, { programs: bin, repositories }, focus, reports)));
-    }
-    print(outcomes);
-    console.log(`${outcomes.filter(({ failure }) => failure === undefined).length} passed of ${outcomes.length}`);
-    return outcomes.length > 0 && outcomes.every(({ failure }) => failure === undefined) ? 0 : 1;
   } finally {
     await cluster.stop();
   }
