@@ -1,4 +1,4 @@
-/** Events of the operators of OpenShift. */
+/** Events of OpenShift's operators. */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { EventRecorder } from '../../client/types.ts';
 
@@ -9,17 +9,17 @@ export interface Transition {
 }
 
 export interface Recorded {
-  /** Cluster-scoped. */
+  /** Cluster-scoped object of the Event. */
   readonly object: KubeObject;
-  /** Where upstream's operator records its Events. */
+  /** Namespace in which upstream's operator records its Events. */
   readonly namespace: string;
-  /** The source: `kube-apiserver-operator`. */
+  /** Event source, such as `kube-apiserver-operator`. */
   readonly component: string;
 }
 
 /**
- * Records a transition twice: `oc describe` shows Events of a cluster-scoped object only when they are in `default`,
- * and upstream's operators record them in a namespace of their own.
+ * Records a transition in two namespaces: `oc describe` shows Events of a cluster-scoped object only if they are in
+ * `default`, and upstream's operators record them in their own namespace.
  */
 export function recordTransition(
   recorder: Pick<EventRecorder, 'event'>,

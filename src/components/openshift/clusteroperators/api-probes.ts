@@ -1,4 +1,4 @@
-/** Probes that the leading master makes through the API: configuration pools, storage classes, metrics. */
+/** Probes of the leading master through the API: configuration pools, storage classes and metrics. */
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -11,7 +11,7 @@ const POOLS = '/apis/machineconfiguration.openshift.io/v1/machineconfigpools';
 const METRICS = '/apis/metrics.k8s.io/v1beta1/nodes';
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 const BETA_DEFAULT_CLASS = 'storageclass.beta.kubernetes.io/is-default-class';
-/** On a MachineConfigPool. */
+/** Annotation of a MachineConfigPool. */
 const DRAINS = 'hyperedge.dev/drain-for-updates';
 const TIMEOUT_MS = 3_000;
 
@@ -22,7 +22,7 @@ interface Pool extends KubeObject {
   };
 }
 
-/** Undefined: the group is not served. */
+/** Returns undefined when the server does not serve the group. */
 export async function probePools(client: ApiClient): Promise<readonly PoolFact[] | undefined> {
   const items = await listAt<Pool>(client, POOLS);
   return items?.map(({ metadata, spec, status }) => ({
@@ -37,7 +37,7 @@ export async function probePools(client: ApiClient): Promise<readonly PoolFact[]
   }));
 }
 
-/** Undefined: there is no class, and none is wanted. `localServed`: the embedded provisioner runs. */
+/** Returns undefined when no class exists and none is required. `localServed`: the embedded provisioner runs. */
 export async function probeStorage(
   client: ApiClient,
   wanted: boolean,
@@ -54,7 +54,7 @@ export async function probeStorage(
   return { defaultClass: name, provisioner, served };
 }
 
-/** Undefined: metrics.k8s.io is not served. */
+/** Returns undefined when metrics.k8s.io is not served. */
 export async function probeMetrics(client: ApiClient): Promise<{ readonly nodes: number } | undefined> {
   const items = await listAt<KubeObject>(client, METRICS);
   return items === undefined ? undefined : { nodes: items.length };

@@ -1,6 +1,6 @@
 /**
- * Probes the components of this host and reports what has changed in an annotation of its Node. A fault is reported
- * when it is found twice in a row; one result that differs is no news.
+ * Probes the components of this host and reports changes in an annotation of its Node. A fault is reported only after
+ * it was found twice in a row.
  */
 import {
   type HostProbe,
@@ -19,7 +19,7 @@ import type { HostProbes, Probe } from './port.ts';
 export interface HostProberDeps {
   readonly probes: HostProbes;
   readonly nodeName: string;
-  /** With the node's own identity. */
+  /** Client with the node's own identity. */
   readonly client: ApiClient;
   readonly version: string;
   readonly kubernetes: string;
@@ -28,23 +28,23 @@ export interface HostProberDeps {
 }
 
 export interface HostProber {
-  /** The last results; undefined before the first round. */
+  /** Last results. Undefined before the first round. */
   readonly report: HostReport | undefined;
   stop(): void;
 }
 
-/** With two time-outs, the pause between them and the write, a component that hangs is reported within 5 s. */
+/** Including two timeouts, the pause between them and the write, a hanging component is reported within 5 s. */
 const PERIOD_MS = 2_400;
 const AGAIN_MS = 200;
 const TIMEOUT_MS = 600;
-/** A time-out that is noticed this much too late shows that this process had no CPU, not that the component is ill. */
+/** A timeout that fires this much too late indicates that this process had no CPU, not that the component is faulty. */
 const LATE_MS = 300;
-/** So many rounds without CPU are a fault too. */
+/** This number of rounds without CPU is reported as a fault. */
 const MAX_LATE_ROUNDS = 4;
 const WRITE_TIMEOUT_MS = 3_000;
-/** While components start, faults are no news. */
+/** Faults are not reported while components start. */
 const START_MS = 15_000;
-/** An annotation that was removed is written again after this long. */
+/** Interval after which a removed annotation is written again. */
 const CHECK_MS = 60_000;
 
 export function startHostProber(deps: HostProberDeps): HostProber {
@@ -112,9 +112,9 @@ export function startHostProber(deps: HostProberDeps): HostProber {
 }
 
 interface ProbeResult {
-  /** Empty: it passed. */
+  /** Reason of the failure. Empty when the probe passed. */
   readonly why: string;
-  /** The result says nothing: this process itself stood still. */
+  /** Whether the result is invalid because this process itself did not run in time. */
   readonly late: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The operator of the cluster, on the master that has its lease: ClusterOperators and ClusterVersion. */
+/** Cluster operator on the master that holds its lease: maintains ClusterOperators and ClusterVersion. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -13,12 +13,12 @@ import { Releases } from './releases.ts';
 import { Version } from './version.ts';
 
 export interface ClusterOperatorDeps {
-  /** Fenced by the lease. */
+  /** Client whose writes fail after the lease is lost. */
   readonly client: ApiClient;
-  /** For each term a factory of its own: standbys keep no copies. */
+  /** Creates a separate factory for each term, because standbys keep no local copies. */
   readonly newInformers: () => InformerFactory;
   readonly elector: LeaderElector;
-  /** Of the election: follows the masters while this one leads. */
+  /** Election state, which follows the masters while this one leads. */
   readonly competition: Competition;
   readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
@@ -30,13 +30,13 @@ export interface ClusterOperatorDeps {
   readonly log: Log;
 }
 
-/** Ages grow without an event. */
+/** Interval of updates without an event, because ages grow. */
 const TICK_MS = 1_000;
 const CALM_TICK_MS = 3_000;
 const RETRY_MS = 1_000;
 const COALESCE_MS = 50;
 
-/** Seeks the lease until the returned function has released it. */
+/** Runs for the lease until the returned function has released it. */
 export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<void> {
   const ended = deps.elector.run((signal) => lead(deps, signal));
   ended.catch((error: unknown) => deps.log.error('election ended', { error: messageOf(error) }));
@@ -46,7 +46,7 @@ export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<voi
   };
 }
 
-/** The election ends when this returns, so it returns when leadership has ended. */
+/** Returns only when leadership has ended, because returning ends the election. */
 async function lead(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -106,11 +106,11 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   }
 }
 
-/** No host reports a fault that an age could add to. */
+/** Whether no host reports a fault, so that no age influences the conditions. */
 const isCalm = ({ hosts }: ProbeFacts): boolean =>
   hosts.every(({ report }) => report !== undefined && Object.values(report.probes).every((why) => why === ''));
 
-/** A pause that ends early when something has changed, also when that was before it began. */
+/** Pause that ends early on a change, even one before the pause started. */
 function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms: number): Promise<void> } {
   let rung = false;
   let wake = (): void => {};
@@ -131,7 +131,7 @@ function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms
       }
       timer?.cancel();
       rung = false;
-      // Changes that come together are applied together.
+      // Combines changes that arrive together.
       await new Promise<void>((resolve) => {
         clock.setTimer(COALESCE_MS, resolve);
       });

@@ -1,4 +1,6 @@
-/** Keeps the ClusterOperators while this master leads: facts → conditions → writes of what has changed. */
+/**
+ * Maintains the ClusterOperators while this master leads: computes conditions from facts and writes changed objects.
+ */
 import type { ClusterOperator, OperatorCondition } from '../../../api/kinds/config/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -25,9 +27,9 @@ export interface OperatorsDeps {
   readonly log: Log;
 }
 
-/** Until then hosts may not have reported, and what another leader has found stays. */
+/** Initial period in which hosts may not have reported yet, so findings of another leader are kept. */
 const SETTLED_MS = 30_000;
-/** Of the Events of operators that have a namespace. */
+/** Namespaces for the Events of operators that have one. */
 const NAMESPACES: ReadonlyMap<string, string> = new Map([
   ...['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map((name): [string, string] => [
     name,
@@ -39,7 +41,7 @@ const NAMESPACES: ReadonlyMap<string, string> = new Map([
 export class Operators {
   readonly #deps: OperatorsDeps;
   readonly #objects: Informer<ClusterOperator>;
-  /** What was written may be newer than the informer. */
+  /** Written objects may be newer than the informer's. */
   readonly #written = new Map<string, ClusterOperator>();
   readonly #degradedSince = new Map<string, number>();
   #startedMs = 0;
@@ -55,12 +57,12 @@ export class Operators {
     this.#degradedSince.clear();
   }
 
-  /** Of every operator as it was written last. */
+  /** All operators as last written. */
   list(): ClusterOperator[] {
     return this.#objects.list().map((each) => this.#newest(each.metadata?.name ?? '') ?? each);
   }
 
-  /** Resolves when the objects are as `facts` have it. */
+  /** Resolves when the objects match `facts`. */
   async apply(facts: ProbeFacts): Promise<void> {
     const states = operatorStates(facts);
     const settled = this.#deps.clock.monotonicMs() - this.#startedMs > SETTLED_MS;
@@ -97,7 +99,7 @@ export class Operators {
       if (!semanticEqual(statuses(previous), statuses(next.conditions))) log.info('cluster operator', { name, shown });
       this.#record(written, object.status, status);
     } catch (error) {
-      // Another writer's change arrives with the informer.
+      // The informer will deliver the change of the other writer.
       if (!(['Conflict', 'AlreadyExists', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
       this.#written.delete(name);
     }

@@ -1,18 +1,18 @@
-/** What operators probe beside the API. Implemented by `src/io/hostprobes` and by the administration of the store. */
+/** Ports for probes beyond the API. Implemented by `src/io/hostprobes` and by the administration of the store. */
 import type { HostProbe } from '../../../api/kinds/nodes/host-report.ts';
 import type { EtcdFact } from '../../../core/clusteroperators/facts.ts';
 
-/** Rejects with the reason, in words that stay the same while the fault lasts, or when the signal aborts. */
+/** Rejects with the reason, or when the signal aborts. The reason stays constant while the fault lasts. */
 export type Probe = (signal: AbortSignal) => Promise<void>;
 
-/** Of the components that this host runs. */
+/** Probes of the components that this host runs. */
 export type HostProbes = ReadonlyMap<HostProbe, Probe>;
 
-/** The members of the store as they are now. Rejects when no member answers. */
+/** Current members of the store. Rejects when no member responds. */
 export type ProbeStore = () => Promise<EtcdFact>;
 
 /**
- * Lets the store write what former releases cannot read: no host returns to one. Resolves with false while a member is
- * of a former release.
+ * Allows the store to write data that earlier releases cannot read, so that no host can return to them. Resolves with
+ * false while a member still runs an earlier release.
  */
 export type CommitStore = () => Promise<boolean>;

@@ -1,4 +1,4 @@
-/** Gathers the facts of all probes for the leading master. */
+/** Collects the facts of all probes for the leading master. */
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node } from 'kubernetes-types/core/v1';
 import { hostReportOf } from '../../../api/kinds/nodes/host-report.ts';
@@ -18,15 +18,15 @@ export interface ProberDeps {
   readonly informers: InformerFactory;
   readonly probeStore: ProbeStore;
   readonly clock: Clock;
-  /** Of the API server that this host runs. */
+  /** Version of the API server that this host runs. */
   readonly kubernetes: string;
   readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
 }
 
-/** Less than half of how old a fact may be. What a stop changes at once is in the reports of the hosts. */
+/** Less than half of the maximum age of a fact. Hosts report sudden stops in their own reports. */
 const API_MS = 12_000;
 const STORE_MS = 12_000;
-/** While a probe fails or its value changes. */
+/** Interval while a probe fails or its value changes. */
 const UNSETTLED_MS = 4_000;
 const NODE_LEASES = 'kube-node-lease';
 const CONTROLLERS = 'kube-system/kube-controller-manager';
@@ -41,7 +41,7 @@ export class Prober {
   readonly #deps: ProberDeps;
   readonly #nodes: Informer<Node>;
   readonly #leases: Informer<Lease>;
-  /** When a renewal was last seen, by key: clocks of hosts differ. */
+  /** Local time at which a renewal was last observed, by key, because the clocks of hosts differ. */
   readonly #renewed = new Map<string, { readonly time: string; readonly atMs: number }>();
   readonly #results = new Map<string, Result<unknown>>();
   readonly #timers = new Map<string, Timer>();
@@ -178,7 +178,7 @@ export class Prober {
   }
 }
 
-/** Whole Nodes of a large cluster would cost more than all else here. */
+/** Keeps only the required fields, because complete Nodes of a large cluster would use most of the memory. */
 function reducedNode(object: KubeObject): KubeObject {
   const { metadata, spec, status } = object as Node;
   const { name, uid, resourceVersion, labels, annotations, creationTimestamp } = metadata ?? {};

@@ -1,4 +1,4 @@
-/** The releases that were imported, each verified with the keys that this host trusts. */
+/** Imported releases, each verified with the keys that this host trusts. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import {
   type Announcement,
@@ -36,7 +36,7 @@ export class Releases {
     return this.#maps.onChange({ added: changed, updated: changed, deleted: changed });
   }
 
-  /** Those that are refused are logged once. */
+  /** Known releases. A rejected release is logged only once. */
   list(): KnownRelease[] {
     return this.#maps.list().flatMap((map) => this.#known(announcementOf(map)) ?? []);
   }

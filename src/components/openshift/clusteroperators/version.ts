@@ -1,4 +1,6 @@
-/** Keeps the ClusterVersion `version` while this master leads, and asks hosts to update, one after the other. */
+/**
+ * Maintains the ClusterVersion `version` while this master leads, and requests updates from hosts one after the other.
+ */
 import type { Namespace, Node } from 'kubernetes-types/core/v1';
 import type { ClusterOperator, ClusterVersion } from '../../../api/kinds/config/types.ts';
 import { hostReportOf, hostUpdateOf, WANTED_ANNOTATION, wantedUpdateOf } from '../../../api/kinds/nodes/host-report.ts';
@@ -40,10 +42,10 @@ export class Version {
   readonly #deps: VersionDeps;
   readonly #objects: Informer<ClusterVersion>;
   #written: ClusterVersion | undefined;
-  /** Hosts that are under way, and since when; times of another leader are not known. */
+  /** Hosts being updated, with the start time. Start times under another leader are unknown. */
   readonly #underWay = new Map<string, { readonly id: string; readonly sinceMs: number }>();
   #updatingTo: string | undefined;
-  /** Versions of the hosts for which the store was committed, and when that is done again. */
+  /** Host versions for which the store was committed, and the time of the next commit. */
   #commit = { versions: '', nextMs: 0 };
 
   constructor(deps: VersionDeps) {
@@ -51,7 +53,7 @@ export class Version {
     this.#objects = deps.informers.informer(resources.clusterVersions);
   }
 
-  /** The version that hosts are updated to; undefined: none is. */
+  /** Version to which hosts are being updated. Undefined when none is. */
   get updatingTo(): string | undefined {
     return this.#updatingTo;
   }
@@ -69,7 +71,7 @@ export class Version {
   async apply(facts: ProbeFacts, nodes: readonly Node[], operators: readonly ClusterOperator[]): Promise<void> {
     const object = this.#newest() ?? (await this.#create());
     const releases = this.#deps.releases.list();
-    // Before the first report nothing is known of the version.
+    // Before the first report the version is unknown.
     if (!nodes.some((node) => hostReportOf(node) !== undefined)) return;
     const plan = planVersion({
       object,
@@ -100,7 +102,7 @@ export class Version {
 
   async #create(): Promise<ClusterVersion> {
     const { client } = this.#deps;
-    // The same on every master, and of this cluster alone.
+    // The UID is the same on every master and unique to this cluster.
     const system: Namespace = await client.resource(resources.namespaces).get('kube-system');
     const spec = { clusterID: system.metadata?.uid ?? '', channel: DEFAULT_CHANNEL };
     const versions = client.resource(resources.clusterVersions);
@@ -152,7 +154,7 @@ export class Version {
     await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });
   }
 
-  /** The update is committed on all hosts, or there is none. */
+  /** Commits the store format when the update is complete on all hosts, or when there is none. */
   #commitStore(nodes: readonly Node[]): void {
     const { clock, log, commitStore } = this.#deps;
     const versions = nodes.map((node) => `${node.metadata?.name} ${hostReportOf(node)?.version}`).join();
@@ -162,7 +164,7 @@ export class Version {
     this.#commit = commit;
     commitStore().then(
       (isDone) => {
-        // A store that is restored later has a lower level again.
+        // A store that is restored later has a lower level again, so the commit is repeated.
         if (isDone) commit.nextMs = nowMs + COMMIT_MS;
       },
       (error: unknown) => log.v(2, 'store not committed to this release; retrying', { error: messageOf(error) }),
@@ -201,7 +203,7 @@ export class Version {
     });
   }
 
-  /** There must be another host for its pods. */
+  /** Drains only if another host can run the pods. */
   #drains(host: string, { pools }: ProbeFacts, nodes: readonly Node[]): boolean {
     const labels = nodes.find(({ metadata }) => metadata?.name === host)?.metadata?.labels ?? {};
     return nodes.length > 1 && pools.state === 'value' && poolOf(labels, pools.value)?.drains === true;
@@ -227,7 +229,7 @@ function faultOf(node: Node, ageMs: number): string {
   return failing === undefined ? '' : `${failing[0]}: ${failing[1]}`;
 }
 
-/** As the machine-config operator: a custom pool before worker, master first. */
+/** Like the machine-config operator: master first, then a custom pool before worker. */
 function poolOf(labels: Readonly<Record<string, string>>, pools: readonly PoolFact[]): PoolFact | undefined {
   const having = (name: string): boolean => labels[`${ROLE}${name}`] !== undefined;
   if (having('master')) return pools.find(({ name }) => name === 'master');
@@ -235,7 +237,7 @@ function poolOf(labels: Readonly<Record<string, string>>, pools: readonly PoolFa
   return custom ?? pools.find(({ name }) => name === 'worker');
 }
 
-/** As Node calls them. */
+/** Architecture names as in Node objects. */
 function architecturesOf(nodes: readonly Node[]): string[] {
   const names = nodes.map(({ status }) => status?.nodeInfo?.architecture ?? '');
   return [...new Set(names.flatMap((name) => (name === '' ? [] : name === 'amd64' ? 'x64' : name)))].sort();

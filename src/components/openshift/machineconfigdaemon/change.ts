@@ -1,4 +1,4 @@
-/** Plans the change of a host from one config to another: pure but for facts of the host. */
+/** Plans the change of a host from one config to another. Pure except for facts read from the host. */
 import { CodedError } from '../../../base/errors.ts';
 import {
   clusterPolicies,
@@ -34,7 +34,7 @@ export type PlannedChange =
       readonly unreconcilable?: undefined;
     };
 
-/** Throws CodedErrors where the host lacks an account or a unit. */
+/** Throws CodedErrors when the host lacks an account or a unit. */
 export async function planChange(
   from: AppliedConfig,
   to: AppliedConfig,
@@ -54,7 +54,7 @@ export async function planChange(
   return { tree, disruption, mayCutOff: mayCutOff(changes, disruption) };
 }
 
-/** The boot loader's file; a reason where this host cannot change it. */
+/** File of the boot loader, or a reason why this host cannot change it. */
 async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: HostKernel): Promise<Tree | string> {
   const wanted = splitKernelArguments(to.kernelArguments ?? []);
   const present = from.spec?.kernelArguments ?? [];
@@ -66,17 +66,17 @@ async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: Ho
     return `spec.kernelArguments: ${why}; edit ${loader.file} on the host: ${wanted.join(' ')}`;
   }
   const { kind, file, mode, uid, gid } = loader;
-  // A file of its own goes with the last argument.
+  // A separate file is removed with the last argument.
   if (kind === 'grub' && wanted.length === 0) return new Map();
   const text = withKernelArguments(kind, loader.text, present, wanted);
   const error = wanted.length === 0 ? undefined : kernelArgumentsError(kind, text, wanted);
   if (error !== undefined) return `spec.kernelArguments: ${file}: ${error}`;
   const bytes = new TextEncoder().encode(text);
-  // Packages of kernels write the other files; an original of theirs would name kernels that are gone.
+  // Kernel packages also write the other files, so restoring their original could reference removed kernels.
   return new Map([[file, { kind: 'file', bytes, mode, user: uid, group: gid, shared: kind !== 'grub' }]]);
 }
 
-/** Throws CodedError 'kernel-arguments' when the running kernel lacks one of the config's. */
+/** Throws CodedError 'kernel-arguments' when the running kernel lacks an argument of the config. */
 export async function checkRunningKernel(spec: MachineConfigSpec | undefined, kernel: HostKernel): Promise<void> {
   const wanted = splitKernelArguments(spec?.kernelArguments ?? []);
   if (wanted.length === 0) return;

@@ -1,7 +1,7 @@
 /**
- * The machine config daemon: makes the host what its Node's desiredConfig says, on trial until the Node is Ready again,
- * and reports drift. It works on changes of the Node and of files; nothing is polled while there is nothing to do.
- * Source: openshift/machine-config-operator docs/MachineConfigDaemon.md.
+ * Machine config daemon: applies its Node's desiredConfig to the host, on trial until the Node is Ready again, and
+ * reports drift. It reacts to changes of the Node and of files and does not poll while idle. Source:
+ * openshift/machine-config-operator docs/MachineConfigDaemon.md.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import {
@@ -28,7 +28,7 @@ import { carryOut } from './steps.ts';
 import { addressesOf, awaitReady } from './trial.ts';
 
 export interface MachineConfigDaemon {
-  /** Replays an interrupted change at once; the rest waits for the API server. Never throws. */
+  /** Resumes an interrupted change immediately and then waits for the API server. Never throws. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -55,7 +55,7 @@ class Daemon implements MachineConfigDaemon {
   #drainTimer: Timer | undefined;
   #drainExpired = false;
   #settling: Settling | undefined;
-  /** Until the machine ends, nothing more is done: each wake-up would ask for another reboot. */
+  /** Whether a reboot was requested. No further work is done, because each wake-up would request another reboot. */
   #rebooting = false;
 
   constructor(options: MachineConfigDaemonOptions) {
@@ -96,7 +96,7 @@ class Daemon implements MachineConfigDaemon {
     if (this.#running !== undefined || this.#rebooting || this.#stopping.signal.aborted) return;
     this.#running = this.#work().finally(() => {
       this.#running = undefined;
-      // Woken between its last look and here.
+      // Woken between the last check and this point.
       if (this.#again) this.#wake();
     });
   }
@@ -148,7 +148,7 @@ class Daemon implements MachineConfigDaemon {
       await this.#report(node, 'Unreconcilable', reason);
       return;
     }
-    // A state that needs attention stays until the change is done.
+    // A state that requires attention is kept until the change is done.
     const state = annotationOf(node, CONFIG_STATE);
     if (state !== 'Degraded' && state !== 'Unreconcilable') await this.#report(node, 'Working');
     if (plan.disruption.drain && !(await this.#drained(node, `drain-${desired}`))) return;
@@ -171,7 +171,7 @@ class Daemon implements MachineConfigDaemon {
     await this.#confirm(node);
   }
 
-  /** Ends the time in which a host must stay Ready; true: it did not, and has its old config again. */
+  /** Ends the period in which a host must stay Ready. Returns true when it failed and the old config was restored. */
   async #settled(node: Node): Promise<boolean> {
     const { applied, trial, failed } = this.#note;
     if (trial?.settling !== true) return false;
@@ -190,7 +190,7 @@ class Daemon implements MachineConfigDaemon {
     this.#note = note;
   }
 
-  /** Ends a trial: the host is Ready with its new config, or has the old one again. */
+  /** Ends a trial: the host is Ready with its new config, or the old config was restored. */
   async #confirm(node: Node): Promise<void> {
     const { kernel, log } = this.#options;
     const { applied, trial } = this.#note;
@@ -240,7 +240,7 @@ class Daemon implements MachineConfigDaemon {
     await this.#report(node, 'Degraded', reason);
   }
 
-  /** The files are what the Node desires: uncordon after a drain, then Done unless they have drifted. */
+  /** Runs when the files match the desired config: uncordons after a drain and sets Done unless files have drifted. */
   async #settle(node: Node): Promise<void> {
     const request = annotationOf(node, DESIRED_DRAIN);
     const uncordon = `uncordon-${this.#note.applied.name}`;
@@ -251,7 +251,7 @@ class Daemon implements MachineConfigDaemon {
     await (drifted === undefined ? this.#report(node, 'Done') : this.#report(node, 'Degraded', drifted));
   }
 
-  /** True once the drain controller has carried out the request. Throws after an hour, as upstream does. */
+  /** Returns true when the drain controller has completed the request. Throws after an hour, as upstream does. */
   async #drained(node: Node, request: string): Promise<boolean> {
     const { client, clock, nodeName } = this.#options;
     if (annotationOf(node, LAST_APPLIED_DRAIN) === request && annotationOf(node, DESIRED_DRAIN) === request) {
@@ -282,7 +282,7 @@ class Daemon implements MachineConfigDaemon {
   }
 }
 
-/** What a host goes back to, and the trial of that. A config that never became Ready leaves the one before on trial. */
+/** Config to roll back to, and its trial. If a config never became Ready, the one before it stays on trial. */
 function previousOf(trial: ConfigTrial | undefined): readonly [AppliedConfig, Pick<Note, 'trial'>] {
   const { from = {}, before, settling } = trial ?? {};
   if (trial === undefined || before === undefined || settling === true) return [from, {}];

@@ -7,23 +7,23 @@ import type { HostFiles, HostKernel, HostUnits } from './port.ts';
 export interface MachineConfigDaemonOptions {
   readonly nodeName: string;
   readonly informers: InformerFactory;
-  /** With the node's own credentials. */
+  /** Client with the node's own credentials. */
   readonly client: ApiClient;
   readonly recorder: EventRecorder;
   readonly files: HostFiles;
-  /** Undefined: the host has no service manager, or it is not this one's; units take effect at the next boot. */
+  /** Undefined when the host has no usable service manager. Units then take effect at the next boot. */
   readonly units: HostUnits | undefined;
   readonly kernel: HostKernel;
   readonly parse: ParseOptions;
-  /** With the configuration of now; pods keep running. */
+  /** Restarts the kubelet with the current configuration. Pods keep running. */
   readonly restartKubelet: () => Promise<void>;
-  /** Mirrors, policy and trust of registries are read again. */
+  /** Reloads mirrors, policy and trust of registries. */
   readonly reloadImages: () => Promise<void>;
-  /** After a change the Node must be Ready within this time. */
+  /** Time within which the Node must be Ready after a change. */
   readonly readyTimeoutMs: number;
-  /** After a change that may cut it off, the Node must stay Ready so long. */
+  /** Time for which the Node must stay Ready after a change that may disconnect it. */
   readonly settleMs: number;
-  /** Of links of the host that are up. */
+  /** Addresses of the host's links that are up. */
   readonly addresses: () => readonly string[];
   readonly clock: Clock;
   readonly log: Log;

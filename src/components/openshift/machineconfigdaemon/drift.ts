@@ -1,4 +1,4 @@
-/** Files of the config that differ from it: reported or repaired, as the pool says. */
+/** Detects files that differ from the config, and reports or repairs them according to the pool. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { ON_DRIFT } from '../../../api/machineconfig/types.ts';
 import { resources } from '../../../api/resources.ts';
@@ -12,7 +12,7 @@ interface DriftParts {
 }
 
 export interface DriftWatch {
-  /** What differs, in upstream's words; undefined when nothing does, or it has been repaired. */
+  /** Returns the difference in upstream's words, or undefined when there is none or it was repaired. */
   check(node: Node): Promise<string | undefined>;
 }
 
@@ -31,7 +31,7 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
       const { metadata } = await client.resource(resources.machineConfigPools).get(pool);
       repairs = metadata?.annotations?.[ON_DRIFT] === 'repair';
     } catch {
-      // The pool's last word counts while the API server is away.
+      // While the API server is unreachable, the last known setting of the pool is used.
     }
     return repairs;
   };

@@ -1,4 +1,4 @@
-/** The annotations of the host's Node. Source: openshift/machine-config-operator pkg/daemon/writer.go. */
+/** Annotations of the host's Node. Source: openshift/machine-config-operator pkg/daemon/writer.go. */
 import type { Node } from 'kubernetes-types/core/v1';
 import {
   CONFIG_REASON,
@@ -10,7 +10,7 @@ import {
 import { resources } from '../../../api/resources.ts';
 import type { ApiClient } from '../../../client/types.ts';
 
-/** Annotations of one object have a limit together. */
+/** The annotations of an object share one size limit. */
 const MAX_REASON = 2_000;
 
 export const annotationOf = (node: Node, name: string): string => node.metadata?.annotations?.[name] ?? '';
@@ -20,11 +20,11 @@ export const cutReason = (reason: string): string => reason.slice(0, MAX_REASON)
 export interface NodeState {
   readonly state: MachineConfigState;
   readonly reason?: string;
-  /** Undefined: as it is. */
+  /** Undefined leaves the annotation unchanged. */
   readonly currentConfig?: string | undefined;
 }
 
-/** Writes what differs. Throws ApiErrors. */
+/** Writes changed annotations. Throws ApiErrors. */
 export async function setNodeState(client: ApiClient, node: Node, wanted: NodeState): Promise<void> {
   const annotations: Record<string, string> = {
     [CONFIG_STATE]: wanted.state,

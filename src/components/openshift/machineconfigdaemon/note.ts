@@ -1,35 +1,35 @@
-/** What the daemon remembers on disk, together with the files that it speaks of. */
+/** State of the daemon on disk, saved together with the files that it describes. */
 import type { JsonValue } from '../../../api/meta/object.ts';
 import type { DisruptionPolicies, MachineConfigSpec } from '../../../core/ignition/index.ts';
 
-/** Undefined names: the host has no config. */
+/** Config on the host. Without a name the host has no config. */
 export interface AppliedConfig {
   readonly name?: string;
   readonly spec?: MachineConfigSpec;
 }
 
 export interface Note {
-  /** Whose files stand on the host. */
+  /** Config whose files are on the host. */
   readonly applied: AppliedConfig;
-  /** Present: `applied` is on trial, and the host goes back to this one when it does not become Ready. */
+  /** Present while `applied` is on trial. The host returns to `from` when it does not become Ready. */
   readonly trial?: {
     readonly from: AppliedConfig;
-    /** Of the boot in which the files were changed. */
+    /** Boot ID at the time of the change. */
     readonly bootId: string;
-    /** Of the time of the change: a host goes back without the API server. */
+    /** Policies at the time of the change, so that a rollback needs no API server. */
     readonly policies: DisruptionPolicies;
-    /** What stood on the host just before the change, where that was on trial itself and is not `from`. */
+    /** Config before the change, if it was itself on trial and differs from `from`. */
     readonly before?: AppliedConfig;
-    /** Addresses of the Node that the host had before the change: it must not lose them. */
+    /** Node addresses before the change, which the host must keep. */
     readonly addresses?: readonly string[];
-    /** The change may cut the host off later on: it must stay Ready for a while before the trial ends. */
+    /** Whether the change may disconnect the host later. It must then stay Ready for a while before the trial ends. */
     readonly mayCutOff?: boolean;
-    /** The next boot has its kernel arguments. Absent: a power cut may have come before the boot loader knew them. */
+    /** Whether the boot loader has the new kernel arguments. Absent: a power failure may have come before the write. */
     readonly readyToBoot?: boolean;
-    /** Its steps are done and the Node was Ready after them; it may be cut off still. */
+    /** Whether the steps are done and the Node has been Ready since. It may still become disconnected. */
     readonly settling?: boolean;
   };
-  /** A config that this host has gone back from; it is not tried again until another is desired. */
+  /** Config that this host has rolled back. It is not retried until another config is desired. */
   readonly failed?: { readonly name: string; readonly reason: string };
 }
 

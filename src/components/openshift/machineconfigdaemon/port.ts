@@ -1,68 +1,69 @@
-/** What the machine config daemon needs of its host. */
+/** Ports of the machine config daemon to its host. */
 import type { JsonValue } from '../../../api/meta/object.ts';
 import type { BootLoader, Tree, UnitFile } from '../../../core/ignition/port.ts';
 
-/** The files that configs have made of this host, and the originals. Calls are made one at a time. */
+/** Files that configs have written on this host, and the original files. Calls are serialized. */
 export interface HostFiles {
   /**
-   * Finishes or undoes what a power cut has interrupted, and returns the note of the last change that is in force.
+   * Completes or reverts a change that a power failure has interrupted, and returns the note of the effective change.
    * Throws CodedErrors.
    */
   open(): Promise<JsonValue | undefined>;
   /**
-   * Makes the tree true, restores the originals of files that are not in it any more, and replaces the note: all of it
-   * or, when it throws, nothing. Throws CodedErrors that name the file.
+   * Writes the tree, restores the originals of files that are no longer in it, and replaces the note, all or nothing.
+   * Throws CodedErrors that name the file.
    */
   apply(tree: Tree, note: JsonValue): Promise<void>;
-  /** Replaces the note alone. */
+  /** Replaces only the note. */
   note(note: JsonValue): Promise<void>;
-  /** What differs from the applied tree, one line a file, without contents. */
+  /** Differences from the applied tree, one line per file, without contents. */
   differences(): Promise<readonly string[]>;
   /**
-   * True once after an administrator has made `/run/machine-config-daemon-force`, which is removed: files that differ
-   * are restored.
+   * Returns true once after an administrator has created `/run/machine-config-daemon-force`, and deletes that file.
+   * Differing files are then restored.
    */
   takeForce(): Promise<boolean>;
-  /** Calls when a file of the applied tree may have changed; follows `apply`. No polling. */
+  /** Calls the listener when a file of the applied tree may have changed. Follows `apply`. Does not poll. */
   watch(listener: () => void): { close(): void };
-  /** Facts that a tree depends on. */
+  /** Host facts that a tree depends on. */
   facts(units: readonly string[]): Promise<HostFileFacts>;
 }
 
 export interface HostFileFacts {
   readonly homeOf: (user: string) => string | undefined;
-  /** Of the units that were asked for, as they are without any config. */
+  /** Requested units as they are without any config. */
   readonly unitFile: (name: string) => UnitFile | undefined;
 }
 
-/** Units of the host's service manager. Each throws CodedErrors. */
+/** Units of the host's service manager. Each method throws CodedErrors. */
 export interface HostUnits {
   daemonReload(): Promise<void>;
   reload(unit: string): Promise<void>;
   restart(unit: string): Promise<void>;
-  /** Only when it runs. */
+  /** Restarts the unit only if it runs. */
   tryRestart(unit: string): Promise<void>;
-  /** A unit that is not there is fine. */
+  /** Succeeds when the unit does not exist. */
   stop(unit: string): Promise<void>;
-  /** Reboots the machine; resolves when that has begun. */
+  /** Reboots the machine. Resolves when the reboot has started. */
   reboot(): Promise<void>;
 }
 
-/** The boot loader whose arguments this host may change. */
+/** Boot loader whose kernel arguments this host may change. */
 export interface HostKernel {
-  /** Differs after each boot. */
+  /** Changes with every boot. */
   bootId(): Promise<string>;
-  /** Arguments of the running kernel. */
   arguments(): Promise<string>;
   loader(): Promise<BootLoaderFile | UnknownBootLoader>;
-  /** Makes what the boot loader reads from its changed file; nothing for most. Throws CodedErrors. */
+  /**
+   * Generates the boot loader's input from its changed file. Most boot loaders need no such step. Throws CodedErrors.
+   */
   install(): Promise<void>;
 }
 
 export interface BootLoaderFile {
   readonly kind: BootLoader;
   readonly file: string;
-  /** Empty where there is no such file yet. */
+  /** Empty when the file does not exist yet. */
   readonly text: string;
   readonly mode: number;
   readonly uid: number;
@@ -70,6 +71,6 @@ export interface BootLoaderFile {
 }
 
 export interface UnknownBootLoader {
-  /** Where an administrator changes the arguments. */
+  /** File in which an administrator changes the arguments. */
   readonly file: string;
 }

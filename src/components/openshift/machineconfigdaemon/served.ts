@@ -1,7 +1,7 @@
 /**
- * A config that a machine config server has served becomes the first one of a host, before its host process starts. It
- * is on trial like any other: the first start restarts units, or reboots for kernel arguments, and the host goes back
- * when it does not become Ready. Source: openshift/machine-config-operator pkg/server, `appendNodeAnnotations`.
+ * Applies a config from a machine config server as the first config of a host, before its host process starts. It is on
+ * trial like any other config: the first start restarts units, or reboots for kernel arguments, and rolls back when the
+ * host does not become Ready. Source: openshift/machine-config-operator pkg/server, `appendNodeAnnotations`.
  */
 import { CURRENT_CONFIG } from '../../../api/machineconfig/types.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -9,13 +9,13 @@ import { fileText, type IgnitionConfig, type MachineConfigSpec, parseIgnition } 
 import { type ChangeParts, planChange } from './change.ts';
 import { type AppliedConfig, jsonOf, noteOf } from './note.ts';
 
-/** What the server adds to the config of the pool. */
+/** Files that the server adds to the config of the pool. */
 const ANNOTATIONS = '/etc/machine-config-daemon/node-annotations.json';
 const ENCAPSULATED = '/etc/ignition-machine-config-encapsulated.json';
 
 /**
- * `text` is the server's answer. Resolves with the name of the rendered config. Throws CodedErrors that name the field
- * or file; nothing has changed then.
+ * `text` is the server's response. Resolves with the name of the rendered config. Throws CodedErrors that name the
+ * field or file, without any change.
  */
 export async function applyServedConfig(text: string, parts: ChangeParts): Promise<string> {
   const served = servedConfig(text, parts);

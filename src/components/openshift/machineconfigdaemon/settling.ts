@@ -1,11 +1,11 @@
-/** Watches a host whose new config is in force, and whose old one is kept until it is known to have stayed Ready. */
+/** Watches a host with a new config until it has stayed Ready for long enough. The old config is kept until then. */
 import { messageOf } from '../../../base/errors.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { ConfigTrial } from './note.ts';
 import { awaitSettled } from './trial.ts';
 
 export interface Settling {
-  /** Undefined until it is known; `failed`: why the host goes back. */
+  /** Undefined until it is known. `failed`: reason for a rollback. */
   readonly outcome: { readonly failed: string | undefined } | undefined;
   stop(): void;
 }

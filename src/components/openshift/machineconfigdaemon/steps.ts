@@ -1,4 +1,4 @@
-/** Carries out what a change of files needs. */
+/** Executes the steps that a change of files requires. */
 import {
   clusterPolicies,
   type DisruptionPolicies,
@@ -10,8 +10,8 @@ import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './note.ts';
 
 /**
- * When the kubelet was restarted, by the wall clock; undefined: it was not. May be repeated. `beforeReboot` is called
- * when all is done but the reboot itself. Throws CodedErrors of the first step that fails.
+ * Resolves with the wall-clock time of the kubelet's restart, or undefined when it was not restarted. May be repeated.
+ * `beforeReboot` is called when everything except the reboot is done. Throws CodedErrors of the first failed step.
  */
 export async function carryOut(
   from: AppliedConfig,

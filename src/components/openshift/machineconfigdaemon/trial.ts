@@ -1,4 +1,7 @@
-/** After a change the Node must be Ready in the eyes of the API server, and stay so, or the host goes back. */
+/**
+ * Checks after a change that the API server reports the Node as Ready and that it stays so. Otherwise the host rolls
+ * back.
+ */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -9,26 +12,26 @@ import type { AppliedConfig } from './note.ts';
 class TrialFailed extends Error {}
 
 const PROBE_MS = 1_000;
-/** An API server that does not answer so long is not reached. */
+/** Timeout after which the API server counts as unreachable. */
 const ANSWER_MS = 5_000;
-/** So many answers in a row, at least, show that a host stays Ready. */
+/** Minimum number of consecutive successful checks that show that a host stays Ready. */
 const ANSWERS = 3;
 const LEASES = 'kube-node-lease';
 
 interface Checks {
   /** The kubelet must have renewed its Lease after this time. */
   readonly kubeletSince?: number | undefined;
-  /** The host must have them while its Node reports them. */
+  /** Addresses that the host must have while its Node reports them. */
   readonly addresses: readonly string[];
   readonly signal: AbortSignal;
 }
 
 interface Trial extends Checks {
-  /** False: the machine has been rebooted since the change. */
+  /** False when the machine has rebooted since the change. */
   readonly sameBoot: boolean;
 }
 
-/** Throws TrialFailed, or CodedError 'kernel-arguments'. Returns when the signal is aborted, too. */
+/** Throws TrialFailed, or CodedError 'kernel-arguments'. Also returns when the signal is aborted. */
 export async function awaitReady(
   options: MachineConfigDaemonOptions,
   applied: AppliedConfig,
@@ -47,8 +50,8 @@ export async function awaitReady(
 }
 
 /**
- * Resolves when the Node has been Ready for `settleMs`, at each probe; interruptions start that time again. Throws
- * TrialFailed when one lasts too long. Returns when the signal is aborted, too.
+ * Resolves when the Node has been Ready for `settleMs` at each probe. An interruption restarts that period. Throws
+ * TrialFailed when one lasts too long. Also returns when the signal is aborted.
  */
 export async function awaitSettled(options: MachineConfigDaemonOptions, checks: Checks): Promise<void> {
   const { clock, readyTimeoutMs, settleMs } = options;
@@ -89,7 +92,7 @@ const pause = (clock: Clock, milliseconds: number, signal: AbortSignal): Promise
     signal.addEventListener('abort', ended);
   });
 
-/** The informers' copies may be from before the network was cut: the API server is asked. */
+/** Reads from the API server, because the informers' copies may be older than the network change. */
 async function probe(options: MachineConfigDaemonOptions, checks: Checks): Promise<string | undefined> {
   const signal = AbortSignal.any([checks.signal, AbortSignal.timeout(ANSWER_MS)]);
   return notReady(options, checks, signal).catch(() => 'API server not reached');
@@ -103,7 +106,7 @@ async function notReady(
   const { items } = await client.resource(resources.nodes).list({ fieldSelector: `metadata.name=${nodeName}`, signal });
   const [node] = items;
   if (!isReady(node)) return 'node not Ready';
-  // A master reaches its own API server whatever happens to its network.
+  // A master can connect to its own API server regardless of its network.
   const present = addresses();
   const lost = addressesOf(node).find((address) => expected.includes(address) && !present.includes(address));
   if (lost !== undefined) return `no link has the address ${lost} of the node`;

@@ -1,10 +1,10 @@
-/** The listener of the machine config server. */
+/** Listener of the machine config server. */
 export interface ConfigRequest {
   readonly method: string;
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
   readonly accept: string;
-  /** The header of that name; empty: there is none. */
+  /** Value of the Authorization header. Empty when it is missing. */
   readonly authorization: string;
   readonly remoteAddress: string;
 }
@@ -12,7 +12,7 @@ export interface ConfigRequest {
 export interface ConfigAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** JSON; absent: an empty answer. */
+  /** JSON. Absent for an empty response. */
   readonly body?: string;
 }
 
@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly address: string;
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string };
-  /** Connections of other addresses are closed before their handshake. */
+  /** Connections from rejected addresses are closed before their handshake. */
   readonly admits: (remoteAddress: string) => boolean;
   readonly handle: (request: ConfigRequest) => Promise<ConfigAnswer>;
 }

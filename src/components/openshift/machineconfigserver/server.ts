@@ -1,6 +1,6 @@
 /**
- * The machine config server: what a host that is installed asks for its pool. A configuration may hold secrets, so a
- * join token is required, and addresses of pods are not served. Source: pkg/server of
+ * Machine config server: serves the configuration of a pool to hosts during their installation. A configuration may
+ * contain secrets, so a join token is required and requests from pod addresses are rejected. Source: pkg/server of
  * openshift/machine-config-operator.
  */
 import {
@@ -23,9 +23,9 @@ import type { ConfigAnswer, ConfigRequest } from './port.ts';
 import { acceptedVersion, convertConfig } from './versions.ts';
 
 export interface MachineConfigServerOptions {
-  /** May review tokens and access, and read pools and configurations. */
+  /** Client that may review tokens and access, and read pools and configurations. */
   readonly client: ApiClient;
-  /** Ranges of pods. */
+  /** Address ranges of pods. */
   readonly podNetworks: readonly string[];
   readonly log: Log;
 }
@@ -96,7 +96,7 @@ export function createMachineConfigServer(options: MachineConfigServerOptions): 
 
 type Access = 'allowed' | 'forbidden' | 'unauthenticated';
 
-/** The API server judges the token, and by its roles and scopes whether its user may get the path. */
+/** The API server authenticates the token and authorizes its user, by roles and scopes, for the path. */
 async function reviewed(client: ApiClient, token: string, path: string): Promise<Access> {
   const identity = await reviewToken(client, token);
   if (identity === undefined) return 'unauthenticated';
@@ -104,7 +104,7 @@ async function reviewed(client: ApiClient, token: string, path: string): Promise
   return (await reviewAccess(client, identity, attributes)) ? 'allowed' : 'forbidden';
 }
 
-/** The newest configuration once a node has it, the last complete one until then. */
+/** The newest configuration if a node already has it, otherwise the last complete one. */
 async function servedConfig(client: ApiClient, poolName: string): Promise<JsonObject | undefined> {
   const pool = await found<MachineConfigPool>(() => client.resource(resources.machineConfigPools).get(poolName));
   if (pool === undefined) return undefined;
@@ -117,7 +117,7 @@ async function servedConfig(client: ApiClient, poolName: string): Promise<JsonOb
   return config === undefined ? undefined : withFiles(config, name);
 }
 
-/** With the annotations of the new node, and the parts of the MachineConfig that are no Ignition. */
+/** Adds the annotations of the new node and the parts of the MachineConfig that are not Ignition. */
 function withFiles(machineConfig: MachineConfig, name: string): JsonObject {
   const config = machineConfig.spec?.config ?? {};
   const storage = config['storage'] as { readonly files?: JsonObject[] } | undefined;

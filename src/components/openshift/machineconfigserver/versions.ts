@@ -1,5 +1,5 @@
 /**
- * Which Ignition version a client reads, and a rendered configuration in that version. Source: pkg/server/api.go of
+ * Selects the Ignition version for a client and converts a rendered configuration to it. Source: pkg/server/api.go of
  * openshift/machine-config-operator; Ignition configuration specification 2.2.0.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
@@ -15,8 +15,8 @@ interface Accepted {
 }
 
 /**
- * The version to serve for an Accept header. Without an Ignition type in it: 2.2.0, as upstream serves to browsers;
- * undefined: none of the versions that it names is served.
+ * Version to serve for an Accept header. Without an Ignition type it is 2.2.0, which upstream serves to browsers.
+ * Undefined when none of the listed versions is supported.
  */
 export function acceptedVersion(header: string): IgnitionVersion | undefined {
   const accepted = header
@@ -54,7 +54,7 @@ function parse(value: string): Accepted {
   };
 }
 
-/** `config` is of a version 3. Of what is rendered here, 3.2.0 and 3.1.0 lack kernel arguments alone. */
+/** `config` has a version 3 format. Of the features used here, 3.2.0 and 3.1.0 only lack kernel arguments. */
 export function convertConfig(config: JsonObject, version: IgnitionVersion): JsonObject {
   const { kernelArguments, ignition, ...rest } = config;
   const header = { ...(isObject(ignition) ? ignition : {}), version };
@@ -66,7 +66,7 @@ export function convertConfig(config: JsonObject, version: IgnitionVersion): Jso
   return { ...rest, ignition: header, storage: { ...storage, files } };
 }
 
-/** Files of 2.2.0 name their file system, and all of them have contents. */
+/** Files of 2.2.0 include their file system, and all of them have contents. */
 function oldFile(file: JsonObject): JsonObject {
   const contents = isObject(file['contents']) ? file['contents'] : {};
   return { filesystem: 'root', ...file, contents: { source: '', verification: {}, ...contents } };

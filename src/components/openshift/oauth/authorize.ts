@@ -1,6 +1,6 @@
 /**
- * `/oauth/authorize`: checks a request, finds its user and answers with a code or a token. Source: RFC 6749, sections
- * 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
+ * `/oauth/authorize`: validates a request, identifies its user and responds with a code or a token. Source: RFC 6749,
+ * sections 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
  */
 import type { OAuthClient, OAuthClientAuthorization } from '../../../api/kinds/oauth/types.ts';
 import { isScope } from '../../../api/kinds/oauth/validation.ts';
@@ -33,7 +33,7 @@ export interface AuthorizeRequest {
   readonly challenge: string;
 }
 
-/** The request; undefined when it has been answered with an error. */
+/** Returns the request, or undefined after an error response was sent. */
 export function readRequest(visit: Visit, objects: LoginObjects, query = visit.query): AuthorizeRequest | undefined {
   const value = (name: string): string => query.get(name) ?? '';
   const repeated = SINGLE.find((name) => query.getAll(name).length > 1);
@@ -48,7 +48,7 @@ export function readRequest(visit: Visit, objects: LoginObjects, query = visit.q
   }
   const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, visit.origin));
   if (target === undefined) {
-    // Never redirected: the address is not the client's.
+    // Never redirect here: the address does not belong to the client.
     sendError(visit, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
     return undefined;
   }
@@ -73,7 +73,7 @@ export function readRequest(visit: Visit, objects: LoginObjects, query = visit.q
     refuse(visit, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
   if (type !== 'code' && type !== 'token')
     return fail('unsupported_response_type', 'response_type: is neither code nor token');
-  // A token in a fragment reaches any page that answers for the redirect's host, without the client's secret or PKCE.
+  // A token in the fragment reaches any page served by the redirect's host, without the client's secret or PKCE.
   if (type === 'token' && client.metadata?.name !== CHALLENGING_CLIENT)
     return fail('unauthorized_client', `response_type: token is for ${CHALLENGING_CLIENT}; use code`);
   if (!request.scopes.every((each) => isScope(each) && mayRequest(client, each)))
@@ -85,7 +85,9 @@ export function readRequest(visit: Visit, objects: LoginObjects, query = visit.q
   return { ...request, type };
 }
 
-/** A client without a secret proves by PKCE that it is the one that asked; plain would prove nothing. */
+/**
+ * A client without a secret must use PKCE to prove that it sent the request. The method `plain` would prove nothing.
+ */
 function challengeProblem(client: OAuthClient, challenge: string, method: string): string | undefined {
   if (challenge === '' && method === '')
     return (client.secret ?? '') === '' ? 'code_challenge: is required of clients without a secret' : undefined;
@@ -109,7 +111,7 @@ function mayRequest({ scopeRestrictions = [] }: OAuthClient, scope: string): boo
   });
 }
 
-/** Answers with an error by the redirect. */
+/** Responds with an error through the redirect. */
 export function refuse(visit: Visit, request: AuthorizeRequest, error: string, description: string): undefined {
   answer(visit, request, { error, error_description: description });
   return undefined;
@@ -123,7 +125,7 @@ function answer(visit: Visit, request: AuthorizeRequest, fields: Readonly<Record
   redirect(visit, url.href);
 }
 
-/** Whether the user has to be asked before the client gets these scopes. */
+/** Whether the user must approve before the client gets these scopes. */
 export function needsConsent(objects: LoginObjects, request: AuthorizeRequest, user: LoginUser): boolean {
   const { client, scopes } = request;
   if (client.grantMethod === 'auto') return false;
@@ -148,12 +150,12 @@ export async function recordConsent(objects: LoginObjects, request: AuthorizeReq
   await objects.update<OAuthClientAuthorization>(AUTHORIZATIONS, name, (current) => ({
     ...current,
     ...common,
-    // Another user of that name granted nothing.
+    // The stored grant may belong to an earlier user of the same name.
     scopes: [...new Set([...(current.userUID === user.uid ? (current.scopes ?? []) : []), ...request.scopes])],
   }));
 }
 
-/** Answers with what the client asked for. */
+/** Responds with the code or token that the client requested. */
 export async function grant(
   visit: Visit,
   request: AuthorizeRequest,

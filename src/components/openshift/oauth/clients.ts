@@ -1,4 +1,4 @@
-/** The clients that every cluster has. Source: openshift/cluster-authentication-operator and openshift/oc. */
+/** Clients that exist in every cluster. Source: openshift/cluster-authentication-operator and openshift/oc. */
 import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
 import type { Route } from '../../../api/kinds/routes/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -11,19 +11,19 @@ export const CONSOLE_CLIENT = 'console';
 export const BROWSER_CLIENT = 'openshift-browser-client';
 export const CHALLENGING_CLIENT = 'openshift-challenging-client';
 
-/** Paths of this server that its own clients are redirected to, by whatever name it was reached. */
+/** Redirect paths of this server's own clients, valid for every name of this server. */
 const OWN_PATHS: ReadonlyMap<string, string> = new Map([
   [BROWSER_CLIENT, '/oauth/token/display'],
   [CHALLENGING_CLIENT, '/oauth/token/implicit'],
 ]);
 
-/** Accepted besides the registered redirects: the same server as that of the request. */
+/** Redirect of the request's own server, accepted in addition to the registered redirects. */
 export function ownRedirects(client: OAuthClient, origin: string | undefined): readonly string[] {
   const path = OWN_PATHS.get(client.metadata?.name ?? '');
   return path === undefined || origin === undefined ? [] : [`${origin}${path}`];
 }
 
-/** `address`: this server's URL; `secret` is that of the browser client, where it is created. */
+/** `address`: this server's URL. `secret`: secret of the browser client when it is created. */
 function defaultClients(address: string, secret: string): readonly OAuthClient[] {
   return [
     {
@@ -46,7 +46,7 @@ function defaultClients(address: string, secret: string): readonly OAuthClient[]
   ];
 }
 
-/** Host of the console's route; undefined: the cluster has no console. */
+/** Host of the console's route. Undefined when the cluster has no console. */
 function consoleHost(objects: LoginObjects): string | undefined {
   const host = objects.get<Route>(ROUTES, CONSOLE_CLIENT, CONSOLE_NAMESPACE)?.spec?.host ?? '';
   return host === '' ? undefined : host;
@@ -54,7 +54,7 @@ function consoleHost(objects: LoginObjects): string | undefined {
 
 /**
  * Creates the console's client once its route exists. Without a console, a client whose only redirect is the default
- * one is deleted: earlier releases created it for a host that had no owner.
+ * one is deleted, because earlier releases created it for a host without an owner.
  */
 export async function ensureConsoleClient(
   objects: LoginObjects,

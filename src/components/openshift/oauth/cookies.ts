@@ -1,7 +1,7 @@
-/** Signed values in cookies and in the state of OpenID Connect; every server of the cluster has the key. */
+/** Signed values in cookies and in the OpenID Connect state. Every server of the cluster has the key. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** The prefix keeps other hosts of the domain from setting them, such as routes (RFC 6265bis §4.1.3.2). */
+/** The prefix prevents other hosts of the domain, such as routes, from setting the cookie (RFC 6265bis §4.1.3.2). */
 export const SESSION = '__Host-ssn';
 export const CSRF = '__Host-csrf';
 
@@ -13,7 +13,7 @@ export function sign(key: Uint8Array, purpose: string, value: object): string {
   return `${body}.${mac(key, purpose, body).toString('base64url')}`;
 }
 
-/** Undefined unless it was signed with this key for this purpose. */
+/** Returns undefined unless the text was signed with this key for this purpose. */
 export function verify<T>(key: Uint8Array, purpose: string, text: string | undefined): T | undefined {
   const [body, signature, rest] = text?.split('.') ?? [];
   if (body === undefined || signature === undefined || rest !== undefined) return undefined;
@@ -23,7 +23,7 @@ export function verify<T>(key: Uint8Array, purpose: string, text: string | undef
   return JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as T;
 }
 
-/** The first cookie of that name. */
+/** Value of the first cookie with that name. */
 export function cookieOf(header: string | undefined, name: string): string | undefined {
   for (const part of header?.split(';') ?? []) {
     const equals = part.indexOf('=');
@@ -32,11 +32,11 @@ export function cookieOf(header: string | undefined, name: string): string | und
   return undefined;
 }
 
-/** Lax: the browser comes back from an OpenID provider by a redirect from another site. */
+/** SameSite=Lax, because an OpenID provider returns the browser by a redirect from another site. */
 export const cookie = (name: string, value: string): string =>
   `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax${value === '' ? '; Max-Age=0' : ''}`;
 
-/** Equal texts, in a time that does not depend on where they differ. */
+/** Compares texts in constant time. */
 export function sameText(a: string, b: string): boolean {
   const left = createHmac('sha256', 'compare').update(a).digest();
   return timingSafeEqual(left, createHmac('sha256', 'compare').update(b).digest()) && a !== '';

@@ -1,6 +1,6 @@
 /**
- * Documents of OpenID providers, kept for a while: anonymous visitors begin logins. Source: OpenID Connect Discovery
- * 1.0.
+ * Discovery documents of OpenID providers, cached because anonymous users can start logins. Source: OpenID Connect
+ * Discovery 1.0.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { WebPort } from './port.ts';
@@ -27,7 +27,7 @@ export class Discoveries {
     this.#clock = clock;
   }
 
-  /** Rejects with an Error that names what is wrong; that is not kept. `ca`: PEM. */
+  /** Rejects with an Error that describes the fault; failures are not cached. `ca`: PEM. */
   get(issuer: string, ca: string | undefined): Promise<Discovery> {
     const key = `${issuer}\n${ca ?? ''}`;
     const nowMs = this.#clock.monotonicMs();
@@ -48,7 +48,7 @@ export class Discoveries {
     const answer = await this.#web.request(url, { method: 'GET', headers: {}, ca });
     if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
     const document = JSON.parse(answer.text) as Partial<Discovery>;
-    // Section 4.3: exactly the URL that was asked.
+    // Section 4.3 requires exactly the requested issuer URL.
     if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
     for (const name of ENDPOINTS)
       if (!isTrusted(document[name]))
@@ -57,7 +57,7 @@ export class Discoveries {
   }
 }
 
-/** Over the network by TLS alone: keys and tokens that come in the clear prove nothing. */
+/** Requires TLS over the network, because unencrypted keys and tokens cannot be trusted. */
 function isTrusted(text: unknown): boolean {
   if (typeof text !== 'string' || !URL.canParse(text)) return false;
   const { protocol, hostname, username } = new URL(text);

@@ -1,4 +1,4 @@
-/** `/oauth/token`: exchanges a code for a token, once. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
+/** `/oauth/token`: exchanges a code once for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
 import { createHash } from 'node:crypto';
 import type { OAuthAuthorizeToken, OAuthClient } from '../../../api/kinds/oauth/types.ts';
 import type { Log } from '../../../base/log.ts';
@@ -24,7 +24,7 @@ export interface ExchangeDeps {
   nowMs(): number;
 }
 
-/** Undefined: the code is not good, for this client or any more. */
+/** Returns undefined when the code is invalid, expired, used or issued for another client. */
 export async function exchangeCode(
   { objects, issuer, log, nowMs }: ExchangeDeps,
   { client, code, redirect, verifier }: CodeUse,
@@ -34,7 +34,7 @@ export async function exchangeCode(
   const stored = objects.get<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, name);
   const { clientName, userName = '', userUID = '', scopes = [], redirectURI = '', expiresIn = 0 } = stored ?? {};
   if (stored !== undefined && clientName !== client.metadata?.name) return undefined;
-  // Of two requests with one code, the one that does not remove it is a replay.
+  // If two requests use one code, the one that fails to delete it is a replay.
   if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
     const revoked = await issuer.revokeTokensOf(name);
     if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });
@@ -47,13 +47,13 @@ export async function exchangeCode(
   return { ...(await issuer.issueToken(grant, name)), scopes };
 }
 
-/** A verifier without a challenge is a downgrade too (RFC 9700, section 2.1.1). */
+/** A verifier without a challenge is a downgrade attack (RFC 9700, section 2.1.1). */
 function provesPossession(challenge: string, verifier: string): boolean {
   if (challenge === '') return verifier === '';
   return VERIFIER.test(verifier) && sameText(createHash('sha256').update(verifier).digest('base64url'), challenge);
 }
 
-/** Answers `POST /oauth/token`. */
+/** Handles `POST /oauth/token`. */
 export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<void> {
   if (visit.request.method !== 'POST') return sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
   const form = await readForm(visit);
@@ -62,7 +62,7 @@ export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<voi
   if (repeated !== undefined) return sendError(visit, 400, 'invalid_request', 'a parameter is given more than once');
   const value = (name: string): string => form.get(name) ?? '';
   const basic = basicCredentials(visit);
-  // RFC 6749, section 2.3.1: both are encoded as in a form.
+  // RFC 6749, section 2.3.1: both values are form-encoded.
   const decoded = (text: string): string => new URLSearchParams(`v=${text}`).get('v') ?? '';
   const id = basic === undefined ? value('client_id') : decoded(basic.user);
   const secret = basic === undefined ? value('client_secret') : decoded(basic.secret);

@@ -1,11 +1,11 @@
-/** Files of `htpasswd`: `user:hash` a line. */
+/** `htpasswd` files with one `user:hash` per line. */
 
-/** Of the password of no user: verified in the place of an unknown user's in an empty file. */
+/** Hash without a password. It is verified for an unknown user when the file is empty. */
 const NO_HASH = '$2b$10$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu';
 
 export interface Htpasswd {
   readonly hashes: ReadonlyMap<string, string>;
-  /** The hash that takes longest to verify. */
+  /** Hash that takes longest to verify. */
   readonly costliest: string;
 }
 
@@ -28,7 +28,7 @@ function cost(hash: string): number {
   return hash.startsWith('$apr1$') ? 1 : 0;
 }
 
-/** The first of the attributes that has a value; '' without one. */
+/** Value of the first attribute that has one, otherwise ''. */
 export function firstValue(attributes: readonly string[], read: (attribute: string) => string | undefined): string {
   for (const attribute of attributes) {
     const value = read(attribute);

@@ -1,17 +1,17 @@
-/** Requests and answers of the OAuth server. */
+/** Requests and responses of the OAuth server. */
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
 import { PAGE_HEADERS } from './pages.ts';
 
 const MAX_FORM = 64 * 1024;
 
-/** One request with what is read from it. */
+/** One request with its parsed parts. */
 export interface Visit {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** `https://HOST`, as the client reached this server; undefined for a malformed Host header. */
+  /** `https://HOST` as used by the client. Undefined for a malformed Host header. */
   readonly origin: string | undefined;
 }
 
@@ -61,7 +61,7 @@ export const sendJson = (visit: Visit, status: number, value: unknown, headers: 
 export const redirect = (visit: Visit, location: string, headers: Headers = {}): void =>
   send(visit, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers }, '');
 
-/** An error of OAuth (RFC 6749, section 5.2). */
+/** Sends an OAuth error (RFC 6749, section 5.2). */
 export const sendError = (
   visit: Visit,
   status: number,
@@ -70,7 +70,7 @@ export const sendError = (
   headers: Headers = {},
 ): void => sendJson(visit, status, { error, error_description: description }, headers);
 
-/** The fields of a form; undefined for another type, or a body that is too large. */
+/** Fields of a form. Undefined for another content type or a body that is too large. */
 export async function readForm({ request }: Visit): Promise<URLSearchParams | undefined> {
   const type = request.headers['content-type'] ?? '';
   if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return undefined;

@@ -1,11 +1,11 @@
 /**
- * Limits of failed logins, by source and by user. Time is monotonic, so that a wrong clock neither lifts nor prolongs a
- * limit; a limit by user is one of the pair of source and user, so that no other source is locked out.
+ * Limits for failed logins, by source and by user. Uses monotonic time, so clock changes do not affect a limit. A user
+ * limit applies to the pair of source and user, so that no other source is locked out.
  */
 
 import { peerNetwork } from '../../../base/addresses.ts';
 
-/** Failures at once, and seconds until one more is allowed. */
+/** `burst`: failures allowed at once. `seconds`: time until one more is allowed. */
 const SOURCE = { burst: 40, seconds: 2 };
 const PAIR = { burst: 10, seconds: 6 };
 const MAX_KEYS = 10_000;
@@ -19,12 +19,12 @@ export class FailureLimits {
   readonly #nowMs: () => number;
   readonly #buckets = new Map<string, Bucket>();
 
-  /** `nowMs`: monotonic. */
+  /** `nowMs` returns monotonic time. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** Seconds to wait before the next attempt; 0: none. */
+  /** Seconds until the next attempt is allowed, or 0. */
   waitSeconds(source: string, user: string): number {
     return Math.max(this.#wait(sourceKey(source), SOURCE), this.#wait(pairKey(source, user), PAIR));
   }
@@ -34,13 +34,13 @@ export class FailureLimits {
     this.#count(pairKey(source, user), PAIR.seconds);
   }
 
-  /** The attempt that was counted as failed has succeeded: it costs its source nothing. */
+  /** Reverts the failure that was counted for a now successful attempt, so it does not count for its source. */
   succeeded(source: string, user: string): void {
     this.#release(sourceKey(source), SOURCE.seconds);
     this.#buckets.delete(pairKey(source, user));
   }
 
-  /** The attempt that was counted as failed could not be checked. */
+  /** Reverts the failure that was counted for an attempt that could not be checked. */
   unchecked(source: string, user: string): void {
     this.#release(sourceKey(source), SOURCE.seconds);
     this.#release(pairKey(source, user), PAIR.seconds);
@@ -73,7 +73,7 @@ export class FailureLimits {
     const bucket = this.#current(key, seconds);
     if (bucket !== undefined) bucket.failures += 1;
     else {
-      // The oldest is forgotten: a flood of names must not grow the map.
+      // Evicts the oldest entry, so that a flood of names does not grow the map.
       const oldest = this.#buckets.size >= MAX_KEYS ? this.#buckets.keys().next().value : undefined;
       if (oldest !== undefined) this.#buckets.delete(oldest);
       this.#buckets.set(key, { failures: 1, sinceMs: this.#nowMs() });

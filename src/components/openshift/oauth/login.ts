@@ -1,4 +1,4 @@
-/** Passwords with their limits, and the pages `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`. */
+/** Password check with limits, and the pages `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`. */
 import { messageOf } from '../../../base/errors.ts';
 import { cookie, SESSION } from './cookies.ts';
 import { readForm, redirect, sendPage, type Visit } from './http.ts';
@@ -32,7 +32,7 @@ export async function checkPassword(
   const waitSeconds = limits.waitSeconds(source, username);
   if (waitSeconds > 0) return { waitSeconds };
   if (username.length > MAX_CREDENTIAL || password.length > MAX_CREDENTIAL) return { failed: true };
-  // Counted first: attempts that are made at once are attempts too.
+  // Count the failure first, so that concurrent attempts are limited too.
   limits.failed(source, username);
   try {
     const user = await providers.checkPassword(username, password);
@@ -57,7 +57,7 @@ function showLogin(room: OAuthRoom, visit: Visit, status: number, then: string, 
   sendPage(visit, status, html, headers);
 }
 
-/** GET and POST of `/login`. */
+/** Handles GET and POST of `/login`. */
 export async function answerLogin(room: OAuthRoom, visit: Visit): Promise<void> {
   if (visit.request.method !== 'POST') return showLogin(room, visit, 200, safePath(visit.query.get('then')));
   const form = await readForm(visit);
@@ -87,12 +87,12 @@ const openIdDeps = (room: OAuthRoom): OpenIdDeps => ({
       : room.providers.text('secrets', openID.clientSecret, openID.clientSecretFile, 'clientSecret'),
 });
 
-/** `/login/PROVIDER` and `/oauth2callback/PROVIDER`. */
+/** Handles `/login/PROVIDER` and `/oauth2callback/PROVIDER`. */
 export async function answerOpenId(room: OAuthRoom, visit: Visit, step: 'begin' | 'finish'): Promise<void> {
   const provider = providerAt(room, visit.path);
   if (provider === undefined || visit.origin === undefined || visit.request.method !== 'GET')
     return sendPage(visit, 404, messagePage('Not found', 'There is no such identity provider.'));
-  // Each may wait for the provider.
+  // Each request may wait for the provider, so their number is limited.
   if (room.openIdLogins.size >= MAX_OPENID_LOGINS) {
     visit.response.setHeader('retry-after', '5');
     return sendPage(visit, 503, messagePage('Log in', 'Too many logins at once. Try again.'));

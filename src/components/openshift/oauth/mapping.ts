@@ -1,6 +1,4 @@
-/**
- * From an identity to a user. Source: openshift/oauth-server pkg/userregistry/identitymapper.
- */
+/** Maps identities to users. Source: openshift/oauth-server pkg/userregistry/identitymapper. */
 import type { Identity, User } from '../../../api/kinds/users/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';
@@ -10,7 +8,7 @@ const USERS = 'users.user.openshift.io';
 const IDENTITIES = 'identities.user.openshift.io';
 const MAX_GENERATED = 100;
 
-/** The login is good, and no user may be made of it; the message is for the log. */
+/** The login is valid but must not be mapped to a user. The message is for the log. */
 export class MappingError extends Error {}
 
 export interface LoginUser {
@@ -18,13 +16,13 @@ export interface LoginUser {
   readonly uid: string;
 }
 
-/** Names of objects are parts of paths. */
+/** Object names become parts of paths, so other names are rejected. */
 const objectPart = (text: string): string =>
   /^[^/%:\p{Cc}]{1,200}$/u.test(text) && text !== '.' && text !== '..'
     ? text
     : Buffer.from(text).toString('base64url').slice(0, 220);
 
-/** The user of a login. Rejects with MappingError. */
+/** User of a login. Rejects with MappingError. */
 export async function mapToUser(
   objects: LoginObjects,
   login: LoginIdentity,
@@ -46,7 +44,7 @@ export async function mapToUser(
       extra: { ...login.extra },
     });
   } catch (error) {
-    // The same identity logs in at another server at the same time.
+    // The same identity is logging in at another server at the same time.
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
   return user;

@@ -1,5 +1,6 @@
 /**
- * Logins at an OpenID provider by its authorization code flow. Source: OpenID Connect Core 1.0, section 3.1; RFC 7636.
+ * Logins at an OpenID provider with the authorization code flow. Source: OpenID Connect Core 1.0, section 3.1; RFC
+ * 7636.
  */
 import { createHash } from 'node:crypto';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
@@ -12,7 +13,7 @@ import type { IdentityProvider, LoginIdentity } from './types.ts';
 
 const COOKIE = '__Host-openid';
 const MAX_WAIT_MS = 600_000;
-/** A host without a real-time clock may be minutes off. */
+/** The clock of a host without a real-time clock may be minutes off. */
 const CLOCK_TOLERANCE_SECONDS = 300;
 
 interface Pending {
@@ -29,7 +30,7 @@ export interface OpenIdDeps {
   readonly discoveries: Discoveries;
   readonly key: Uint8Array;
   readonly nowMs: number;
-  /** 32 random bytes in base64url. */
+  /** Returns 32 random bytes in base64url. */
   random(): string;
   text(provider: IdentityProvider, what: 'ca' | 'secret'): Promise<string | undefined>;
 }
@@ -37,7 +38,7 @@ export interface OpenIdDeps {
 const callback = (visit: Visit, name: string): string =>
   `${visit.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
 
-/** Sends the browser to the provider. */
+/** Redirects the browser to the provider. */
 export async function beginOpenId(
   visit: Visit,
   provider: IdentityProvider,
@@ -65,7 +66,7 @@ export async function beginOpenId(
   redirect(visit, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
 }
 
-/** The identity that the browser comes back with. Rejects with an Error that names what is wrong. */
+/** Returns the identity from the provider's callback. Rejects with an Error that describes the fault. */
 export async function finishOpenId(
   visit: Visit,
   provider: IdentityProvider,
@@ -110,7 +111,7 @@ export async function finishOpenId(
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     requiredClaims: ['sub', 'exp'],
   });
-  // Section 3.1.3.7: a token for several clients, or for another one's party, is not this client's.
+  // Section 3.1.3.7: rejects a token for several clients or with another authorized party.
   const { azp, aud } = payload;
   if ((azp !== undefined || (Array.isArray(aud) && aud.length > 1)) && azp !== openID.clientID)
     throw new Error('id_token: azp is another client');

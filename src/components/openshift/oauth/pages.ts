@@ -1,4 +1,4 @@
-/** The pages: plain HTML without scripts. */
+/** HTML pages without scripts. */
 import { createHash } from 'node:crypto';
 
 const STYLE =
@@ -7,9 +7,7 @@ const STYLE =
   '[role=alert]{color:#a00}';
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
-/**
- * No form-action: browsers apply it to redirects after a form too, and a login ends at the client's address.
- */
+/** No form-action: browsers also apply it to redirects after a form, and a login ends at the client's address. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -64,7 +62,7 @@ export const messagePage = (title: string, text: string): string => page(title, 
 export const linkPage = (title: string, text: string, href: string, label: string): string =>
   page(title, `<p>${escapeHtml(text)}</p><p><a href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`);
 
-/** Asks before a token is shown: a link alone must not show one. */
+/** Confirmation page before a token is shown: opening a link must not display a token. */
 export const displayQuestion = (code: string, state: string, csrf: string): string =>
   page(
     'API token',

@@ -1,8 +1,11 @@
-/** What the OAuth server needs of the outside; implemented in `src/io/login`, composed in `src/roles`. */
+/** Ports of the OAuth server. Implemented in `src/io/login`, composed in `src/roles`. */
 
 /** Checks passwords outside the event loop. */
 export interface PasswordPort {
-  /** Whether a password has this hash: bcrypt, apr1 or {SHA}. Rejects with CodedError 'busy' when too many wait. */
+  /**
+   * Whether a password matches this hash: bcrypt, apr1 or {SHA}. Rejects with CodedError 'busy' when too many checks
+   * wait.
+   */
   verify(password: string, hash: string): Promise<boolean>;
   stop(): Promise<void>;
 }
@@ -12,22 +15,22 @@ export interface LdapQuery {
   readonly url: string;
   readonly bindDn: string;
   readonly bindPassword: string;
-  /** True: no TLS; false: `ldaps`, or StartTLS with `ldap`. */
+  /** True: no TLS. False: `ldaps`, or StartTLS with `ldap`. */
   readonly insecure: boolean;
-  /** PEM of the authorities of the server; undefined: the public ones. */
+  /** PEM of the server's certificate authorities. Undefined: public authorities. */
   readonly ca: string | undefined;
-  /** Attributes that are read, beside the one that is searched by. */
+  /** Attributes to read, beside the one used for the search. */
   readonly attributes: readonly string[];
 }
 
-/** `dn` and the values of the attributes, by their lower-case names. */
+/** `dn` and the attribute values, by lower-case attribute name. */
 export interface LdapEntry {
   readonly dn: string;
   readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface LdapPort {
-  /** The entry of the user, after a bind with the password; undefined: no such user, or another password. */
+  /** Entry of the user after a bind with the password. Undefined for an unknown user or a wrong password. */
   authenticate(query: LdapQuery, user: string, password: string): Promise<LdapEntry | undefined>;
 }
 
@@ -37,7 +40,9 @@ export interface WebAnswer {
 }
 
 export interface WebPort {
-  /** Sends a request and returns the answer, of at most 1 MiB; follows no redirects. Rejects after ten seconds. */
+  /**
+   * Sends a request and returns the response of at most 1 MiB. Does not follow redirects. Rejects after ten seconds.
+   */
   request(
     url: string,
     options: {

@@ -1,5 +1,5 @@
 /**
- * Passwords against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
+ * Password check against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
  */
 import type { Secret } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -22,7 +22,7 @@ export interface ProvidersDeps {
   readonly objects: LoginObjects;
   readonly ports: LoginPorts;
   readonly log: Log;
-  /** Of the bootstrap file. */
+  /** Providers from the bootstrap file. */
   readonly configured: readonly IdentityProvider[];
 }
 
@@ -33,7 +33,7 @@ export class Providers {
     this.#deps = deps;
   }
 
-  /** `spec` of the OAuth named cluster; empty where the kind is not served. */
+  /** `spec` of the OAuth object `cluster`. Empty when the kind is not served. */
   get configuration(): OAuthConfiguration {
     const stored = this.#deps.objects.get<KubeObject & { spec?: OAuthConfiguration }>(
       'oauths.config.openshift.io',
@@ -42,9 +42,9 @@ export class Providers {
     return stored?.spec ?? {};
   }
 
-  /** Those of the cluster, then those of the bootstrap file with other names. */
+  /** Providers of the cluster, followed by those of the bootstrap file with other names. */
   get all(): readonly IdentityProvider[] {
-    // Files of the host are for who writes its bootstrap file.
+    // Only the bootstrap file may reference files of the host.
     const stored = (this.configuration.identityProviders ?? []).map(withoutFiles);
     const names = new Set(stored.map(({ name }) => name));
     return [...stored, ...this.#deps.configured.filter(({ name }) => !names.has(name))];
@@ -57,10 +57,10 @@ export class Providers {
     );
   }
 
-  /** The user; undefined for an unknown user and for a wrong password, after the same work. */
+  /** Returns undefined for an unknown user and for a wrong password, after the same amount of work. */
   async checkPassword(username: string, password: string): Promise<LoginUser | undefined> {
     const { objects, ports, log } = this.#deps;
-    // An LDAP server takes an empty password for an anonymous bind.
+    // An LDAP server treats an empty password as an anonymous bind.
     if (username === '' || password === '') return undefined;
     await objects.freshen();
     if (username === BOOTSTRAP_LOGIN) {
@@ -117,7 +117,7 @@ export class Providers {
     const text = await this.text('secrets', htpasswd?.fileData, htpasswd?.file, 'htpasswd');
     const { hashes, costliest } = parseHtpasswd(text ?? '');
     const hash = hashes.get(username);
-    // An unknown user costs what a known one does.
+    // Checking an unknown user takes as long as a known one.
     const good = await ports.passwords.verify(password, hash ?? costliest);
     if (hash === undefined || !good) return undefined;
     return { provider: name, id: username, preferredUserName: username, fullName: '', extra: {} };
@@ -155,7 +155,9 @@ export class Providers {
     };
   }
 
-  /** Text of a key of a Secret or ConfigMap in openshift-config, or of a file of the host; no newline at its end. */
+  /**
+   * Value of a key of a Secret or ConfigMap in openshift-config, or of a file of the host, without a trailing newline.
+   */
   async text(
     plural: 'secrets' | 'configmaps',
     reference: { readonly name?: string } | undefined,
@@ -174,7 +176,7 @@ export class Providers {
   }
 }
 
-/** The first component of a name in a directory, where it is a common name. */
+/** Common name in the first component of a distinguished name, if it has one. */
 const commonName = (dn: string): string[] => {
   const [, name] = /^cn=([^,+\\]+)/i.exec(dn) ?? [];
   return name === undefined ? [] : [name.trim()];

@@ -1,11 +1,11 @@
-/** Where a login may lead: redirects of clients, and paths of this server. */
+/** Valid targets after a login: redirects of clients, and paths of this server. */
 import type { OAuthClient } from '../../../api/kinds/oauth/types.ts';
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
-/** Stands for this server while a relative path is resolved (RFC 2606). */
+/** Placeholder origin for resolving a relative path (RFC 2606). */
 const SELF = 'https://self.invalid';
 
-/** A relative path of this server; anything else leads to `/`. */
+/** Returns a relative path of this server, or `/` for anything else. */
 export function safePath(path: string | null | undefined): string {
   if (typeof path !== 'string' || !path.startsWith('/') || /^\/[/\\]/.test(path) || /[\\\p{Cc}]/u.test(path))
     return '/';
@@ -15,8 +15,8 @@ export function safePath(path: string | null | undefined): string {
 }
 
 /**
- * The redirect of a request, when it is one that the client registered: the same text, where a loopback address may
- * have any port (RFC 8252, section 7.3). `own`: paths of this server that the client may be redirected to besides.
+ * Redirect of a request if the client registered the same URI. A loopback address may have any port (RFC 8252, section
+ * 7.3). `own`: further paths of this server that the client may use.
  */
 export function acceptedRedirect(
   client: OAuthClient,

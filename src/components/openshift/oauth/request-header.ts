@@ -1,6 +1,6 @@
 /**
- * Logins that a proxy in front of this server has checked: it shows a certificate and names the user in a header.
- * Source: openshift/oauth-server pkg/authenticator/request/headerrequest.
+ * Logins verified by an authenticating proxy, which presents a certificate and sends the user in a header. Source:
+ * openshift/oauth-server pkg/authenticator/request/headerrequest.
  */
 import { firstValue } from './htpasswd.ts';
 import { header, type Visit } from './http.ts';
@@ -8,8 +8,8 @@ import type { LoginPorts } from './port.ts';
 import type { IdentityProvider, LoginIdentity } from './types.ts';
 
 /**
- * Undefined for a request that does not come from the proxy. TLS verifies the certificate: its authority has to be one
- * of the client authorities of the server, besides that of the provider.
+ * Returns undefined for a request that is not from the proxy. TLS verifies the certificate, so its issuer must be one
+ * of the server's client authorities and one of the provider's.
  */
 export function fromProxy(
   visit: Visit,
@@ -37,7 +37,10 @@ export function fromProxy(
   };
 }
 
-/** Where clients are sent to come back through the proxy: `${url}` and `${query}` stand for this request's. */
+/**
+ * URL to which clients are redirected to return through the proxy. `${url}` and `${query}` are replaced by those of
+ * this request.
+ */
 export function proxyUrl(template: string, visit: Visit): string {
   const query = visit.query.toString();
   const url = `${visit.origin ?? ''}${visit.path}?${query}`;

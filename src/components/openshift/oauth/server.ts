@@ -1,5 +1,5 @@
 /**
- * The OAuth server: `/oauth/…`, `/login`, `/logout` and its metadata, in the process of the API server. Source:
+ * OAuth server in the process of the API server: `/oauth/…`, `/login`, `/logout` and its metadata. Source:
  * openshift/oauth-server pkg/oauthserver; RFC 6749, RFC 8414.
  */
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -47,7 +47,7 @@ export interface OAuthServerOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Of the bootstrap file. */
+  /** Providers from the bootstrap file. */
   readonly identityProviders: readonly IdentityProvider[];
   /** This server's URL, without a path. */
   readonly address: string;
@@ -55,7 +55,7 @@ export interface OAuthServerOptions {
   readonly domain: string;
 }
 
-/** What the pages share. */
+/** Context shared by the pages. */
 export interface OAuthRoom {
   readonly objects: LoginObjects;
   readonly ports: LoginPorts;
@@ -65,11 +65,11 @@ export interface OAuthRoom {
   readonly log: Log;
   readonly clock: Clock;
   readonly discoveries: Discoveries;
-  /** Requests that may be waiting for an OpenID provider. */
+  /** Requests waiting for an OpenID provider. */
   readonly openIdLogins: Set<Visit>;
-  /** 32 random bytes in base64url. */
+  /** Returns 32 random bytes in base64url. */
   readonly random: () => string;
-  /** Signs sessions; the same at all servers. Throws before it is there. */
+  /** Key that signs sessions, shared by all servers. Throws before it exists. */
   key(): Uint8Array;
 }
 
@@ -176,7 +176,7 @@ class OAuthServer implements LoginServer {
   async #authorize(visit: Visit): Promise<void> {
     if (visit.request.method !== 'GET') return sendError(visit, 405, 'invalid_request', 'use GET', { allow: 'GET' });
     const { objects, issuer, random } = this.#room;
-    // The console may have been installed after this server has started.
+    // The console may have been installed after this server started.
     if (visit.query.get('client_id') === CONSOLE_CLIENT)
       await ensureConsoleClient(objects, this.#options.domain, random);
     const request = readRequest(visit, objects);
@@ -194,7 +194,7 @@ class OAuthServer implements LoginServer {
     sendPage(visit, 200, grantPage({ client: client.metadata?.name ?? '', scopes, then, csrf }), headers);
   }
 
-  /** The user of the request; undefined when it has been answered: with a challenge, or the way to log in. */
+  /** User of the request. Undefined after a response was sent: a challenge or the login page. */
   async #identify(visit: Visit, { client }: AuthorizeRequest): Promise<LoginUser | undefined> {
     const room = this.#room;
     const known = sessionUser(visit, room.key(), room.objects, room.clock.nowMs());
@@ -238,7 +238,7 @@ class OAuthServer implements LoginServer {
     return undefined;
   }
 
-  /** Basic credentials, of clients that send X-CSRF-Token: a page of another site cannot. */
+  /** Checks Basic credentials of clients that send X-CSRF-Token, which a page of another site cannot send. */
   async #challenge(visit: Visit): Promise<LoginUser | undefined> {
     if ((header(visit, 'x-csrf-token') ?? '') === '') {
       const warning = '199 hyperedge "A non-empty X-CSRF-Token header is required to receive basic-auth challenges"';
@@ -261,7 +261,7 @@ class OAuthServer implements LoginServer {
     return undefined;
   }
 
-  /** The answer to the question which scopes a client gets. */
+  /** Handles the user's decision about the scopes of a client. */
   async #approve(visit: Visit): Promise<void> {
     const { objects, issuer, key, clock } = this.#room;
     const form = visit.request.method === 'POST' ? await readForm(visit) : undefined;
@@ -280,7 +280,7 @@ class OAuthServer implements LoginServer {
     await grant(visit, request, user, issuer);
   }
 
-  /** Leads the browser through a login to the page that shows a token. */
+  /** Redirects the browser through a login to the page that shows a token. */
   #requestToken(visit: Visit): void {
     const query = new URLSearchParams({
       client_id: BROWSER_CLIENT,

@@ -1,4 +1,4 @@
-/** Who is logged in at the browser, for some minutes; and the form tokens that keep other sites from posting. */
+/** Browser sessions of logged-in users, and form tokens against cross-site requests. */
 import type { User } from '../../../api/kinds/users/types.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';
 import { CSRF, cookie, cookieOf, SESSION, sameText, sign, verify } from './cookies.ts';
@@ -15,7 +15,7 @@ interface Session extends LoginUser {
 export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): string =>
   cookie(SESSION, sign(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
 
-/** The user of the session, while the user is still there. */
+/** User of the session, if the user still exists. */
 export function sessionUser(
   visit: Visit,
   key: Uint8Array,
@@ -23,7 +23,7 @@ export function sessionUser(
   nowMs: number,
 ): LoginUser | undefined {
   const session = verify<Session>(key, SESSION, cookieOf(header(visit, 'cookie'), SESSION));
-  // A session from the future was made before the clock was set back.
+  // A session from the future was created before the clock was set back.
   if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
   const { name, uid } = session;
   const current =
@@ -33,7 +33,7 @@ export function sessionUser(
   return current === uid ? { name, uid } : undefined;
 }
 
-/** The token of the browser's forms, and the cookie to set where it has none. */
+/** Form token of the browser, and the cookie to set if it has none. */
 export function formToken(
   visit: Visit,
   random: () => string,
@@ -44,6 +44,6 @@ export function formToken(
   return { csrf, headers: { 'set-cookie': cookie(CSRF, csrf) } };
 }
 
-/** Whether a form was served to this browser. */
+/** Whether the form was served to this browser. */
 export const isOwnForm = (visit: Visit, form: URLSearchParams): boolean =>
   sameText(form.get('csrf') ?? '', cookieOf(header(visit, 'cookie'), CSRF) ?? '');

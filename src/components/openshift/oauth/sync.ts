@@ -1,4 +1,4 @@
-/** Groups that a provider reports become Group objects. Source: openshift/oauth-server pkg/groupmapper. */
+/** Creates Group objects for groups that a provider reports. Source: openshift/oauth-server pkg/groupmapper. */
 import type { Group } from '../../../api/kinds/users/types.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../apiserver/login-port.ts';
@@ -7,7 +7,7 @@ const GROUPS = 'groups.user.openshift.io';
 const SYNCED = 'synced';
 const MAX_GROUPS = 200;
 
-/** Adds the user to these groups, and removes the user from others that the same provider filled. */
+/** Adds the user to these groups, and removes the user from other groups synchronized from the same provider. */
 export async function syncGroups(
   objects: LoginObjects,
   provider: string,
@@ -31,7 +31,7 @@ export async function syncGroups(
       }
     }
     await objects.update<Group>(GROUPS, name, (current) =>
-      // A group that the administrator made is the administrator's.
+      // Groups that an administrator created are not changed.
       current.metadata?.annotations?.[annotation] === SYNCED
         ? { ...current, users: [...new Set([...(current.users ?? []), user])] }
         : current,

@@ -1,4 +1,4 @@
-/** Codes and access tokens: made from 32 random bytes, stored by their hashes. */
+/** Codes and access tokens: generated from 32 random bytes and stored by their hashes. */
 import {
   INACTIVITY_SECONDS,
   type OAuthAccessToken,
@@ -33,7 +33,7 @@ export class TokenIssuer {
   readonly #objects: LoginObjects;
   readonly #random: RandomSource;
   readonly #configuration: () => OAuthConfiguration;
-  /** Codes that were used a second time while their token was being made. */
+  /** Codes that were used a second time while their token was being created. */
   readonly #replayed = new Set<string>();
 
   constructor(objects: LoginObjects, random: RandomSource, configuration: () => OAuthConfiguration) {
@@ -78,7 +78,7 @@ export class TokenIssuer {
     return { token, expiresIn };
   }
 
-  /** Deletes the tokens that were issued for a code which came a second time (RFC 6749, section 4.1.2). */
+  /** Deletes the tokens issued for a code that was used a second time (RFC 6749, section 4.1.2). */
   async revokeTokensOf(code: string): Promise<number> {
     if (this.#replayed.size >= MAX_REPLAYED) this.#replayed.clear();
     this.#replayed.add(code);
@@ -89,7 +89,7 @@ export class TokenIssuer {
     return issued.length;
   }
 
-  /** Deletes tokens and codes that have expired. */
+  /** Deletes expired tokens and codes. */
   async sweep(nowMs: number): Promise<void> {
     for (const resource of [ACCESS_TOKENS, AUTHORIZE_TOKENS] as const)
       for (const { metadata, expiresIn = 0 } of this.#objects.list<OAuthAccessToken>(resource)) {

@@ -1,8 +1,11 @@
-/** Identity providers as `config.openshift.io/v1` OAuth has them. Source: openshift/api config/v1 types_oauth.go. */
+/**
+ * Identity providers with the fields of the OAuth kind in `config.openshift.io/v1`. Source: openshift/api config/v1
+ * types_oauth.go.
+ */
 
 export type MappingMethod = 'claim' | 'lookup' | 'add' | 'generate';
 
-/** What a provider reports of a login. */
+/** Identity that a provider reports for a login. */
 export interface LoginIdentity {
   readonly provider: string;
   /** Unique and stable at the provider. */
@@ -10,7 +13,7 @@ export interface LoginIdentity {
   readonly preferredUserName: string;
   readonly fullName: string;
   readonly extra: Readonly<Record<string, string>>;
-  /** Groups that the provider reports; undefined: it reports none. */
+  /** Groups that the provider reports. Undefined when it reports none. */
   readonly groups?: readonly string[];
 }
 
@@ -25,7 +28,7 @@ export interface IdentityProvider {
   readonly htpasswd?: {
     /** Secret in openshift-config with the key htpasswd. */
     readonly fileData?: Named;
-    /** A file of this host; accepted in the bootstrap file alone. */
+    /** File of this host. Only accepted in the bootstrap file. */
     readonly file?: string;
   };
   readonly ldap?: {
@@ -72,12 +75,12 @@ export interface IdentityProvider {
   };
 }
 
-/** `spec` of the OAuth named cluster. */
+/** `spec` of the OAuth object `cluster`. */
 export interface OAuthConfiguration {
   readonly identityProviders?: readonly IdentityProvider[];
   readonly tokenConfig?: {
     readonly accessTokenMaxAgeSeconds?: number;
-    /** A duration such as 10m. */
+    /** Duration such as 10m. */
     readonly accessTokenInactivityTimeout?: string;
     readonly accessTokenInactivityTimeoutSeconds?: number;
   };

@@ -2,7 +2,7 @@
 import type { NodeProgress, Revision } from '../../../core/revisions/index.ts';
 import type { Transition } from '../transition-events.ts';
 
-/** The first revision is what the hosts have started with. */
+/** The first revision contains the files with which the hosts started. */
 const FIRST = 1;
 
 export function creationEvents({ revision, reason }: Pick<Revision, 'revision' | 'reason'>): Transition[] {
@@ -13,7 +13,7 @@ export function creationEvents({ revision, reason }: Pick<Revision, 'revision' |
   ];
 }
 
-/** What has changed on the masters; `because`: of the newest revision. */
+/** Events for changes on the masters. `because`: reason of the newest revision. */
 export function progressEvents(
   before: readonly NodeProgress[],
   after: readonly NodeProgress[],

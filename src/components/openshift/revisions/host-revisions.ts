@@ -1,4 +1,4 @@
-/** The revisions of a master: an installer for each component, and this host's part in the leadership. */
+/** Revisions of a master: an installer for each component, and this host's part in the leader election. */
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import { checkReady } from '../../../client/index.ts';
@@ -13,7 +13,7 @@ import { createTurn } from './turn.ts';
 export interface HostRevisionsOptions {
   readonly node: string;
   readonly files: ReadonlyMap<Operand, OperandFiles>;
-  /** Called after the kubelet has been made. */
+  /** Called after the kubelet has been created. */
   readonly process: (operand: Operand) => OperandProcess;
   readonly clock: Clock;
   readonly log: Log;
@@ -63,8 +63,8 @@ export class HostRevisions {
   }
 
   /**
-   * Before the kubelet starts the components; `running` do already. The scheduler's files go to the directory and
-   * manifest of the controllers, after theirs.
+   * Called before the kubelet starts the components. `running`: components that already run. The scheduler's files are
+   * written to the directory and manifest of the controllers, after theirs.
    */
   async prepare(running: ReadonlySet<Operand>): Promise<void> {
     const prepared = new Map<Operand, Promise<void>>();
@@ -92,7 +92,7 @@ export class HostRevisions {
     await Promise.all([this.#leader?.stop(), this.#reporter?.stop()]);
   }
 
-  /** The component is about to be restarted on request. */
+  /** Called before a requested restart of the components. */
   async adoptNow(operands: readonly Operand[]): Promise<void> {
     for (const each of operands) await this.#installers.get(each)?.adoptNow();
   }
@@ -118,12 +118,12 @@ export class HostRevisions {
     };
   }
 
-  /** Looked up in the background: the answer is that of the call before. */
+  /** Refreshed in the background, so it returns the result of the previous refresh. */
   #apiAwayMs(): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#askedMs > ASK_MS) {
-      // A pause in the questions says nothing.
+      // After a pause in the requests, the outage start is unknown.
       if (nowMs - this.#askedMs > 4 * ASK_MS) this.#awaySinceMs = undefined;
       this.#askedMs = nowMs;
       const client = this.#api?.client;

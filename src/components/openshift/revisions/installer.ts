@@ -1,6 +1,6 @@
 /**
- * Installs revisions of one component on this host and goes back to the last good one when a new one does not become
- * healthy. It works without an API server: what it needs is on the disk.
+ * Installs revisions of one component on this host, and rolls back to the last good one when a new one does not become
+ * healthy. Works without an API server, because all required data is on disk.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -33,10 +33,10 @@ export interface InstallerOptions {
   readonly operand: Operand;
   readonly files: OperandFiles;
   readonly process: OperandProcess;
-  /** What the leader wants of this host; undefined: nothing. */
+  /** Revision that the leader assigned to this host. Undefined when there is none. */
   readonly target: () => Target | undefined;
   readonly apiAwayMs: () => number;
-  /** Runs restarts and trials of this host one after the other. */
+  /** Serializes restarts and trials of this host. */
   readonly turn: Turn;
   readonly reported: (report: NodeReport) => void;
   readonly clock: Clock;
@@ -50,9 +50,14 @@ export interface Turn {
 }
 
 const TRIAL_POLL_MS = 1_000;
-/** While files differ from the revision that runs: the API server or the leader may be away. */
+/**
+ * Polling interval while files differ from the running revision, because the API server or the leader may be
+ * unavailable.
+ */
 const POLL_MS = 5_000;
-/** Changes of files and targets are notified; sub-directories are not watched. */
+/**
+ * Polling interval otherwise. Changes of files and targets trigger notifications, but sub-directories are not watched.
+ */
 const SETTLED_POLL_MS = 60_000;
 const SETTLE_MS = 300;
 const HEALTHY: Health = { state: 'healthy', message: '' };
@@ -64,25 +69,27 @@ export class RevisionInstaller {
   #work: Promise<void> = Promise.resolve();
   #unwatch: (() => void) | undefined;
   #isStopped = false;
-  /** Two answers in a row: a component may answer once and then end. */
+  /** Two successful checks are required, because a component may respond once and then exit. */
   #healthyInARow = 0;
   #complained = '';
-  /** The kubelet will start the component, which has not run on this host before. */
+  /** Whether the kubelet will start the component for the first time on this host. */
   #isFirstStart = false;
-  /** The files and the target are those of the revision that runs. */
+  /** Whether files and target match the running revision. */
   #isSettled = false;
 
   constructor(options: InstallerOptions) {
     this.#options = options;
   }
 
-  /** Before the kubelet starts the component. `isRunning`: it runs already, with the files of an earlier start. */
+  /**
+   * Called before the kubelet starts the component. `isRunning`: it already runs with the files of an earlier start.
+   */
   async prepare(isRunning: boolean): Promise<void> {
     const { files, clock } = this.#options;
     this.#state = await files.readState();
     const { current, trial } = this.#state;
     this.#isFirstStart = !isRunning;
-    // The power may have been cut while files were copied. What a running component follows may be newer.
+    // A power failure may have interrupted the copy. The files of a running component may be newer.
     if (current !== 0 && (!isRunning || trial !== undefined)) await files.apply(current);
     if (trial !== undefined && !isRunning) await this.#save({ ...this.#state, trial: { sinceMs: clock.nowMs() } });
     if (current === 0 || !isRunning) await this.#round(true);
@@ -100,12 +107,12 @@ export class RevisionInstaller {
     await this.#work;
   }
 
-  /** The target or the API server has changed. */
+  /** Call when the target or the API server has changed. */
   kick(): void {
     this.#schedule(0);
   }
 
-  /** The component is about to be restarted on request: it gets the files of now. */
+  /** Installs the current files before a requested restart. */
   async adoptNow(): Promise<void> {
     await this.#enqueue(true);
   }
@@ -182,7 +189,7 @@ export class RevisionInstaller {
       const isTrial = this.#state.current === 0 ? this.#isFirstStart : restart;
       const atMs = clock.nowMs();
       this.#healthyInARow = 0;
-      // The state first: after a power cut the copy is completed.
+      // Save the state first, so that the copy is completed after a power failure.
       await this.#save(
         installed(this.#state, { revision, digest, restartDigest, overlay, reason, atMs, outcome: 'trial' }, isTrial),
       );
@@ -236,7 +243,7 @@ export class RevisionInstaller {
     const { current, trial, failure } = this.#state;
     const { revision, digest, overlay, reason } = attempt;
     this.#options.reported({
-      // The revision on trial is not current before it is healthy.
+      // The revision on trial becomes current only after it is healthy.
       current: trial === undefined ? current : this.#before(),
       digest: inputs.digest,
       changed: await this.#changed(inputs),
@@ -246,7 +253,7 @@ export class RevisionInstaller {
     });
   }
 
-  /** The newest good revision before the one on trial; a host's first one counts without. */
+  /** Newest good revision before the one on trial. The first revision of a host counts without a health check. */
   #before(): number {
     const { current, revisions } = this.#state;
     const good = revisions.filter((each) => each.outcome === 'good' && each.revision !== current);

@@ -1,6 +1,6 @@
 /**
- * Plans the revisions of the control plane and writes them to the API. Every master runs one; a round is under a Lease,
- * held for it alone, so that an idle cluster renews none.
+ * Plans the revisions of the control plane and writes them to the API. Every master runs one. The Lease is held only
+ * during a round, so an idle cluster renews none.
  */
 import type { ConfigMap, Node, Pod } from 'kubernetes-types/core/v1';
 import type { StaticPodOperator } from '../../../api/kinds/operator/index.ts';
@@ -46,18 +46,18 @@ import { OPERANDS, type Operand } from './port.ts';
 export interface LeaderOptions {
   readonly informers: InformerFactory;
   readonly host: string;
-  /** Runs `work` with a client whose writes end with the Lease. */
+  /** Runs `work` with a client whose writes fail when the Lease is lost. */
   readonly exclusively: (work: (client: ApiClient) => Promise<void>) => Promise<void>;
   readonly recorder: EventRecorder;
-  /** An operator or a revision has changed. */
+  /** Called when an operator or a revision has changed. */
   readonly changed: () => void;
-  /** Shown as the image of installer pods. */
+  /** Image shown in installer pods. */
   readonly image: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The first master acts at once, and the others when it has not. */
+/** Delay per rank: the first master acts immediately, the next ones only if it has not. */
 const STAGGER_MS = 4_000;
 const SETTLE_MS = 100;
 const RETRY_MS = 2_000;
@@ -97,7 +97,7 @@ export class RevisionLeader {
     return this.#operators.get(operand)?.get(OPERATOR_NAME);
   }
 
-  /** A revision as the leader has published it. */
+  /** Revision as published by the leader. */
   revision(operand: Operand, revision: number): Revision | undefined {
     const map = this.#revisions.get(`${namespaceOf(operand)}/${revisionMapName(revision)}`);
     return map === undefined ? undefined : revisionOf(map);
@@ -140,7 +140,7 @@ export class RevisionLeader {
       await exclusively(async (client) => {
         for (const operand of due) await this.#apply(client, operand);
       });
-      // The informers follow a moment later.
+      // The informers are updated shortly after.
       this.#schedule(RETRY_MS);
     } catch (error) {
       log.v(2, 'revisions not published; retrying', { error: messageOf(error), atMs: clock.nowMs() });
@@ -148,7 +148,7 @@ export class RevisionLeader {
     }
   }
 
-  /** 0: this host is the first of the masters that are Ready. */
+  /** Position among the Ready masters. 0 is the first. */
   #rank(): number {
     const names = this.#masters('kube-apiserver')
       .filter(({ notReadySinceMs }) => notReadySinceMs === undefined)
@@ -168,7 +168,7 @@ export class RevisionLeader {
       const { node, of } = reportsOf(map);
       const found = this.#nodes.get(node);
       const report = of.get(operand);
-      // A host that has left keeps nothing up.
+      // Hosts that left the cluster do not delay a revision.
       if (found === undefined || report === undefined) return [];
       const ready = found.status?.conditions?.find(({ type }) => type === 'Ready');
       const since = Date.parse(ready?.lastTransitionTime ?? found.metadata?.creationTimestamp ?? '');
@@ -239,7 +239,7 @@ export class RevisionLeader {
     }
     const status = statusOf(operator, plan, clock.nowMs());
     if (!semanticEqual(operator.status ?? {}, status)) {
-      // Guarded by the version that was read: another leader may have written since.
+      // Conditional on the version that was read, because another leader may have written since.
       await client
         .resource(operatorType(operand))
         .update({ ...structuredClone(operator), status }, { subresource: 'status' });
@@ -272,7 +272,7 @@ export class RevisionLeader {
       const at = `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`;
       await pods.patch(name, namespace, 'merge', podStatus(name, phase, known, image, at), { subresource: 'status' });
     }
-    // Bound once it is over, so that no kubelet starts it.
+    // Bound to its node only after it has terminated, so that no kubelet starts it.
     if (phase === 'Running' || (known?.spec?.nodeName ?? '') !== '') return;
     await pods
       .createSubresource(name, namespace, 'binding', {

@@ -1,4 +1,4 @@
-/** Revisions as objects of the API: reports of hosts, `revision-status-N`, installer pods, status of the operators. */
+/** API objects of revisions: reports of hosts, `revision-status-N`, installer pods and operator status. */
 import type { ConfigMap, Pod } from 'kubernetes-types/core/v1';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../../../api/kinds/operator/index.ts';
 import type { ResourceType } from '../../../api/meta/object.ts';
@@ -21,14 +21,14 @@ export const namespaceOf = (operand: Operand): string => `openshift-${operand}`;
 export const OPERATOR_NAME = 'cluster';
 export const OPERATOR_VERSION = 'operator.openshift.io/v1';
 
-/** Labels of the objects that the leader follows. */
+/** Labels of the objects that the leader watches. */
 export const REPORT_LABEL = 'hyperedge.dev/revision-report';
 export const REVISION_LABEL = 'hyperedge.dev/revision-status';
 export const POD_LABEL = 'hyperedge.dev/revision-pod';
 const REPORT_NAMESPACE = 'kube-system';
 const PREFIX = 'revisions-';
 
-/** The settings of an operator that are laid over the files of each host, as JSON; empty: none. */
+/** Settings of an operator that override the files of each host, as JSON. Empty when there are none. */
 export function overlayOf({ spec = {} }: StaticPodOperator): string {
   const { forceRedeploymentReason = '', logLevel = '', unsupportedConfigOverrides } = spec;
   const settings = {
@@ -49,7 +49,7 @@ export function reportMap(node: string, reports: ReadonlyMap<Operand, NodeReport
   };
 }
 
-/** A text that is no report is as none. */
+/** Reads the reports. Invalid reports are ignored. */
 export function reportsOf(map: ConfigMap): { readonly node: string; readonly of: ReadonlyMap<Operand, NodeReport> } {
   const found = OPERANDS.flatMap((operand): [Operand, NodeReport][] => {
     try {
@@ -116,7 +116,7 @@ function nodeStatus(each: NodeProgress): NodeStatus {
   };
 }
 
-/** The status that an operator's object should have. Transition times of unchanged conditions stay. */
+/** Status of an operator's object. Unchanged conditions keep their transition times. */
 export function statusOf(
   operator: StaticPodOperator,
   plan: RevisionPlan,
@@ -177,7 +177,7 @@ function conditionsOf({ latest, progress }: RevisionPlan): OperatorCondition[] {
 
 export type PodPhase = 'Running' | 'Succeeded' | 'Failed';
 
-/** The pods by which `oc get pods` shows what the hosts have installed; the host processes do the work themselves. */
+/** Pods that show in `oc get pods` what the hosts have installed. The host processes perform the work themselves. */
 export function podsOf(plan: RevisionPlan): ReadonlyMap<string, { readonly node: string; readonly phase: PodPhase }> {
   const pods = new Map<string, { node: string; phase: PodPhase }>();
   for (const each of plan.progress) {
@@ -188,7 +188,7 @@ export function podsOf(plan: RevisionPlan): ReadonlyMap<string, { readonly node:
     const failures = failed === plan.latest ? lastFailedCount : 0;
     if (failed > 0) pods.set(installer(failed, lastFailedCount - 1), { node, phase: 'Failed' });
     if (target > 0) pods.set(installer(target, failures), { node, phase: 'Running' });
-    // The first revision is what the host started with.
+    // The host started with the first revision, so it has no installer pod.
     if (current > 1) {
       pods.set(installer(current, 0), { node, phase: 'Succeeded' });
       pods.set(`revision-pruner-${current}-${node}`, { node, phase: 'Succeeded' });
@@ -205,7 +205,7 @@ export function shownPod(operand: Operand, name: string, image: string): Pod {
       labels: { app: name.startsWith('installer') ? 'installer' : 'pruner', [POD_LABEL]: 'true' },
     },
     spec: {
-      // Not assigned by the scheduler: the host process does the work.
+      // Prevents scheduling: the host process performs the work.
       schedulerName: 'hyperedge-revisions',
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
@@ -215,5 +215,5 @@ export function shownPod(operand: Operand, name: string, image: string): Pod {
   };
 }
 
-/** The revision in a name of a pod above. */
+/** Revision in the name of an installer or pruner pod. */
 export const revisionOfPod = (name: string): number => Number(/^(?:installer|revision-pruner)-(\d+)-/.exec(name)?.[1]);

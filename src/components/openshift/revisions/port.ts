@@ -1,4 +1,4 @@
-/** Inputs and processes of control-plane components on this host, as the installer of revisions needs them. */
+/** Ports of the revision installer to the inputs and processes of control-plane components on this host. */
 import type { HostState } from '../../../core/revisions/index.ts';
 
 export type { HostState } from '../../../core/revisions/index.ts';
@@ -7,46 +7,46 @@ export const OPERANDS = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'k
 export type Operand = (typeof OPERANDS)[number];
 
 export interface Inputs {
-  /** Of all files that count. */
+  /** Digest of all relevant files. */
   readonly digest: string;
-  /** Of those that the component reads at its start only. */
+  /** Digest of the files that the component reads only at start. */
   readonly restartDigest: string;
-  /** Digests of the files that count, by name. */
+  /** Digests of the relevant files, by name. */
   readonly files: ReadonlyMap<string, string>;
 }
 
 /**
- * The files of one component: the ones that administrators and the host process write, a copy of them for each
- * revision, and the copy that the component reads. All methods reject with an Error that names the file.
+ * Files of one component: those written by administrators and the host process, a copy of them for each revision, and
+ * the copy that the component reads. All methods reject with an Error that names the file.
  */
 export interface OperandFiles {
   readState(): Promise<HostState>;
-  /** Reaches the disk before it resolves. */
+  /** Resolves when the state is on disk. */
   writeState(state: HostState): Promise<void>;
-  /** The files as they are now. */
+  /** Current files. */
   inputs(): Promise<Inputs>;
-  /** Copies the files of now to the directory of the revision, with the settings of the cluster laid over them. */
+  /** Copies the current files to the directory of the revision and applies the cluster's settings to them. */
   keep(revision: number, overlay: string): Promise<Inputs>;
-  /** The files that count of a kept revision, as they were before settings were laid over them. */
+  /** Relevant files of a stored revision, before settings were applied. */
   kept(revision: number): Promise<Inputs | undefined>;
-  /** The component reads the files of this revision from now on. */
+  /** Switches the component to the files of this revision. */
   apply(revision: number): Promise<void>;
-  /** Copies files that the component follows, and those that do not count, to where it reads them. */
+  /** Copies files that the component reloads, and irrelevant ones, to the location from which it reads them. */
   follow(): Promise<void>;
   remove(revision: number): Promise<void>;
-  /** `listener` may be called too often. Returns the function that ends it. */
+  /** `listener` may be called without a change. Returns a function that stops the watch. */
   watch(listener: () => void): () => void;
 }
 
 export interface Health {
   readonly state: 'healthy' | 'starting' | 'crashing';
-  /** What is wrong, with the last error of the component's log. */
+  /** Description of the fault with the last error in the component's log. */
   readonly message: string;
 }
 
 export interface OperandProcess {
-  /** Of the container that was started after `sinceMs`. */
+  /** Health of the container that was started after `sinceMs`. */
   health(sinceMs: number): Promise<Health>;
-  /** Ends the container; the kubelet starts another at once. Does nothing without one. */
+  /** Stops the container, which the kubelet restarts immediately. Does nothing when there is none. */
   restart(): Promise<void>;
 }

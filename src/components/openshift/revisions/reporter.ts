@@ -1,4 +1,4 @@
-/** Publishes what this host has installed. */
+/** Publishes the revisions installed on this host. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';

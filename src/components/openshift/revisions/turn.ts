@@ -1,7 +1,7 @@
 import type { Turn } from './installer.ts';
 import type { Operand } from './port.ts';
 
-/** One component of a host at a time is restarted and judged. */
+/** Permits the restart and trial of one component of a host at a time. */
 export function createTurn(onFree: () => void): Turn {
   let holder: Operand | undefined;
   return {

@@ -1,4 +1,4 @@
-/** The host's own default certificate, read again and again: an administrator exchanges its files. */
+/** The host's own default certificate, reloaded periodically because an administrator may replace its files. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -8,12 +8,12 @@ import type { CertificateJudge } from './port.ts';
 const PERIOD_MS = 10_000;
 
 export interface OwnCertificateOptions {
-  /** Undefined: the host has none. */
+  /** Undefined when the host has no certificate of its own. */
   readonly read: (() => Promise<Certificate>) | undefined;
   readonly judge: CertificateJudge;
   readonly clock: Clock;
   readonly log: Log;
-  /** Another pair is in service. */
+  /** Called when another certificate is in use. */
   changed(): void;
 }
 
@@ -22,14 +22,14 @@ export class OwnCertificate {
   #timer: Timer | undefined;
   #stopped = false;
   #problem = '';
-  /** A pair that cannot be used leaves the former in service. */
+  /** Certificate in use. An invalid new one does not replace it. */
   current: Certificate | undefined;
 
   constructor(options: OwnCertificateOptions) {
     this.#options = options;
   }
 
-  /** Resolves after the first attempt, whatever came of it. */
+  /** Resolves after the first attempt, even if it failed. */
   async start(): Promise<void> {
     const { read, judge, clock, log, changed } = this.#options;
     if (read === undefined) return;

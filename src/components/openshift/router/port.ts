@@ -1,38 +1,41 @@
-/** What the router needs from outside: the proxy that carries connections by the routing table. */
+/** Port for the proxy that forwards connections according to the routing table. */
 import type { Balancing, Certificate, RoutingView } from '../../../core/routing/port.ts';
 
 export interface ProxySettings {
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Of `/metrics`, on loopback; undefined: none. */
+  /** Loopback port of `/metrics`. Undefined: not served. */
   readonly statsPort: number | undefined;
-  /** Every connection begins with a PROXY header, version 1 or 2. */
+  /** Whether every connection starts with a PROXY header, version 1 or 2. */
   readonly proxyProtocol: boolean;
   readonly accessLog: boolean;
-  /** PEM bundle that servers of re-encrypting routes are verified by. */
+  /** PEM bundle that verifies the servers of re-encrypting routes. */
   readonly clusterCa: () => Promise<string>;
-  /** How often it is read, in milliseconds: authorities are exchanged. Default 30,000. */
+  /** Interval in milliseconds between reads of the bundle, because authorities are replaced. Default 30,000. */
   readonly clusterCaPeriodMs?: number;
 }
 
 export interface RoutingProxy {
-  /** Listens, and retries ports that are in use; never rejects. */
+  /** Starts listening and retries ports that are in use. Never rejects. */
   start(): Promise<void>;
-  /** The next request or connection goes by `view`; those under way end by the former. */
+  /** Uses `view` for new requests and connections. Those in progress continue with the former one. */
   swap(view: RoutingView): void;
-  /** For hosts whose route has no certificate. A pair that cannot be used is logged and the former stays. */
+  /** Default certificate for routes without one. An invalid pair is logged and the former one is kept. */
   useDefaultCertificate(pair: Certificate): void;
-  /** Prometheus text. */
+  /** Metrics in the Prometheus text format. */
   metrics(): string;
   stop(): Promise<void>;
 }
 
 export interface ProxyFactory {
-  /** `needPods` is called for idled services, as `NAMESPACE/NAME`, that have requests. */
+  /** `needPods` is called with `NAMESPACE/NAME` of idled services that receive requests. */
   create(settings: ProxySettings, balancing: Balancing, needPods: (service: string) => void): RoutingProxy;
 }
 
-/** One sentence on what is wrong with a route's certificate; undefined: nothing. Results are remembered by text. */
+/**
+ * Returns a sentence that describes the fault of a route's certificate, or undefined when it is valid. Results are
+ * cached by text.
+ */
 export type CertificateJudge = (tls: {
   readonly certificate?: string;
   readonly key?: string;

@@ -1,6 +1,6 @@
 /**
- * The router of one host: watches routes, ingresses, HTTP routes and what is behind them, and gives the proxy a new
- * table at each change. Source: OpenShift's documentation, "Route configuration"; networking.k8s.io/v1; Gateway API.
+ * Router of one host: watches routes, ingresses, HTTP routes and their backends, and passes a new table to the proxy at
+ * each change. Source: OpenShift's documentation, "Route configuration"; networking.k8s.io/v1; Gateway API.
  */
 import type { Secret, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -46,17 +46,17 @@ export interface RouterDeps {
   readonly random: RandomSource;
   readonly log: Log;
   readonly config: ProxySettings & {
-    /** Routes that this host serves; everything by default. */
+    /** Selector of the routes that this host serves. Default: all. */
     readonly routeSelector: LabelSelector | undefined;
     readonly namespaceSelector: LabelSelector | undefined;
     readonly policy: HostPolicy;
-    /** The host's own default certificate; undefined: the cluster's. Read again and again. */
+    /** The host's own default certificate, reloaded periodically. Undefined: the cluster's. */
     readonly ownCertificate?: () => Promise<Certificate>;
   };
 }
 
 export interface Router {
-  /** Resolves when the ports have been tried; the table follows. */
+  /** Resolves when the ports have been tried. The table is built later. */
   start(): Promise<void>;
   metrics(): string;
   stop(): Promise<void>;
@@ -85,7 +85,7 @@ export function createRouter(deps: RouterDeps): Router {
   const grantObjects: Informer<ReferenceGrant> = informers.informer(referenceGrants);
   const namespaces = config.namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces);
   const unsubscribe: (() => void)[] = [];
-  /** Services that the table refers to: changes of others do not concern it. */
+  /** Services in the table. Changes of other services are ignored. */
   let used: ReadonlySet<string> = new Set();
   let loop: ApplyLoop | undefined;
   let stopped = false;
@@ -167,7 +167,7 @@ export function createRouter(deps: RouterDeps): Router {
       if (namespaces !== undefined) follow(namespaces);
       await own.start();
       await proxy.start();
-      // A table without its servers would answer 503 for routes that a former process served.
+      // A table without backends would return 503 for routes that an earlier process served.
       await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
       if (!stopped) touch();
     },

@@ -1,6 +1,6 @@
 /**
- * Updates of this host: what its Node's annotation wants, done in steps that survive power cuts. Masters keep the files
- * of all announced releases, for hosts of every architecture.
+ * Updates of this host: executes the update in its Node's annotation, in steps that survive power failures. Masters
+ * keep the files of all announced releases, for hosts of every architecture.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
 import {
@@ -29,22 +29,22 @@ export interface UpdateAgentDeps {
   readonly running: string;
   readonly architecture: Architecture;
   readonly keepsReleases: boolean;
-  /** How long a new executable may take to become healthy. */
+  /** Time within which a new executable must become healthy. */
   readonly timeoutMs: number;
   readonly client: ApiClient;
   readonly informers: InformerFactory;
   readonly executables: HostExecutables;
   readonly files: ReleaseFiles;
   readonly verify: VerifyRelease;
-  /** Empty: all probes of this host pass; otherwise why one does not. */
+  /** Fault of the first failing probe of this host. Empty when all pass. */
   readonly fault: () => string;
-  /** The runs of this host's components: another text after one of them has restarted. */
+  /** Text that changes after a restart of one of this host's components. */
   readonly runs: () => Promise<string>;
-  /** Empty: other hosts reach this one, or none probes it; otherwise why they do not. */
+  /** Reason why other hosts cannot reach this one. Empty when they can or none probes it. */
   readonly unreached: (updateId: string) => string;
   /**
-   * Saves the store before an update and resolves with the name of the snapshot; undefined: this host has no member of
-   * the store.
+   * Saves the store before an update and resolves with the name of the snapshot. Undefined when this host has no store
+   * member.
    */
   readonly saveStore: ((version: string) => Promise<string>) | undefined;
   readonly clock: Clock;
@@ -53,7 +53,7 @@ export interface UpdateAgentDeps {
 
 const POLL_MS = 1_000;
 const RETRY_MS = 5_000;
-/** A fetch that has failed this often is reported as failed. */
+/** Number of failed fetches after which a failure is reported. */
 const MAX_FETCHES = 5;
 
 export class UpdateAgent {
@@ -65,9 +65,9 @@ export class UpdateAgent {
   #stopped = false;
   #again = false;
   #restarting = false;
-  /** Attempts of one update. */
+  /** Fetch attempts of one update. */
   #fetches = { id: '', count: 0 };
-  /** Since when all probes pass without a restart of a component. */
+  /** Start of the period in which all probes pass without a restart of a component. */
   #healthy: { readonly sinceMs: number; readonly runs: string } | undefined;
 
   constructor(deps: UpdateAgentDeps) {
@@ -85,7 +85,7 @@ export class UpdateAgent {
     this.#releases.onChange({ added: wake, updated: wake, deleted: wake });
     this.#node.start();
     this.#releases.start();
-    // A trial goes on also while no API server answers.
+    // A trial continues even if no API server responds.
     wake();
   }
 
@@ -165,7 +165,7 @@ export class UpdateAgent {
     this.#again = true;
   }
 
-  /** The link is set: from here on the guard watches. */
+  /** Called after the link was switched. From here on the guard watches. */
   async #restart(node: Node | undefined, record: SwitchRecord | undefined): Promise<void> {
     const { executables, log } = this.#deps;
     if (record !== undefined) await this.#report(node, reportOf(record)).catch(() => {});
@@ -176,8 +176,8 @@ export class UpdateAgent {
   }
 
   /**
-   * Healthy for a minute without a restart of a component, by its own probes and those of other hosts, and the cluster
-   * sees it with the new version.
+   * Confirms an update when this host has been healthy for a minute without a component restart, by its own probes and
+   * those of other hosts, and the cluster shows its new version.
    */
   async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {
     const { executables, unreached, running, log } = this.#deps;
@@ -195,7 +195,10 @@ export class UpdateAgent {
     this.#wakeSoon();
   }
 
-  /** Empty: healthy for long enough. `otherFault`: a fault beside those of the probes; empty: none. */
+  /**
+   * Returns the fault, or '' when the host has been healthy for long enough. `otherFault`: fault besides those of the
+   * probes, '' if none.
+   */
   async #unstable(otherFault: string): Promise<string> {
     const { fault, runs, clock } = this.#deps;
     const nowMs = clock.monotonicMs();
@@ -212,7 +215,7 @@ export class UpdateAgent {
     return healthyMs >= STABLE_MS ? '' : `healthy for ${Math.floor(healthyMs / 1000)} s`;
   }
 
-  /** The former release runs well again after a rollback: its store is not replaced any more. */
+  /** Called when the former release is healthy after a rollback: its store is not replaced any more. */
   async #settle({ snapshot: _, ...record }: SwitchRecord): Promise<void> {
     if ((await this.#unstable('')) !== '') return this.#later(POLL_MS);
     await this.#deps.executables.writeRecord(record);
@@ -232,7 +235,7 @@ export class UpdateAgent {
         await executables.place(version, await this.#deps.files.fetch(file));
       }
       if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
-      // Last, so that a rollback loses little.
+      // Last step before the switch, so that a rollback loses little data.
       snapshot = await saveStore?.(running);
     } catch (error) {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
@@ -246,7 +249,7 @@ export class UpdateAgent {
     this.#wakeSoon();
   }
 
-  /** Undefined: the version is one that this host has kept. Throws CodedError 'refused'. */
+  /** Returns undefined for a version that this host has kept. Throws CodedError 'refused'. */
   #fileOf({ version, manifest }: WantedUpdate): ReleaseFile | undefined {
     if (manifest === '') return undefined;
     const found = this.#releases.list().map((map) => this.#deps.verify(announcementOf(map)));
@@ -263,7 +266,7 @@ export class UpdateAgent {
     return file;
   }
 
-  /** Files of announced releases are fetched from another master; those of no release are removed. */
+  /** Fetches files of announced releases from another master and removes files that belong to no release. */
   async #keepReleases(): Promise<void> {
     const { files, verify, log } = this.#deps;
     const wanted = this.#releases.list().flatMap((map) => {

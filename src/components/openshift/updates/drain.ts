@@ -1,11 +1,11 @@
-/** Drains this host's own Node before an update, where its pool wants that, and uncordons it afterwards. */
+/** Drains this host's own Node before an update, if its pool requests that, and uncordons it afterwards. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { ApiClient } from '../../../client/types.ts';
 
-/** On a Node that an update has cordoned; one that an administrator has cordoned lacks it. */
+/** Annotation of a Node that an update has cordoned, to distinguish it from a cordon by an administrator. */
 const CORDONED = 'hyperedge.dev/cordoned-by-update';
 const POLL_MS = 1_000;
 const LIMIT_MS = 300_000;
@@ -41,7 +41,7 @@ export async function drainOwnNode(host: DrainedHost, node: Node): Promise<void>
       const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
       if (deletionTimestamp !== undefined) continue;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
-      // 429: a PodDisruptionBudget allows it later.
+      // 429: a PodDisruptionBudget currently rejects the eviction.
       await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
     }
     await new Promise<void>((resolve) => {
@@ -56,7 +56,9 @@ export async function uncordonOwnNode({ nodeName, client }: DrainedHost, node: N
   await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', patch);
 }
 
-/** As kubectl drain --ignore-daemonsets: mirror pods belong to the host, a DaemonSet would make its pods again. */
+/**
+ * Like kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would create its pods again.
+ */
 function mustGo({ metadata, status }: Pod): boolean {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
   if (metadata?.annotations?.[MIRROR] !== undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * The guard of an update: runs the former executable beside the new one and goes back when that does not confirm in
- * time, also without an API server. Started by the service manager at each boot during a trial.
+ * Guard of an update: runs the former executable beside the new one and rolls back when that does not confirm in time,
+ * also without an API server. The service manager starts it at each boot during a trial.
  */
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -10,11 +10,11 @@ import type { HostExecutables } from './port.ts';
 
 const POLL_MS = 500;
 
-/** Resolves when there is nothing to guard any more. */
+/** Resolves when the trial has ended. */
 export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
   const beganMs = clock.monotonicMs();
   let restarted = false;
-  // In a file of its own: the host process may write the record at the same moment.
+  // Uses a separate file, because the host process may write the record at the same time.
   const first = await executables.record();
   const starts = first === undefined ? 0 : await executables.countStart(first.id);
   for (;;) {

@@ -1,4 +1,4 @@
-/** Probes hosts under update from this host, and reads the results of other hosts about this one. */
+/** Probes hosts under update from this host, and reads other hosts' probe results for this one. */
 import type { Node } from 'kubernetes-types/core/v1';
 import {
   hostUpdateOf,
@@ -19,14 +19,14 @@ export interface PeerProbesDeps {
   readonly nodeName: string;
   readonly client: ApiClient;
   readonly nodes: Informer<Node>;
-  /** Reaches the components of a host by its addresses. Rejects with the reason, or when the signal aborts. */
+  /** Connects to the components of a host at its addresses. Rejects with the reason, or when the signal aborts. */
   readonly probe: (node: Node, signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface PeerProbes {
-  /** Empty: most hosts that probe this one reach it, or none probes it; otherwise why not. */
+  /** Reason why most probing hosts cannot reach this one. Empty when they can or none probes it. */
   unreached(updateId: string): string;
   stop(): Promise<void>;
 }

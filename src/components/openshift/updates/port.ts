@@ -1,37 +1,40 @@
-/** The files of an update on this host. Implemented by `src/io/releases`; the restart by `src/roles/host`. */
+/** Port for the files of an update on this host. Implemented by `src/io/releases`; the restart by `src/roles/host`. */
 import type { ReleaseFile } from '../../../api/releases/manifest.ts';
 import type { SwitchRecord } from '../../../core/updates/port.ts';
 
 export interface HostExecutables {
   record(): Promise<SwitchRecord | undefined>;
-  /** Atomic and on disk when it resolves. */
+  /** Atomic. Resolves when the record is on disk. */
   writeRecord(record: SwitchRecord): Promise<void>;
-  /** Counts a start of the guard during the trial of this id; resolves with the starts until now. */
+  /** Counts a start of the guard during the trial with this ID. Resolves with the number of starts. */
   countStart(id: string): Promise<number>;
-  /** The version that the link names; undefined: the executable is a file of its own. */
+  /** Version that the link points to. Undefined when the executable is a regular file. */
   link(): Promise<string | undefined>;
-  /** Atomic and on disk when it resolves. Rejects when there is no executable of that version. */
+  /** Atomic. Resolves when the link is on disk. Rejects when there is no executable of that version. */
   setLink(version: string): Promise<void>;
-  /** An executable of this version is kept; with a digest only one of that content. */
+  /** Whether an executable of this version is stored, with this digest if one is given. */
   has(version: string, sha256: string | undefined): Promise<boolean>;
-  /** Keeps the running executable and the guard's under their version. */
+  /** Stores the running executable and the guard's under their version. */
   keepRunning(version: string): Promise<void>;
-  /** Places a verified file as the executable of a version, on disk when it resolves. */
+  /** Stores a verified file as the executable of a version. Resolves when it is on disk. */
   place(version: string, path: string): Promise<void>;
   /** Removes executables of other versions. */
   prune(keep: readonly string[]): Promise<void>;
-  /** Starts the guard, where no service manager does. */
+  /** Starts the guard on hosts whose service manager does not. */
   startGuard(): Promise<void>;
-  /** The host process starts again, with the executable that the link names; pods keep running. */
+  /** Restarts the host process with the executable that the link points to. Pods keep running. */
   restart(): Promise<void>;
 }
 
 /** Files of releases on this host, by digest. */
 export interface ReleaseFiles {
-  /** Undefined: it is not there, or not whole. */
+  /** Returns undefined when the file is missing or incomplete. */
   pathOf(sha256: string): Promise<string | undefined>;
-  /** From the masters; resolves with the path. Rejects with a CodedError naming what each master said. */
+  /**
+   * Fetches the file from the masters and resolves with its path. Rejects with a CodedError that contains each master's
+   * error.
+   */
   fetch(file: Pick<ReleaseFile, 'sha256' | 'size'>): Promise<string>;
-  /** Removes all others. */
+  /** Removes all other files. */
   retain(digests: readonly string[]): Promise<void>;
 }
