@@ -31,7 +31,7 @@ enableUnidling: true
 podManifestConfig: null
 kubeletArguments:
   bootstrap-kubeconfig: [/etc/origin/node/bootstrap.kubeconfig]
-  feature-gates: [RotateKubeletClientCertificate=true,RotateKubeletServerCertificate=true]
+  feature-gates: [RotateKubeletServerCertificate=true]
   max-pods: ['${maxPods}']
   node-labels: [node-role.kubernetes.io/compute=true, node-role.kubernetes.io/infra=true, lab.example/rack=r7]
 `;

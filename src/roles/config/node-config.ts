@@ -3,11 +3,25 @@
  * to it.
  */
 import { CodedError } from '../../base/errors.ts';
+import { readFeatureGates } from './feature-gates/index.ts';
 import { bindAddress } from './master-config.ts';
 import { integer, list, object, oneOf, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
 /** Arguments of the kubelet, each a list of strings as OKD writes them. */
 const argument = list(string());
+
+/** An unknown gate is refused as by the kubelet of Kubernetes 1.36. */
+const featureGates: typeof argument = {
+  ...argument,
+  parse: (at) => {
+    const values = argument.parse(at);
+    const { problem } = readFeatureGates(pairsOf(values));
+    return problem === undefined ? values : at.fail(problem);
+  },
+};
+
+const pairsOf = (values: readonly string[]): readonly string[] =>
+  values.flatMap((each) => each.split(',')).filter((each) => each.trim() !== '');
 
 /** All optional: what a file leaves out is taken from the host's own settings. */
 const nodeConfigField = (onUnknown: (path: string) => void) =>
@@ -57,7 +71,7 @@ const nodeConfigField = (onUnknown: (path: string) => void) =>
           'reserved-memory': argument,
           'memory-swap-behavior': argument,
           'memory-throttling-factor': argument,
-          'feature-gates': argument,
+          'feature-gates': featureGates,
           'allowed-unsafe-sysctls': argument,
           'seccomp-profile-root': argument,
           'shutdown-grace-period': argument,
@@ -154,3 +168,7 @@ export function pairArgument(
   }
   return Object.fromEntries(pairs);
 }
+
+/** The feature gates that are given, which the parser has checked. */
+export const featureGatesOf = (values: readonly string[] | undefined): ReadonlyMap<string, boolean> =>
+  readFeatureGates(pairsOf(values ?? [])).given;

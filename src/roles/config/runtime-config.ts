@@ -37,11 +37,16 @@ const REGISTERED: Readonly<Record<string, readonly string[]>> = {
   'storagemigration.k8s.io': ['v1beta1'],
 };
 const isRegistered = (group: string, version: string): boolean =>
-  Object.hasOwn(REGISTERED, group) && REGISTERED[group]?.includes(version) === true;
+  isKnown(builtinKinds, { group, version }) ||
+  (Object.hasOwn(REGISTERED, group) && REGISTERED[group]?.includes(version) === true);
+const isGroup = (group: string): boolean =>
+  Object.hasOwn(REGISTERED, group) ||
+  builtinKinds.some((kind) => [kind, ...(kind.aliases ?? [])].some((each) => each.group === group));
 
 const FLAG = 'runtime-config';
 /** Values that upstream accepts without effect. */
 const LEGACY = 'api/legacy';
+const FIX = 'leave it out, or have a definition of custom resources for it';
 
 /** Throws ApiUsageProblems with the flag. */
 export function runtimeConfigOf(values: ApiValues): {
@@ -71,9 +76,12 @@ export function runtimeConfigOf(values: ApiValues): {
         FLAG,
         `"${name}": resources are named in lower case and plural, such as apps/v1/deployments`,
       );
+    if (!isGroup(place.group)) values.refuse(FLAG, `unknown api groups ${place.group}; ${FIX}`);
+    if (!isRegistered(place.group, place.version))
+      values.refuse(FLAG, `group version ${place.group}/${place.version} that has not been registered; ${FIX}`);
     if (isKnown(builtinKinds, place)) said.set(name, on);
-    else if (on && !isRegistered(place.group, place.version))
-      values.refuse(FLAG, `${name} is not there; leave it out, or have a definition of custom resources for it`);
+    else if (on && isKnown(builtinKinds, { group: place.group, version: place.version }))
+      values.refuse(FLAG, `${name} is not there; ${FIX}`);
     else warnings.push(`${values.label(FLAG)}: ${name} is not there, on or off`);
   }
   if (said.size === 1 && said.get('api/all') === false)

@@ -5,7 +5,7 @@ import { CodedError } from '../../base/errors.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import type { KubeletConfig } from '../../components/kubelet/index.ts';
 import { TOPOLOGY_POLICIES } from '../../core/topology/hints.ts';
-import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
+import { featureGatesOf, type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 type Resources = Pick<
@@ -40,7 +40,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
     if (name === undefined) throw bad('enforce-node-allocatable', `${owner} needs ${owner}-cgroup`);
     return [{ name, amounts: pairArgument(file, owner, given[owner]) }];
   };
-  const gates = pairArgument(file, 'feature-gates', given['feature-gates']);
+  const gates = featureGatesOf(given['feature-gates']);
   const factor = Number(single('memory-throttling-factor') ?? DEFAULT_THROTTLING_FACTOR);
   if (!(factor > 0 && factor <= 1)) throw bad('memory-throttling-factor', 'give a number above 0 and at most 1');
   return {
@@ -56,7 +56,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
       memoryManager: choice('memory-manager-policy', ['None', 'Static']),
       reservedMemory: reservedMemory(given['reserved-memory'] ?? [], (why) => bad('reserved-memory', why)),
       swapBehavior: choice('memory-swap-behavior', ['NoSwap', 'LimitedSwap']),
-      memoryThrottlingFactor: gates['MemoryQoS'] === 'true' ? factor : undefined,
+      memoryThrottlingFactor: gates.get('MemoryQoS') === true ? factor : undefined,
     },
   };
 }

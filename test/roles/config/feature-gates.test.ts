@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  ApiUsageProblem,
-  ApiValues,
-  checkFeatureGates,
-  readApiArguments,
-} from '../../../src/roles/config/apiserver/index.ts';
+import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
+import { checkFeatureGates } from '../../../src/roles/config/feature-gates/index.ts';
 
 const check = (...argv: string[]): void => {
   const values = new ApiValues((path) => path);

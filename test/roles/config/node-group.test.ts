@@ -98,6 +98,23 @@ test('a group replaces arguments and adds labels, but not those that masters set
   );
 });
 
+test('feature gates of the kubelet are checked as those of Kubernetes 1.36', () => {
+  const parse = (...gates: string[]) =>
+    parseNodeConfig(
+      `apiVersion: v1\nkind: NodeConfig\nkubeletArguments:\n  feature-gates: ${JSON.stringify(gates)}\n`,
+      'g',
+    );
+  const refused: [string[], string][] = [
+    [['RotateKubeletClientCertificate=true'], 'unrecognized feature gate: RotateKubeletClientCertificate'],
+    [['MemoryQoS=true,Nope=false'], 'unrecognized feature gate: Nope'],
+    [['MemoryQoS'], 'missing bool value for MemoryQoS'],
+    [['SidecarContainers=false'], 'cannot set feature gate SidecarContainers to false, feature is locked to true'],
+  ];
+  for (const [gates, problem] of refused)
+    assert.throws(() => parse(...gates), { message: `g:4: kubeletArguments.feature-gates: ${problem}` });
+  assert.deepEqual(parse('MemoryQoS=true, RotateKubeletServerCertificate=true', '').unknown, []);
+});
+
 test('the group is named by BOOTSTRAP_CONFIG_NAME', () =>
   inDirectory(async (directory) => {
     const file = join(directory, 'atomic-openshift-node');

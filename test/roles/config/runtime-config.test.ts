@@ -35,10 +35,13 @@ describe('--runtime-config', () => {
       ['apps', /"apps" is not accepted; give api\/all/],
       ['a/b/c/d=true', /"a\/b\/c\/d" is not accepted/],
       ['apps/v1/Deployments=true', /lower case and plural/],
-      ['apps/v9=true', /apps\/v9 is not there/],
+      ['apps/v9=true', /group version apps\/v9 that has not been registered; leave it out/],
       ['apps/v1/pods=true', /apps\/v1\/pods is not there/],
-      ['scheduling.k8s.io/v1alpha1=true', /scheduling.k8s.io\/v1alpha1 is not there/],
-      ['resource.k8s.io/v1alpha9=true', /resource.k8s.io\/v1alpha9 is not there/],
+      ['scheduling.k8s.io/v1alpha1=true', /scheduling.k8s.io\/v1alpha1 that has not been registered/],
+      ['resource.k8s.io/v1alpha9=true', /resource.k8s.io\/v1alpha9 that has not been registered/],
+      ['resource.k8s.io/v1alpha9=false', /group version resource\.k8s\.io\/v1alpha9 that has not been registered/],
+      ['v2/pods=false', /unknown api groups v2/],
+      ['no.such.group/v1=false', /unknown api groups no\.such\.group/],
       ['api/all=false', /leaves nothing/],
     ];
     for (const [given, problem] of cases) {
@@ -56,10 +59,10 @@ describe('--runtime-config', () => {
       assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} is not there, on or off`]);
   });
 
-  it('takes the end of what is not there with a warning', () => {
-    assert.deepEqual(read('resource.k8s.io/v1alpha9=false', 'api/beta=false'), {
+  it('turns off resources of registered versions that are not there, with a warning', () => {
+    assert.deepEqual(read('apps/v1/pods=false', 'api/beta=false'), {
       said: { 'api/beta': false },
-      warnings: ['--runtime-config: resource.k8s.io/v1alpha9 is not there, on or off'],
+      warnings: ['--runtime-config: apps/v1/pods is not there, on or off'],
     });
   });
 });

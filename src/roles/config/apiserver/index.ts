@@ -1,3 +1,2 @@
-export { checkFeatureGates } from './feature-gates.ts';
 export { apiFlagHelp } from './flags.ts';
 export { ApiUsageProblem, ApiValues, readApiArguments } from './values.ts';

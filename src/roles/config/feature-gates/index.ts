@@ -1,7 +1,10 @@
-/** Check of `--feature-gates` as in kube-apiserver. Source: featuregate and compatibility of k8s.io/component-base. */
+/**
+ * Check of `--feature-gates` as in the components of Kubernetes 1.36. Source: featuregate and compatibility of
+ * k8s.io/component-base.
+ */
+import type { ApiValues } from '../apiserver/index.ts';
 import { parseBoolean } from '../etcd/go-values.ts';
-import { FEATURE_GATES } from './feature-gate-list.ts';
-import type { ApiValues } from './values.ts';
+import { FEATURE_GATES } from './list.ts';
 
 interface Gate {
   readonly stage: string;
@@ -19,16 +22,29 @@ const ALL_OF_STAGE = new Map([
   ['AllBeta', 'BETA'],
 ]);
 
-/** Throws ApiUsageProblems with upstream's reason. */
-export function checkFeatureGates(values: ApiValues): void {
-  const problems = problemsOf(values);
-  if (problems.length > 0) values.refuse(FLAG, problems.length === 1 ? problems.join() : `[${problems.join(', ')}]`);
+interface FeatureGates {
+  /** The gates that are given, by name. */
+  readonly given: ReadonlyMap<string, boolean>;
+  /** Upstream's reason to refuse them. */
+  readonly problem?: string;
 }
 
-function problemsOf(values: ApiValues): readonly string[] {
-  const { given, problem } = readPairs(values.list(FLAG));
-  if (problem !== undefined) return [problem];
-  if (given.size === 0) return [];
+/** Throws ApiUsageProblem with upstream's reason. */
+export function checkFeatureGates(values: ApiValues): void {
+  const { problem } = readFeatureGates(values.list(FLAG));
+  if (problem !== undefined) values.refuse(FLAG, problem);
+}
+
+/** `pairs`: `GATE=BOOLEAN`, each with the prefix `kube:` or none of them. */
+export function readFeatureGates(pairs: readonly string[]): FeatureGates {
+  const { given, problem } = readPairs(pairs);
+  if (problem !== undefined || given.size === 0) return { given, ...(problem === undefined ? {} : { problem }) };
+  const problems = problemsOf(given);
+  if (problems.length === 0) return { given };
+  return { given, problem: problems.length === 1 ? problems.join() : `[${problems.join(', ')}]` };
+}
+
+function problemsOf(given: ReadonlyMap<string, boolean>): readonly string[] {
   const gates = readGates();
   const problems: string[] = [];
   for (const [name, on] of given) {
@@ -40,10 +56,7 @@ function problemsOf(values: ApiValues): readonly string[] {
   return problems.length > 0 ? problems : missingDependencies(gates, given);
 }
 
-function readPairs(pairs: readonly string[]): {
-  readonly given: ReadonlyMap<string, boolean>;
-  readonly problem?: string;
-} {
+function readPairs(pairs: readonly string[]): FeatureGates {
   const given = new Map<string, boolean>();
   const prefixes = new Set<string>();
   for (const pair of pairs) {
