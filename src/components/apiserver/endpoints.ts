@@ -4,7 +4,13 @@ import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
 import { authorityOf } from './aggregation/backend.ts';
 import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
-import { answerHealth, type HealthCheck, type HealthEndpoint, HealthResults } from './health/index.ts';
+import {
+  answerHealth,
+  type HealthCheck,
+  type HealthEndpoint,
+  HealthResults,
+  type StartProgress,
+} from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
 import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { objectMetrics } from './object-metrics.ts';
@@ -23,7 +29,7 @@ export interface EndpointsDeps {
   readonly context: RestContext;
   readonly metrics: Metrics;
   readonly foreign: ForeignDiscovery;
-  bootstrapped(): boolean;
+  readonly startProgress: StartProgress;
   /** Rejects if a KMS plug-in does not respond. */
   readonly checkEncryption?: () => Promise<void>;
   /** True when shutdown has begun. */
@@ -132,45 +138,6 @@ function issuerDocument(context: RestContext): object {
   };
 }
 
-/**
- * Post-start hooks of kube-apiserver 1.36 with its default feature gates. The start is a single step here, so they
- * share one check. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver, apiextensions-apiserver and
- * kube-aggregator.
- */
-const START_STEPS: readonly string[] = [
-  'poststarthook/start-apiserver-admission-initializer',
-  'poststarthook/generic-apiserver-start-informers',
-  'poststarthook/priority-and-fairness-config-consumer',
-  'poststarthook/priority-and-fairness-filter',
-  'poststarthook/storage-object-count-tracker-hook',
-  'poststarthook/storage-readiness',
-  'poststarthook/peer-endpoint-reconciler-controller',
-  'poststarthook/start-kube-apiserver-identity-lease-controller',
-  'poststarthook/start-kube-apiserver-identity-lease-garbage-collector',
-  'poststarthook/start-legacy-token-tracking-controller',
-  'poststarthook/start-apiextensions-informers',
-  'poststarthook/start-apiextensions-controllers',
-  'poststarthook/crd-informer-synced',
-  'poststarthook/start-system-namespaces-controller',
-  'poststarthook/start-cluster-authentication-info-controller',
-  'poststarthook/start-service-ip-repair-controllers',
-  'poststarthook/rbac/bootstrap-roles',
-  'poststarthook/scheduling/bootstrap-system-priority-classes',
-  'poststarthook/priority-and-fairness-config-producer',
-  'poststarthook/bootstrap-controller',
-  'poststarthook/start-kubernetes-service-cidr-controller',
-  'poststarthook/aggregator-reload-proxy-client-cert',
-  'poststarthook/start-kube-aggregator-informers',
-  'poststarthook/apiservice-status-local-available-controller',
-  'poststarthook/apiservice-status-remote-available-controller',
-  'poststarthook/apiservice-registration-controller',
-  'poststarthook/apiservice-discovery-controller',
-  'poststarthook/kube-apiserver-autoregistration',
-  'autoregister-completion',
-  'poststarthook/apiservice-openapi-controller',
-  'poststarthook/apiservice-openapiv3-controller',
-];
-
 function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   const { context } = deps;
   const ping: HealthCheck = { name: 'ping', check: () => {} };
@@ -183,10 +150,7 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
       if (!context.cache.ready) throw new Error('the watch cache is loading');
     },
   };
-  const finished = (): void => {
-    if (!deps.bootstrapped()) throw new Error('not finished');
-  };
-  const steps = START_STEPS.map((name): HealthCheck => ({ name, check: finished }));
+  const steps = deps.startProgress.checks();
   const shutdown: HealthCheck = {
     name: 'shutdown',
     check: () => {

@@ -41,6 +41,7 @@ import { createEndpoints } from './endpoints.ts';
 import { ensureFlowObjects } from './flowcontrol/config-controller.ts';
 import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
 import { Frontend } from './frontend.ts';
+import { StartProgress } from './health/index.ts';
 import { createLoginObjects } from './login-objects.ts';
 import type { LoginServer } from './login-port.ts';
 import { Metrics } from './metrics.ts';
@@ -206,6 +207,7 @@ class Server implements ApiServer {
   readonly #login: LoginServer | undefined;
   #listener: Listener | undefined;
   #bootstrapped = false;
+  readonly #progress = new StartProgress();
   #stopped: Promise<void> | undefined;
 
   constructor(deps: ApiServerDeps) {
@@ -311,7 +313,7 @@ class Server implements ApiServer {
     this.#fairness = createFairness(this.#context, this.#metrics);
     const endpoints = createEndpoints({
       ...{ context: this.#context, foreign: this.#foreign, metrics: this.#metrics },
-      bootstrapped: () => this.#bootstrapped,
+      startProgress: this.#progress,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
@@ -335,6 +337,7 @@ class Server implements ApiServer {
     this.#apiServices.start();
     await this.#customKinds.start();
     this.#fairness.load(this.#frontend);
+    this.#progress.complete('caches');
     const loaded = clock.monotonicMs();
     log.info('watch cache loaded', { revision: this.#cache.revision, ms: Math.round(loaded - began) });
     this.#listener = await http.listen({
@@ -409,27 +412,30 @@ class Server implements ApiServer {
   /** The server answers meanwhile, but says that it is not ready. */
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
+    const progress = this.#progress;
     const began = clock.monotonicMs();
     this.#identityLeases ??= new IdentityLeases(this.#context, config.identity);
     try {
       await Promise.all([
-        bootstrap(this.#context),
-        ensureFlowObjects(this.#context),
-        ensureServiceRange(this.#context),
+        progress.track('policy', bootstrap(this.#context)),
+        progress.track('flow-objects', ensureFlowObjects(this.#context)),
+        progress.track('service-range', ensureServiceRange(this.#context)),
         ensureClusterConfig(this.#context),
       ]);
       await Promise.all([
-        this.#masters.start(config.advertisePort ?? port),
-        this.#registration.start(),
-        this.#authenticationMap.start(),
-        ensureTokenTracking(this.#context),
-        this.#identityLeases.start(),
+        progress.track('masters', this.#masters.start(config.advertisePort ?? port)),
+        progress.track('api-services', this.#registration.start()),
+        progress.track('authentication-map', this.#authenticationMap.start()),
+        progress.track('token-tracking', ensureTokenTracking(this.#context)),
+        progress.track('identity-leases', this.#identityLeases.start()),
         this.#login?.prepare(),
         ensureOperators(this.#context),
       ]);
       await this.#cache.freshen();
-      await this.#fairness.keep();
+      await progress.track('fairness', this.#fairness.keep());
       this.#serviceAddresses.start();
+      progress.complete('service-addresses');
+      progress.complete('all');
       this.#bootstrapped = true;
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
       return;
