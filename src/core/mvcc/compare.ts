@@ -2,9 +2,8 @@ import { type Compare, CompareResult, CompareTarget } from '../../api/etcd/kv.ts
 import type { Version } from './version.ts';
 
 /**
- * Whether a comparison holds for one key. A key that does not exist has version, revisions and lease 0; its value
- * compares as false with everything. `value` is asked only when the comparison is about the value. Source: etcd
- * applyCompare.
+ * Whether a comparison holds for one key. A key that does not exist has version, revisions and lease 0; comparisons of
+ * its value are always false. `value` is only called for comparisons of the value. Source: etcd applyCompare.
  */
 export function holds(compare: Compare, version: Version | undefined, value: (version: Version) => Buffer): boolean {
   switch (compare.target) {

@@ -1,10 +1,10 @@
-/** What the store machine answers and decides. */
+/** Results and decisions of the store machine. */
 import type { Version } from './version.ts';
 
-/** Values that are not in memory. Read their rows and repeat the operation with them. */
+/** Thrown for values that are not in memory. The caller reads their rows and repeats the operation with them. */
 export class ValuesNeeded extends Error {
   readonly versions: readonly Version[];
-  /** How many values are asked for together, those in memory included. */
+  /** Number of values that the operation needs, including those in memory. */
   readonly among: number;
   constructor(versions: readonly Version[], among: number) {
     super('values needed');
@@ -13,12 +13,12 @@ export class ValuesNeeded extends Error {
   }
 }
 
-/** Values read back from the log, for one operation. */
+/** Values read back from the log for one operation. */
 export type Pinned = ReadonlyMap<Version, Buffer>;
 
 export interface Change {
   readonly version: Version;
-  /** The state before the revision, if the key existed then. */
+  /** The version before the revision, if the key existed then. */
   readonly previous: Version | undefined;
   /** The encoded event; undefined once it has been dropped from memory. */
   readonly field: Buffer;
@@ -33,8 +33,8 @@ export interface RangeAnswer {
   readonly kind: 'range';
   readonly versions: readonly Version[];
   /**
-   * Encoded key-values, as `EncodedEvent` has them, in the order of `versions`; empty when only keys or the count were
-   * asked for.
+   * Encoded key-values, as `EncodedEvent` contains them, in the order of `versions`. Empty if only keys or the count
+   * were requested.
    */
   readonly kvs: readonly Buffer[];
   readonly keysOnly: boolean;
@@ -54,11 +54,11 @@ export interface TxnAnswer {
   readonly answers: readonly Answer[];
 }
 
-/** What deciding a transaction gave: its answer and, when it wrote, the new revision. */
+/** Result of a transaction: its response and, if it wrote, the new revision. */
 export interface Decision {
   readonly answer: TxnAnswer;
   readonly decided: DecidedRevision | undefined;
-  /** Revision for the answer's header. */
+  /** Revision for the header of the response. */
   readonly revision: number;
 }
 

@@ -1,9 +1,9 @@
 import type { KeyHistory, Version } from './version.ts';
 
-/** A row of the log of which some or all events are of no use any more. */
+/** A row of the log with events that compaction discards. */
 export interface Discarded {
   readonly revision: number;
-  /** Undefined: the whole row. */
+  /** Keys of the discarded events; undefined if the whole row is discarded. */
   readonly keys?: readonly string[];
 }
 
@@ -18,36 +18,36 @@ interface Entry {
 }
 
 /**
- * Remembers where compaction will find something: every write over an existing version and every delete is noted in the
- * order of revisions, so compacting costs what it frees and never walks the index.
+ * Candidates for compaction. Every write over an existing version and every delete is recorded in the order of
+ * revisions, so compaction costs time only for what it frees and never scans the index.
  */
 export class Garbage {
   #entries: Entry[] = [];
   #first = 0;
   #held: Entry[] = [];
   #heldAt = 0;
-  /** Events left in rows that held more than one. */
+  /** Number of remaining events in rows that had more than one. */
   readonly #several = new Map<number, number>();
 
-  /** Revision `revision` made an older version of the key useless, or is a delete. */
+  /** Records that `revision` superseded an older version of the key, or is a delete. */
   add(revision: number, history: KeyHistory): void {
     this.#entries.push({ revision, history });
   }
 
-  /** Row `revision` holds `events` events. */
+  /** Records that row `revision` has `events` events. */
   row(revision: number, events: number): void {
     if (events > 1) this.#several.set(revision, events);
   }
 
-  /** Revision `revision`, the newest, never happened. */
+  /** Removes the records of `revision`, the newest, which is rolled back. */
   takeBack(revision: number): void {
     this.#several.delete(revision);
     while (this.#entries.length > this.#first && this.#entries.at(-1)?.revision === revision) this.#entries.pop();
   }
 
   /**
-   * `trim` removes useless versions of one key after compaction at `compacted`, up to about `most`. Looks at `most`
-   * notes and removes about `most` versions; `done` when there are no more for this compaction.
+   * Processes about `most` records of a compaction at `compacted` and removes about `most` versions. `trim` removes the
+   * discarded versions of one key, up to about `most`. The result is `done` if no records are left for this compaction.
    */
   collect(
     compacted: number,
@@ -77,7 +77,7 @@ export class Garbage {
           else keys.push(version.key);
         }
       }
-      // There may be more of this key: the note stands for them.
+      // The key may have more versions to remove, so its record stays.
       if (found >= most) break;
       this.#first += 1;
       // A delete at the compaction revision itself stays until the next compaction.

@@ -19,7 +19,7 @@ export class KeyIndex {
     this.#leases = leases;
   }
 
-  /** Keys that exist after all that was decided. */
+  /** Number of existing keys after all decided revisions. */
   get keyCount(): number {
     return this.#liveKeys;
   }
@@ -28,7 +28,7 @@ export class KeyIndex {
     return this.#cache.bytes;
   }
 
-  /** Up to this revision values can be read back from the log. */
+  /** Highest revision whose values can be read back from the log. */
   get stored(): number {
     return this.#cache.stored;
   }
@@ -42,7 +42,7 @@ export class KeyIndex {
     return liveAt(this.#keys.get(key), revision);
   }
 
-  /** Visits the histories of a range in key order, until `visit` returns false. */
+  /** Visits the histories of a range in key order until `visit` returns false. */
   walk(start: string, end: string | undefined, visit: (history: KeyHistory, key: string) => unknown): void {
     this.#keys.walk(start, end, visit);
   }
@@ -64,8 +64,8 @@ export class KeyIndex {
   }
 
   /**
-   * The number of keys in a range at a revision. Pages of a LIST ask for it each time, so subtrees are summed, not
-   * walked.
+   * Number of keys in a range at a revision. Every page of a LIST requests it, so it uses sums per block instead of
+   * visiting each key.
    */
   count(start: string, end: string | undefined, at: number): number {
     let count = 0;
@@ -85,8 +85,8 @@ export class KeyIndex {
   }
 
   /**
-   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about
-   * `most`. Each comes with the version before it.
+   * Versions in a key range from revision `from` to `to`, in the order of their creation. Returns whole revisions,
+   * about `most` versions, each with the previous version of its key.
    */
   changes(
     start: string,
@@ -115,12 +115,11 @@ export class KeyIndex {
     return found.slice(0, cut);
   }
 
-  /** Adds the newest version of a key. */
   append(version: Version): void {
     let history = this.#keys.get(version.key);
     const before = history?.versions.at(-1);
     if (history === undefined) {
-      // Most keys have one version; an empty list that is added to takes room for seventeen.
+      // Most keys have one version. Appending to an empty list would reserve space for seventeen.
       history = { key: version.key, versions: [version] };
       this.#keys.set(version.key, history);
     } else {
@@ -134,12 +133,12 @@ export class KeyIndex {
     if (before !== undefined || isDelete(version)) this.#garbage.add(version.revision, history);
   }
 
-  /** Notes that the row of `revision` holds `events` events. */
+  /** Records that the row of `revision` has `events` events. */
   row(revision: number, events: number): void {
     this.#garbage.row(revision, events);
   }
 
-  /** Removes the versions that `revision` added; it is the newest. */
+  /** Removes the versions of `revision`, which must be the newest. */
   takeBack(changes: readonly Change[], revision: number): void {
     for (let i = changes.length - 1; i >= 0; i -= 1) this.#undo((changes[i] as Change).version);
     this.#garbage.takeBack(revision);
@@ -160,7 +159,7 @@ export class KeyIndex {
     this.#leases.move(version.key, version.lease, before?.lease ?? 0n);
   }
 
-  /** Attaches the keys that carry a lease to it: once, after the leases have been re-created. */
+  /** Attaches keys to their leases. Called once, after the leases have been recreated. */
   attachLeases(): void {
     if (this.#leases.size === 0) return;
     this.#keys.walk('', undefined, ({ key, versions }) => {
@@ -169,19 +168,19 @@ export class KeyIndex {
     });
   }
 
-  /** A value that has been read back from the log is kept if it is still current. */
+  /** Keeps a value that was read back from the log, if it is still current. */
   refill(version: Version, kv: Buffer): void {
     if (version.kv !== undefined || this.#keys.get(version.key)?.versions.at(-1) !== version) return;
     version.kv = Buffer.from(kv);
     this.#cache.addCurrent(version);
   }
 
-  /** Removes versions that compaction at `compacted` has made unreachable, in steps of about `most`. */
+  /** Removes about `most` versions that the compaction at `compacted` has made unreachable. */
   collect(compacted: number, most: number): Collected {
     return this.#garbage.collect(compacted, most, (history, upTo, some) => this.#trim(history, upTo, some));
   }
 
-  /** Takes the content of `other`, which must not be used afterwards. The leases stay this index's own. */
+  /** Takes over the content of `other`, which must not be used afterwards. The leases of this index are kept. */
   become(other: KeyIndex): void {
     this.#keys = other.#keys;
     this.#liveKeys = other.#liveKeys;
@@ -190,7 +189,7 @@ export class KeyIndex {
   }
 
   /**
-   * Drops about `most` of the versions of a key that are unreachable after compaction at `upTo`, the oldest first;
+   * Removes about `most` versions of a key that are unreachable after compaction at `upTo`, the oldest first, and
    * returns them.
    */
   #trim(history: KeyHistory, upTo: number, most: number): Version[] {
@@ -198,17 +197,18 @@ export class KeyIndex {
     let keepFrom = lastUpTo(versions, upTo);
     if (keepFrom > most) {
       let cut = most;
-      // The row of a revision that writes a key twice loses its events together.
+      // The versions of a key that one revision wrote twice are removed together, as their events are in one row.
       while (cut < keepFrom && versions[cut]?.revision === versions[cut - 1]?.revision) cut += 1;
       if (cut < keepFrom) return this.#drop(versions, cut);
     }
     const kept = versions[keepFrom];
-    // A delete at the compaction revision itself stays: a watch may still start there.
+    // A delete at the compaction revision itself stays, because a watch may still start there.
     if (kept !== undefined && isDelete(kept) && kept.revision < upTo) keepFrom += 1;
     const gone = this.#drop(versions, keepFrom);
     const [first] = versions;
     if (first === undefined) this.#keys.delete(history.key);
-    // One revision may write a key twice; its row loses the key's events together, when none of them is of use.
+    // One revision may write a key twice; its events of the key are removed from the row together, once all of them are
+    // unreachable.
     return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
   }
 
@@ -219,7 +219,7 @@ export class KeyIndex {
   }
 }
 
-/** Where the last version at or before a revision stands; 0 where there is none. */
+/** Position of the last version at or before a revision; 0 if there is none. */
 function lastUpTo(versions: readonly Version[], revision: number): number {
   let [from, to] = [0, versions.length];
   while (from < to) {
@@ -230,7 +230,7 @@ function lastUpTo(versions: readonly Version[], revision: number): number {
   return Math.max(0, from - 1);
 }
 
-/** What the last versions of some keys come to: what is true of their keys at `newest` and at every later revision. */
+/** Summary of the last versions of several keys, valid at `newest` and every later revision. */
 interface Standing {
   readonly live: number;
   readonly newest: number;
@@ -247,7 +247,7 @@ function standing(histories: readonly KeyHistory[]): Standing {
   return { live, newest };
 }
 
-/** How many keys exist because of the last version of one: one or none. */
+/** Number of existing keys (one or zero) according to the last version of a key. */
 function liveness(version: Version | undefined): number {
   return version === undefined || isDelete(version) ? 0 : 1;
 }

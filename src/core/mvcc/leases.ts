@@ -5,20 +5,20 @@ export interface Lease {
   readonly ttlSeconds: number;
   /** Monotonic milliseconds. */
   expiresAtMs: number;
-  /** Seconds that were left when that was last written down, if it was less than all. */
+  /** Remaining seconds at the last checkpoint, if they were less than the full TTL. */
   checkpoint?: number | undefined;
-  /** Keys whose newest version carries this lease. */
+  /** Keys whose newest version has this lease. */
   readonly keys: Set<string>;
 }
 
 /**
- * etcd's shortest lease with its default election timing, and its longest. Source: etcd lease/lessor.go,
+ * Shortest lease with etcd's default election timeout, and etcd's longest. Source: etcd lease/lessor.go,
  * embed/config.go.
  */
 const MIN_TTL_SECONDS = 2;
 const MAX_TTL_SECONDS = 9_000_000_000;
 
-/** The leases of a store. Time is an argument; what an expiry deletes is the caller's business. */
+/** Leases of a store. Time is an argument. The caller deletes the keys of an expired lease. */
 export class Leases {
   #leases = new Map<bigint, Lease>();
 
@@ -30,14 +30,12 @@ export class Leases {
     return this.#leases.get(id);
   }
 
-  /** Those that expire first in front. */
+  /** IDs of all leases, in the order of their expiry. */
   ids(): bigint[] {
     return [...this.#leases.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs).map((lease) => lease.id);
   }
 
-  /**
-   * The time to live that a lease would be granted with: one below the minimum is raised to it. Throws like `grant`.
-   */
+  /** TTL that a new lease would get: values below the minimum are raised to it. Throws like `grant`. */
   checked(id: bigint, ttlSeconds: number): number {
     if (ttlSeconds > MAX_TTL_SECONDS) throw new MvccError('lease-ttl-too-large');
     if (this.#leases.has(id)) throw new MvccError('lease-exists');
@@ -53,8 +51,9 @@ export class Leases {
   }
 
   /**
-   * `remainingMs` is what another member knew to be left. Unknown leases are passed over. More than was written down
-   * cannot be: a renewal behind that is written down as well. Who says so has started again, and supposes the longest.
+   * Sets the remaining time reported by another member. Unknown leases are ignored. If a checkpoint exists, the
+   * remaining time is at most the checkpoint, because renewals are checkpointed as well; a restarted member reports the
+   * full TTL.
    */
   setRemaining(id: bigint, remainingMs: number, nowMs: number): void {
     const lease = this.#leases.get(id);
@@ -63,7 +62,7 @@ export class Leases {
     lease.expiresAtMs = nowMs + Math.min(remainingMs, most);
   }
 
-  /** As `setRemaining`, but where more is known to be left that stays: it has been renewed since. */
+  /** Like `setRemaining`, but never shortens the lease, which may have been renewed since. */
   prolong(id: bigint, remainingMs: number, nowMs: number): void {
     const lease = this.#leases.get(id);
     if (lease === undefined) return;
@@ -72,7 +71,7 @@ export class Leases {
     lease.expiresAtMs = Math.max(known, lease.expiresAtMs);
   }
 
-  /** A new primary lessor extends each lease by `graceMs` beyond what is known of it, up to its full TTL. */
+  /** Extends each lease by `graceMs`, up to its full TTL. Called when a member becomes the primary lessor. */
   extend(graceMs: number, nowMs: number): void {
     for (const lease of this.#leases.values()) {
       const left = Math.max(0, lease.expiresAtMs - nowMs);
@@ -88,7 +87,7 @@ export class Leases {
     this.#leases = other.#leases;
   }
 
-  /** Puts back a lease as it was. */
+  /** Restores a lease unchanged. */
   restore(lease: Lease): void {
     this.#leases.set(lease.id, lease);
   }
@@ -107,7 +106,7 @@ export class Leases {
     return lease;
   }
 
-  /** Moves `key` from one lease to another; 0 is no lease. */
+  /** Moves `key` from one lease to another; 0 means no lease. */
   move(key: string, from: bigint, to: bigint): void {
     if (from === to) return;
     if (from !== 0n) this.#leases.get(from)?.keys.delete(key);
@@ -118,7 +117,7 @@ export class Leases {
     return [...this.#leases.values()].filter((lease) => lease.expiresAtMs <= nowMs);
   }
 
-  /** When the next lease expires, in monotonic milliseconds. */
+  /** Expiry of the next lease, in monotonic milliseconds. */
   nextExpiryMs(): number | undefined {
     let next: number | undefined;
     for (const lease of this.#leases.values()) {

@@ -1,11 +1,10 @@
 /**
- * The multi-version store as a state machine: which key had which version at which revision. It is ahead of the disk:
- * `head` is the last revision that has been decided, `visible` the last that readers and watchers may see. The shell
- * makes revisions durable and then publishes them, or rolls them back when the disk is full; unpublished revisions are
- * never visible.
+ * Multi-version store as a state machine: the versions of every key by revision. It is ahead of the disk: `head` is the
+ * last decided revision, `visible` the last one that readers and watchers can see. The shell makes revisions durable
+ * and then publishes them, or rolls them back if the disk is full. Unpublished revisions are never visible.
  *
- * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes
- * anything; the shell reads them and asks again with them in hand.
+ * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes any
+ * state; the shell reads the values and repeats the operation with them.
  */
 
 import { EventType, encodeDeleteEvent, encodedValue, encodePutEvent, type StoredEvent } from '../../api/etcd/event.ts';
@@ -41,7 +40,7 @@ import { liveAt, PoolId, type Version } from './version.ts';
 export type { Answer, Change, DecidedRevision, Decision, Pinned, RangeAnswer, TxnAnswer } from './decision.ts';
 export { ValuesNeeded } from './decision.ts';
 
-/** Revisions from behind `after` to below `upTo` may have been shown, and have been lost with a power cut. */
+/** Revisions after `after` and below `upTo` that may have been visible and were lost in a power failure. */
 interface Lost {
   readonly after: number;
   readonly upTo: number;
@@ -50,7 +49,7 @@ interface Lost {
 export class Machine {
   readonly leases = new Leases();
   readonly #index: KeyIndex;
-  /** Decided and not yet published, oldest first. */
+  /** Decided but unpublished revisions, oldest first. */
   #pending: DecidedRevision[] = [];
   #head = 1;
   #visible = 1;
@@ -74,7 +73,7 @@ export class Machine {
     return this.#compacted;
   }
 
-  /** Keys that exist after all that was decided. */
+  /** Number of existing keys after all decided revisions. */
   get keyCount(): number {
     return this.#index.keyCount;
   }
@@ -83,7 +82,7 @@ export class Machine {
     return this.#index.cachedBytes;
   }
 
-  /** Takes over one stored revision; call in order, then `loaded`. */
+  /** Loads one stored revision. Call it in order of revisions, then call `loaded`. */
   load(revision: number, events: readonly StoredEvent[]): void {
     this.#index.stored = revision;
     events.forEach((event, sub) => {
@@ -106,7 +105,7 @@ export class Machine {
     this.#visible = this.#head;
   }
 
-  /** Ends loading. */
+  /** Finishes loading. */
   loaded(compacted: number): void {
     this.#compacted = compacted;
     this.#head = Math.max(this.#head, compacted);
@@ -114,35 +113,32 @@ export class Machine {
     this.#index.stored = this.#head;
   }
 
-  /** Attaches the keys that carry a lease to it: once, after the leases have been re-created. */
+  /** Attaches keys to their leases. Called once, after the leases have been recreated. */
   attachLeases(): void {
     this.#index.attachLeases();
   }
 
-  /** Reads what is visible. Throws MvccError 'compacted', 'future-revision', or ValuesNeeded. */
+  /** Reads the visible state. Throws MvccError 'compacted', 'future-revision', or ValuesNeeded. */
   range(request: RangeRequest, pinned: Pinned = NO_PINS): RangeAnswer {
     this.#checkRevision(request.revision, this.#visible);
     return readRange(this.#index, request, request.revision > 0 ? request.revision : this.#visible, pinned);
   }
 
-  /** True when the transaction cannot write, whichever branch is taken. */
+  /** Whether neither branch of the transaction can write. */
   isReadOnly(request: TxnRequest): boolean {
     const reads = (operation: RequestOp): boolean =>
       operation.kind === 'range' || (operation.kind === 'txn' && this.isReadOnly(operation.txn));
     return request.success.every(reads) && request.failure.every(reads);
   }
 
-  /** A transaction that only reads, at what is visible. */
+  /** Executes a read-only transaction on the visible state. */
   read(request: TxnRequest, pinned: Pinned = NO_PINS): Decision {
     const path = this.#path(request, this.#visible, pinned);
     this.#prepare(path, this.#visible, pinned);
     return { answer: this.#apply(path, this.#visible, pinned), decided: undefined, revision: this.#visible };
   }
 
-  /**
-   * Decides a transaction on top of all that was decided before. Throws MvccError or ValuesNeeded, with nothing
-   * changed.
-   */
+  /** Decides a transaction on top of all earlier decisions. Throws MvccError or ValuesNeeded without changing state. */
   decide(request: TxnRequest, pinned: Pinned = NO_PINS): Decision {
     const path = this.#path(request, this.#head, pinned);
     this.#prepare(path, this.#head, pinned);
@@ -152,7 +148,7 @@ export class Machine {
     try {
       answer = this.#apply(path, this.#head + 1, pinned);
     } catch (error) {
-      // A range behind a delete may look at keys that the preparation did not: as if nothing had happened, then.
+      // A range after a delete may need keys that the preparation did not check; all changes are undone then.
       this.#index.takeBack(changes, this.#head + 1);
       throw error;
     } finally {
@@ -161,7 +157,7 @@ export class Machine {
     return { answer, decided: this.#seal(changes), revision: this.#head };
   }
 
-  /** The keys of a lease go, in one revision, and the lease with them. */
+  /** Deletes the lease and its keys in one revision. */
   revoke(id: bigint): DecidedRevision | undefined {
     const lease = this.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
@@ -173,7 +169,7 @@ export class Machine {
     return this.#seal(changes);
   }
 
-  /** Gives `revision` out for nothing: neither it nor any below it that is not used is ever given out again. */
+  /** Allocates `revision` without changes. Neither it nor any unused revision below it is allocated again. */
   skipTo(revision: number): DecidedRevision {
     this.#noteLost(revision);
     this.#head = revision;
@@ -182,21 +178,21 @@ export class Machine {
     return decided;
   }
 
-  /** `revision` is empty and comes next. */
+  /** Records that the revisions between the head and the empty `revision` are lost. */
   #noteLost(revision: number): void {
     if (this.#lost.at(-1)?.upTo !== revision) this.#lost.push({ after: this.#head, upTo: revision });
   }
 
   /**
-   * A watcher that starts at `revision` has seen the revision before it. Returns the revision from which the history is
-   * valid when the one that the watcher has seen was lost since; else undefined.
+   * Whether a watcher that starts at `revision` has seen a revision that was lost since. Returns the revision from
+   * which the history is valid again; undefined if nothing was lost.
    */
   lostBefore(revision: number): number | undefined {
     return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)
       ?.upTo;
   }
 
-  /** Makes everything up to `revision` visible and returns it, oldest first. */
+  /** Makes all revisions up to `revision` visible and returns them, oldest first. */
   publish(revision: number): DecidedRevision[] {
     let count = 0;
     while (count < this.#pending.length && (this.#pending[count] as DecidedRevision).revision <= revision) count += 1;
@@ -204,17 +200,17 @@ export class Machine {
     return this.#pending.splice(0, count);
   }
 
-  /** A value that has been read back from the log is kept if it is still current. */
+  /** Keeps a value that was read back from the log, if it is still current. */
   refill(version: Version, kv: Buffer): void {
     this.#index.refill(version, kv);
   }
 
-  /** Everything up to `revision` can be read back from the log. */
+  /** Records that all revisions up to `revision` can be read back from the log. */
   stored(revision: number): void {
     this.#index.stored = Math.max(this.#index.stored, revision);
   }
 
-  /** Takes back every revision after `to`; none of them may be visible. */
+  /** Rolls back every revision after `to`; none of them may be visible. */
   rollBack(to = this.#visible): void {
     for (let last = this.#pending.at(-1); last !== undefined && last.revision > to; last = this.#pending.at(-1)) {
       this.#index.takeBack(last.changes, last.revision);
@@ -224,7 +220,7 @@ export class Machine {
   }
 
   /**
-   * Takes over a revision that another member has decided. It is visible at once; nothing of this member's own may be
+   * Applies a revision that another member has decided. It becomes visible at once. No revision of this member may be
    * pending.
    */
   accept(revision: number, events: readonly StoredEvent[]): DecidedRevision {
@@ -253,7 +249,7 @@ export class Machine {
     return { revision, changes };
   }
 
-  /** Becomes what `other` is, which is of no use afterwards. */
+  /** Takes over the content of `other`, which must not be used afterwards. */
   become(other: Machine): void {
     this.leases.become(other.leases);
     this.#index.become(other.#index);
@@ -276,14 +272,14 @@ export class Machine {
     if (revision > this.#visible) throw new MvccError('future-revision');
   }
 
-  /** Takes versions that compaction has made useless out of the index, in steps of about `most`. */
+  /** Removes about `most` versions that compaction has made unreachable from the index. */
   collect(most: number): Collected {
     return this.#index.collect(this.#compacted, most);
   }
 
   /**
-   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about
-   * `most`. Each comes with the version before it.
+   * Versions in a key range from revision `from` to `to`, in the order of their creation. Returns whole revisions,
+   * about `most` versions, each with the previous version of its key.
    */
   changes(
     start: string,
@@ -301,10 +297,7 @@ export class Machine {
     if (revision < this.#compacted) throw new MvccError('compacted');
   }
 
-  /**
-   * Which branch every transaction takes, the nested ones too: all compares look at the state before anything is
-   * applied.
-   */
+  /** Branch of each transaction, including nested ones. All compares use the state before any operation is applied. */
   #path(request: TxnRequest, at: number, pinned: Pinned): Path {
     const succeeded = request.compares.every((compare) => this.#compare(compare, at, pinned));
     const operations = succeeded ? request.success : request.failure;
@@ -328,7 +321,7 @@ export class Machine {
     return found.every((version) => holds(compare, version, value));
   }
 
-  /** Everything that can go wrong with the operations of a path, before any of them is applied. */
+  /** Checks all operations of a path for errors before any of them is applied. */
   #prepare(path: Path, at: number, pinned: Pinned): void {
     // In etcd's order: errors of puts are reported before errors of ranges.
     this.#preparePuts(path, at, pinned);
@@ -435,8 +428,7 @@ export class Machine {
   }
 
   /**
-   * What an event's previous value is: that before the revision, though the revision itself may have written the key
-   * already.
+   * Previous value of an event: the one before the revision, even if the revision itself has already written the key.
    */
   #beforeRevision(current: Version | undefined, revision: number): Version | undefined {
     if (current?.revision !== revision) return current;

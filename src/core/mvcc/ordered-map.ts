@@ -1,14 +1,14 @@
 /**
- * A map whose string keys can be walked in order: a list of sorted blocks. Looking up is two binary searches, inserting
- * shifts at most one block, and walking a range touches only its blocks; at a hundred thousand keys there are a few
- * hundred blocks. Of each block a summary is kept, for those who need not look at every value of a range.
+ * Map whose string keys can be visited in order: a list of sorted blocks. A lookup is two binary searches, an insertion
+ * shifts at most one block, and visiting a range only touches its blocks; a hundred thousand keys take a few hundred
+ * blocks. Each block has a summary, so that callers can skip its single values.
  */
 const BLOCK = 256;
 
 interface Block<V, S> {
   readonly keys: string[];
   readonly values: V[];
-  /** Undefined: to be made when it is next asked for. */
+  /** Undefined if it must be recomputed on the next use. */
   summary: S | undefined;
 }
 
@@ -29,7 +29,7 @@ export class OrderedMap<V, S> {
     return this.#direct.get(key);
   }
 
-  /** Adds a key that is not there yet, or replaces its value. */
+  /** Adds a key or replaces its value. */
   set(key: string, value: V): void {
     const before = this.#direct.size;
     const known = this.#direct.set(key, value).size === before;
@@ -45,7 +45,7 @@ export class OrderedMap<V, S> {
       block.values[position] = value;
       return;
     }
-    // Keys that arrive in order fill blocks instead of leaving halves behind.
+    // Keys that arrive in order fill blocks completely instead of leaving half-full ones.
     if (block.keys.length >= BLOCK && position === block.keys.length && at === this.#blocks.length - 1) {
       this.#blocks.push({ keys: [key], values: [value], summary: undefined });
       return;
@@ -72,15 +72,15 @@ export class OrderedMap<V, S> {
     return true;
   }
 
-  /** What stands at `key` has changed in itself: summaries of it are out of date. */
+  /** Invalidates the summary of the block after the value of `key` was modified in place. */
   changed(key: string): void {
     const block = this.#blocks[this.#blockOf(key)];
     if (block !== undefined) block.summary = undefined;
   }
 
   /**
-   * Calls `visit` for every key in [`start`, `end`) in order, without `end` to the last key, until it returns false. Do
-   * not change the map meanwhile.
+   * Calls `visit` for every key in [`start`, `end`) in order until it returns false. Without `end`, the range has no
+   * upper bound. The map must not be modified meanwhile.
    */
   walk(start: string, end: string | undefined, visit: (value: V, key: string) => unknown): void {
     if (this.#blocks.length === 0) return;
@@ -97,8 +97,8 @@ export class OrderedMap<V, S> {
   }
 
   /**
-   * As `walk`, but where the summary of a block that lies in the range as a whole is enough for `whole`, which then
-   * returns true, its keys are not visited.
+   * Like `walk`, but first passes the summary of each block that lies completely in the range to `whole`. If that
+   * returns true, the keys of the block are not visited.
    */
   skim(start: string, end: string | undefined, whole: (summary: S) => boolean, visit: (value: V) => void): void {
     if (this.#blocks.length === 0) return;
@@ -118,7 +118,7 @@ export class OrderedMap<V, S> {
     }
   }
 
-  /** The block that holds `key` or would. */
+  /** Index of the block that contains `key` or would. */
   #blockOf(key: string): number {
     let low = 0;
     let high = this.#blocks.length - 1;

@@ -1,7 +1,8 @@
 /**
- * The store port: what the API server needs of etcd's contract. Implementations: memory (tests), `hyperedge etcd` and a
- * real etcd, both through the etcd v3 client in `io/grpc`. Every implementation passes `test/conformance/store.ts`.
- * Revisions are checked safe integers inside and strings at the edges. Source: etcd v3 API (rpc.proto, kv.proto).
+ * The store port: the part of etcd's contract that the API server uses. Implementations: memory (tests), and `hyperedge
+ * etcd` or a real etcd through the etcd v3 client in `io/grpc`. Every implementation passes
+ * `test/conformance/store.ts`. Revisions are checked safe integers inside and strings at the edges. Source: etcd v3 API
+ * (rpc.proto, kv.proto).
  */
 export type Revision = number;
 
@@ -13,9 +14,12 @@ export interface KeyValue {
 }
 
 export interface RangeOptions {
-  /** At most this many; undefined: all. */
+  /** Maximum number of keys; undefined means all. */
   readonly limit?: number;
-  /** Read at this revision; undefined: linearizable "now". Throws StoreError 'compacted' or 'future-revision'. */
+  /**
+   * Revision to read at; undefined means a linearizable read of the current state. Throws StoreError 'compacted' or
+   * 'future-revision'.
+   */
   readonly revision?: Revision;
   readonly countOnly?: boolean;
   readonly keysOnly?: boolean;
@@ -23,14 +27,14 @@ export interface RangeOptions {
 
 export interface RangeResult {
   readonly kvs: readonly KeyValue[];
-  /** True when `limit` cut the answer. */
+  /** True if `limit` truncated the result. */
   readonly more: boolean;
   readonly count: number;
-  /** The store's revision when it answered. */
+  /** The store's revision at the time of the response. */
   readonly revision: Revision;
 }
 
-/** Commits only if the key's mod revision is this; 0 means the key does not exist. */
+/** Commits only if the key has this mod revision; 0 means the key must not exist. */
 export interface Guard {
   readonly key: string;
   readonly modRevision: Revision;
@@ -48,24 +52,22 @@ export interface Commit {
   readonly puts?: readonly Put[];
   readonly deletes?: readonly string[];
   /**
-   * 'relaxed': applied at once, on disk with the next durable commit or flush interval. 'heartbeat': the same, for
-   * writes that are repeated by themselves, with a flush interval of minutes. Default 'durable'.
+   * 'relaxed': applied at once, on disk with the next durable commit or flush interval. 'heartbeat': like 'relaxed',
+   * for writes that are repeated regularly, with a flush interval of minutes. Default 'durable'.
    */
   readonly durability?: 'durable' | 'relaxed' | 'heartbeat';
-  /**
-   * It helps to free the store's disk, or keeps a node alive: taken from what is kept for that while the disk is full.
-   */
+  /** Allows the write to use the reserve while the disk is full, because it frees disk space or keeps a node alive. */
   readonly reserve?: boolean;
 }
 
 export type CommitResult =
   | { readonly committed: true; readonly revision: Revision }
-  /** What the guarded keys hold now, in the order of `guards`. */
+  /** `current`: the present values of the guarded keys, in the order of `guards`. */
   | { readonly committed: false; readonly revision: Revision; readonly current: readonly (KeyValue | undefined)[] };
 
 export interface WatchEvent {
   readonly type: 'put' | 'delete';
-  /** For a delete: value empty, modRevision the revision of the delete. */
+  /** For a delete, the value is empty and modRevision is the revision of the delete. */
   readonly kv: KeyValue;
 }
 
@@ -75,14 +77,13 @@ export interface WatchHandler {
   /** No event up to and including `revision` is outstanding for this watch. */
   progress(revision: Revision): void;
   /**
-   * The watch has ended for good; after 'compacted' the caller lists again. Reconnecting is the implementation's
-   * business.
+   * The watch has ended permanently; after 'compacted' the caller lists again. The implementation reconnects by itself.
    */
   closed(error: StoreError): void;
 }
 
 export interface StoreWatch {
-  /** Asks for a `progress` at the store's current revision soon. */
+  /** Requests a `progress` call with the store's current revision. */
   requestProgress(): void;
   cancel(): void;
 }
@@ -97,15 +98,17 @@ export interface Store {
   commit(commit: Commit): Promise<CommitResult>;
   /** Watches [start, end) from `fromRevision` (inclusive) with previous values. */
   watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch;
-  /** A lease of `ttlSeconds`; keys attached to it vanish when it expires. Returns its id. */
+  /** Creates a lease of `ttlSeconds` and returns its ID. Keys attached to it are deleted when it expires. */
   grantLease(ttlSeconds: number): Promise<string>;
-  /** Lets a lease live for its full time once more. False when it is gone. */
+  /** Renews a lease for its full TTL. Returns false if it no longer exists. */
   keepLease(lease: string): Promise<boolean>;
   /** Discards history at and before `revision`. */
   compact(revision: Revision): Promise<void>;
-  /** Resolves when the store answers a linearizable read within `timeoutMs`; else throws StoreError 'unavailable'. */
+  /**
+   * Resolves when the store answers a linearizable read within `timeoutMs`; otherwise throws StoreError 'unavailable'.
+   */
   ping(timeoutMs: number): Promise<void>;
-  /** Bytes that its database takes on disk, at one of its members. Throws StoreError 'unavailable'. */
+  /** Size of the database on disk in bytes, at one of the members. Throws StoreError 'unavailable'. */
   size(timeoutMs: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -130,7 +133,7 @@ export class StoreError extends Error {
   }
 }
 
-/** The end of the range of all keys that begin with `prefix`. Keys are ASCII. */
+/** End of the range of all keys with `prefix`. Keys are ASCII. */
 export function prefixEnd(prefix: string): string {
   return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
 }

@@ -1,4 +1,4 @@
-/** Ranges over the key index, in etcd's order of filter, sort and limit. Source: etcd apply.go, Range. */
+/** Range reads of the key index, with etcd's order of filter, sort and limit. Source: etcd apply.go, Range. */
 import { encodedValue } from '../../api/etcd/event.ts';
 import { type RangeRequest, SortOrder, SortTarget } from '../../api/etcd/kv.ts';
 import { type Pinned, type RangeAnswer, ValuesNeeded } from './decision.ts';
@@ -17,7 +17,7 @@ export function readRange(index: KeyIndex, request: RangeRequest, at: number, pi
   if (request.sortTarget !== SortTarget.key && sortOrder === SortOrder.none) sortOrder = SortOrder.ascend;
   const sorted =
     sortOrder === SortOrder.descend || (sortOrder === SortOrder.ascend && request.sortTarget !== SortTarget.key);
-  // Without an order asked for, etcd cuts at the limit first and sorts what is left. Source: etcd apply.go, Range.
+  // Without a sort order, etcd applies the limit first and sorts the remaining keys. Source: etcd apply.go, Range.
   const all = filtered || request.sortOrder !== SortOrder.none || request.limit <= 0;
   const keep = all ? Number.POSITIVE_INFINITY : request.limit + 1;
   let versions: Version[] = [];
@@ -65,9 +65,7 @@ function sortVersions(versions: Version[], target: number, descending: boolean, 
   return versions.sort((a, b) => sign * (rank(a) - rank(b)));
 }
 
-/**
- * The encoded key-values of `versions`, in their order. Throws ValuesNeeded when one is neither in memory nor pinned.
- */
+/** Encoded key-values of `versions`, in their order. Throws ValuesNeeded if one is neither in memory nor pinned. */
 export function valuesOf(versions: readonly Version[], pinned: Pinned): Buffer[] {
   const kvs: Buffer[] = [];
   let missing: Version[] | undefined;

@@ -9,7 +9,7 @@ import {
 } from '../../api/etcd/kv.ts';
 import { MvccError } from './errors.ts';
 
-/** etcd's default for the operations of one list of a transaction (`--max-txn-ops`). */
+/** etcd's default limit of the operations in one list of a transaction (`--max-txn-ops`). */
 const MAX_OPERATIONS = 128;
 
 export function checkRange(request: RangeRequest): void {
@@ -29,12 +29,12 @@ export function checkDelete(request: DeleteRangeRequest): void {
 }
 
 /**
- * Everything that is wrong with a transaction whatever the store holds. Source: etcd
+ * Validates a transaction as far as that is independent of the store's content. Source: etcd
  * server/etcdserver/api/v3rpc/key.go.
  */
 export function checkTxn(request: TxnRequest, maxOperations = MAX_OPERATIONS): void {
   checkShape(request, maxOperations);
-  // One put needs no comparison of intervals: the common case.
+  // The common case of a single put needs no comparison of intervals.
   if (request.success.length > 1 || hasNested(request.success)) writesOf(request.success);
   if (request.failure.length > 1 || hasNested(request.failure)) writesOf(request.failure);
 }
@@ -64,13 +64,13 @@ interface Writes {
 
 interface Interval {
   readonly start: string;
-  /** Undefined: no end. */
+  /** Exclusive end; undefined if unbounded. */
   readonly end: string | undefined;
 }
 
 /**
- * The keys that a list of operations may write; throws 'duplicate-key' when a key could be written twice. The two
- * branches of a nested transaction exclude each other, so they may overlap.
+ * Keys that a list of operations may write. Throws 'duplicate-key' if a key could be written twice. The branches of a
+ * nested transaction may overlap, because only one of them is executed.
  */
 function writesOf(operations: readonly RequestOp[]): Writes {
   const puts = new Set<string>();
@@ -78,7 +78,8 @@ function writesOf(operations: readonly RequestOp[]): Writes {
   for (const operation of operations) {
     if (operation.kind === 'delete') deletes.push(intervalOf(operation.delete.key, operation.delete.end));
   }
-  // Nested ones first, as etcd does: their puts must not meet the deletes beside them, and their deletes join the list.
+  // Nested transactions come first, as in etcd: their puts must not overlap with the sibling deletes, and their deletes
+  // join the list.
   for (const operation of operations) {
     if (operation.kind !== 'txn') continue;
     const success = writesOf(operation.txn.success);
@@ -102,7 +103,7 @@ function covered(intervals: readonly Interval[], key: string): boolean {
   return intervals.some(({ start, end }) => key >= start && (end === undefined || key < end));
 }
 
-/** The interval that a key and etcd's range end stand for. */
+/** Interval of a key and etcd's range end. */
 export function intervalOf(key: string, end: string): Interval {
   if (end === '') return { start: key, end: `${key}\0` };
   return { start: key, end: end === '\0' ? undefined : end };

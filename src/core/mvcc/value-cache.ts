@@ -1,16 +1,16 @@
 import { PoolId, type Version } from './version.ts';
 
 export interface ValueCacheLimits {
-  /** Bytes of values that are current. */
+  /** Limit of bytes of current values. */
   readonly currentBytes: number;
-  /** Bytes of values that have been overwritten or deleted: what watches that resume ask for. */
+  /** Limit of bytes of overwritten or deleted values, which resuming watches need. */
   readonly pastBytes: number;
 }
 
 /**
- * Decides which encoded key-values stay in memory: first in, first out, current ones apart from past ones so that a key
- * that is overwritten all the time cannot push out the others. A value leaves only when it can be read back from the
- * log, that is when its revision is at most `stored`.
+ * Decides which encoded key-values stay in memory: first in, first out. Current and past values have separate limits,
+ * so that a frequently overwritten key does not displace other keys. A value is dropped only if it can be read back
+ * from the log, which means that its revision is at most `stored`.
  */
 export class ValueCache {
   readonly #current: Pool;
@@ -26,36 +26,37 @@ export class ValueCache {
     return this.#current.bytes + this.#past.bytes;
   }
 
-  /** `version` is the newest of its key and its value has come into memory. */
+  /** Adds a value of the newest version of its key. */
   addCurrent(version: Version): void {
     this.#current.add(version, this.stored);
   }
 
-  /** `version` is no longer the newest of its key. */
+  /** Records that `version` is no longer the newest of its key. */
   supersede(version: Version): void {
     if (this.#current.remove(version)) this.#past.add(version, this.stored);
   }
 
-  /** The version that came after `version` has been taken back. */
+  /** Records that the version after `version` was rolled back. */
   reinstate(version: Version): void {
     if (this.#past.remove(version)) this.#current.add(version, this.stored);
   }
 
-  /** `version` is gone for good. */
+  /** Removes a version that was deleted from the index. */
   forget(version: Version): void {
     if (!this.#current.remove(version)) this.#past.remove(version);
   }
 }
 
-/** Places in the queue that are free or left behind, beyond as many as are in use, before they are given back. */
+/** Unused places of the queue, in addition to the number in use, above which the queue is compacted. */
 const SPARE = 1024;
 
 class Pool {
   readonly #id: PoolId;
   readonly #limit: number;
   /**
-   * In the order of arrival, from `#first` on. Who has left in between stays until its place comes up: its `pool` says
-   * so. Not a set, which looks at every place that was given up at its front each time it is asked for its first.
+   * Versions in order of arrival, starting at `#first`. A removed version stays in the queue until its turn and is
+   * recognized by its `pool`. A Set would be slow: reading its first element scans all places that were deleted at its
+   * front.
    */
   #queue: Version[] = [];
   #first = 0;

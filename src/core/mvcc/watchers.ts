@@ -3,24 +3,24 @@ import { isDelete } from './version.ts';
 
 export interface WatchTarget {
   readonly start: string;
-  /** Undefined: no end. */
+  /** Exclusive end; undefined if unbounded. */
   readonly end: string | undefined;
-  /** True when exactly one key is meant. */
+  /** True if the watch is for exactly one key. */
   readonly single: boolean;
-  /** The first revision that it is to hear of. */
+  /** First revision to deliver. */
   readonly next: number;
   readonly noPut: boolean;
   readonly noDelete: boolean;
 }
 
-/** Watches of the same keys: what changed is looked for once for all of them. */
+/** Watches of the same range. Changes are matched once for all of them. */
 interface Group<W> {
   readonly start: string;
   readonly end: string | undefined;
   readonly watchers: Set<W>;
 }
 
-/** The watches that are up to date, and which of them a published change concerns. */
+/** Synchronized watches, indexed so that a published change finds its watches. */
 export class Watchers<W extends WatchTarget> {
   readonly #byKey = new Map<string, Set<W>>();
   readonly #byRange = new Map<string, Group<W>>();
@@ -50,7 +50,7 @@ export class Watchers<W extends WatchTarget> {
     if (group?.watchers.delete(watcher) && group.watchers.size === 0) this.#byRange.delete(name);
   }
 
-  /** Per watch, the changes it is to hear of, in order; one list for all watches that hear of the same. */
+  /** Changes to deliver per watch, in order. Watches with the same changes share one list. */
   match(revisions: readonly DecidedRevision[]): Map<W, readonly Change[]> {
     const matched = new Map<W, readonly Change[]>();
     if (this.#byKey.size > 0) this.#matchKeys(revisions, matched);

@@ -1,4 +1,6 @@
-/** CDI specifications as changes of a container. Source: Container Device Interface specification 1.0. */
+/**
+ * Applies CDI specifications to the configuration of a container. Source: Container Device Interface specification 1.0.
+ */
 import { type DeviceEdits, joinEdits } from './devices.ts';
 import type { ContainerConfig, Mount } from './port.ts';
 
@@ -24,8 +26,8 @@ interface CdiSpec {
 }
 
 /**
- * What the devices with these qualified names add to a container. Throws an Error for a name that no specification has,
- * and for an edit that is not supported: a container must not run without it.
+ * Edits of the devices with these qualified names. Throws an Error for an unknown name and for an unsupported edit,
+ * because a container must not run without it.
  */
 export function cdiEdits(specs: readonly unknown[], names: readonly string[]): DeviceEdits {
   const all: DeviceEdits[] = [];

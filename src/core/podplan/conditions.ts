@@ -12,12 +12,12 @@ export interface ConditionInput {
   readonly statuses: ContainerStatuses;
   /** A sandbox is ready and has its address. */
   readonly sandboxReady: boolean;
-  /** Conditions so far, also those that others own (readiness gates). */
+  /** Previous conditions, including those of other owners (readiness gates). */
   readonly previous: readonly PodCondition[];
   readonly nowMs: number;
 }
 
-/** The five conditions a kubelet owns. Source: pkg/kubelet/status/generate.go. */
+/** The five conditions that a kubelet owns. Source: pkg/kubelet/status/generate.go. */
 export function podConditions(input: ConditionInput): PodCondition[] {
   const { pod, phase, statuses } = input;
   const containersReady = containersReadyVerdict(pod, phase, statuses);

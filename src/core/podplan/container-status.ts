@@ -1,6 +1,6 @@
 /**
- * Observed containers → `status.containerStatuses` as clients of the API expect them.
- * Source: pkg/kubelet/kubelet_pods.go convertToAPIContainerStatuses.
+ * Converts observed containers to `status.containerStatuses`. Source: pkg/kubelet/kubelet_pods.go
+ * convertToAPIContainerStatuses.
  */
 import type {
   ContainerStatus as ApiContainerStatus,
@@ -23,7 +23,7 @@ import {
 } from './snapshot.ts';
 import { isRecursivelyReadOnly } from './volume-mounts.ts';
 
-/** kubernetes-types stops before the fields of KEP-3619 and KEP-4960. */
+/** Fields of KEP-3619 and KEP-4960, which kubernetes-types lacks. */
 type ReportedStatus = ApiContainerStatus & {
   stopSignal?: string;
   user?: { readonly linux: { readonly uid: number; readonly gid: number; readonly supplementalGroups?: number[] } };
@@ -39,14 +39,14 @@ export interface ContainerStatusInput {
   readonly snapshot: PodSnapshot;
   readonly waiting: ReadonlyMap<string, WaitingReason>;
   readonly previous: ContainerStatuses;
-  /** `runc`, `containerd`: the scheme of container ids. */
+  /** Scheme of container IDs, such as `runc` or `containerd`. */
   readonly runtimeName: string;
   /**
-   * Whether the runtime supports them; a mount that needs them without support is rejected when its container is
-   * created.
+   * Whether the runtime supports recursive read-only mounts. Without support, a container that requires them is
+   * rejected when it is created.
    */
   readonly recursiveReadOnlyMounts: boolean;
-  /** The pod is over: what cannot be found any more is reported as lost instead of waiting. */
+  /** The pod has finished: containers that cannot be found are reported as lost instead of waiting. */
   readonly finished: boolean;
 }
 
@@ -55,7 +55,7 @@ const LOST: ContainerState = {
     exitCode: 137,
     reason: 'ContainerStatusUnknown',
     message: 'The container could not be located when the pod was terminated',
-    // Go's zero time is what upstream leaves here; JSON shows it as null.
+    // Upstream reports Go's zero time here, which is null in JSON.
     ...({ startedAt: null, finishedAt: null } as object),
   },
 };
@@ -132,7 +132,7 @@ function mountStatuses(container: Container | EphemeralContainer, recursive: boo
   }));
 }
 
-/** What the container was given: requests and limits as the spec has them, and whom it runs as. */
+/** Allocated resources as in the spec, and the user of the container. */
 function allotment(container: Container | EphemeralContainer, latest: ContainerStatus): Partial<ReportedStatus> {
   const { requests, limits } = container.resources ?? {};
   const { user, stopSignal } = latest;
@@ -165,7 +165,8 @@ function forgotten(
   status.restartCount = before.restartCount;
   if (before.lastState !== undefined) status.lastState = before.lastState;
   if (before.state?.running !== undefined) {
-    // It ran, and the runtime knows nothing of it: the host was rebooted or somebody removed it.
+    // The container ran, but the runtime has no record of it: the host was rebooted, or the container was removed
+    // externally.
     status.lastState = LOST;
     status.restartCount += 1;
   }
@@ -231,7 +232,7 @@ function stateOf(status: ContainerStatus, defaultReason: string, runtimeName: st
   }
 }
 
-/** Fills `started` and `ready`. Source: prober_manager UpdatePodStatus. */
+/** Sets `started` and `ready`. Source: prober_manager UpdatePodStatus. */
 function decide(
   status: ApiContainerStatus,
   snapshot: PodSnapshot,
@@ -250,7 +251,7 @@ function decide(
   status.ready = status.started && (container.readinessProbe === undefined || verdicts.readiness === 'success');
 }
 
-/** RFC 3339 with whole seconds, as metav1.Time. */
+/** Formats a time as metav1.Time does: RFC 3339 with whole seconds. */
 export function timestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -1,7 +1,7 @@
-/** What devices add to a container, and how the pod-resources API shows them. */
+/** Container edits required by devices, and the devices as the pod-resources API reports them. */
 import type { ContainerConfig, Mount } from './port.ts';
 
-/** A device of a claim that a container was given. Source: k8s.io/kubelet/pkg/apis/podresources/v1. */
+/** A device of a claim, allocated to a container. Source: k8s.io/kubelet/pkg/apis/podresources/v1. */
 export interface DynamicResource {
   readonly claimName: string;
   readonly claimNamespace: string;
@@ -9,11 +9,11 @@ export interface DynamicResource {
   readonly pool: string;
   readonly device: string;
   readonly cdiDevices: readonly string[];
-  /** Of a device that several claims share. */
+  /** Only set for a device that several claims share. */
   readonly shareId?: string;
 }
 
-/** Changes of a container's configuration. */
+/** Changes to a container's configuration. */
 export interface DeviceEdits {
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly devices: ContainerConfig['devices'];
@@ -23,7 +23,7 @@ export interface DeviceEdits {
 
 export const NO_EDITS: DeviceEdits = { env: [], devices: [], mounts: [], annotations: new Map() };
 
-/** All of them, in order; of two devices or mounts at one path the first stays. */
+/** Joins edits in order. Of several devices or mounts at one path, the first is kept. */
 export function joinEdits(edits: readonly DeviceEdits[]): DeviceEdits {
   const firstAt = <T extends { readonly containerPath: string }>(items: readonly T[]): T[] => [
     ...new Map(items.toReversed().map((item) => [item.containerPath, item])).values(),
@@ -36,7 +36,7 @@ export function joinEdits(edits: readonly DeviceEdits[]): DeviceEdits {
   };
 }
 
-/** The container with its devices. Variables of the pod's own take precedence over those of a device. */
+/** Applies the edits to the container. Variables of the pod take precedence over those of a device. */
 export function withDevices(config: ContainerConfig, edits: DeviceEdits): ContainerConfig {
   const own = new Set(config.env.map(({ name }) => name));
   return {

@@ -1,12 +1,12 @@
 import type { Container } from 'kubernetes-types/core/v1';
 
-/** Fields whose change does not ask for a new container (resources are changed in place). */
+/** Fields whose change does not require a new container (resources are changed in place). */
 const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readinessProbe', 'startupProbe']);
 
 /**
- * Identifies what a running container was made from; kept in its annotations, so that a changed manifest restarts it.
- * FNV-1a over the canonical JSON (sorted keys). Stable across releases of this program: changing it restarts every
- * container of every node.
+ * Hash of the spec from which a container was created. It is stored in the container's annotations, so that a changed
+ * manifest restarts the container. FNV-1a over the canonical JSON (sorted keys). It must be stable across releases: a
+ * change restarts every container of every node.
  */
 export function containerHash(container: Container): string {
   const relevant = Object.fromEntries(Object.entries(container).filter(([field]) => !IGNORED.has(field)));

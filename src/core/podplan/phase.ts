@@ -5,7 +5,10 @@ import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
-/** `finished`: the pod's containers are over for good. Source: pkg/kubelet/kubelet_pods.go getPhase. */
+/**
+ * Computes the pod phase. `finished`: no container of the pod will run again. Source: pkg/kubelet/kubelet_pods.go
+ * getPhase.
+ */
 export function phaseOf(pod: Pod, statuses: ContainerStatuses, finished: boolean): PodPhase {
   const counts = { pendingInit: 0, pendingSidecar: 0, failedInit: 0, lostInit: 0 };
   const initFailed = (container: Container, exitCode: number): void => {
@@ -54,7 +57,7 @@ export function phaseOf(pod: Pod, statuses: ContainerStatuses, finished: boolean
   if (stopped === 0) return 'Pending';
   if (finished) return stopped === succeeded ? 'Succeeded' : 'Failed';
   if (restarts) return 'Running';
-  // Sidecars are still being stopped: the pod is over only with them.
+  // Sidecars are still being stopped, so the pod has not finished yet.
   const sidecarRuns = initContainersOf(pod).some(
     (container) => isSidecar(container) && find(statuses.init, container.name)?.state?.running !== undefined,
   );

@@ -1,7 +1,7 @@
 /**
- * Pod spec + observed state → what to do next. Level-triggered: the caller carries out the actions, looks again and
- * asks again, until there are none. Source: kuberuntime computePodActions, KEP-753 (sidecars), KEP-277 (ephemeral
- * containers).
+ * Plans the next actions for a pod from its spec and the observed state. Level-triggered: the caller executes the
+ * actions, observes again and plans again until no actions are left. Source: kuberuntime computePodActions, KEP-753
+ * (sidecars), KEP-277 (ephemeral containers).
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';
@@ -26,7 +26,7 @@ import {
 export type ContainerKind = 'init' | 'sidecar' | 'app' | 'ephemeral';
 
 export type PodAction =
-  /** Stops the sandboxes in `replaces` first; their network addresses would otherwise be leaked. */
+  /** The sandboxes in `replaces` are stopped first, because their network addresses would otherwise leak. */
   | { readonly type: 'createSandbox'; readonly attempt: number; readonly replaces: readonly string[] }
   | { readonly type: 'stopSandbox'; readonly sandboxId: string }
   | {
@@ -42,19 +42,19 @@ export type PodAction =
       readonly kind: ContainerKind;
       readonly sandboxId: string;
       readonly attempt: number;
-      /** End of the run before, for the back-off; undefined on the first. */
+      /** End of the previous run, for the back-off; undefined for the first run. */
       readonly lastFinishedAtMs: number | undefined;
     };
 
 export interface PodPlan {
   readonly actions: readonly PodAction[];
-  /** By container name: it is due to start but must wait. */
+  /** By container name, the reason why a container that is due to start must wait. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
-  /** Plan again at this time, also if nothing happens. */
+  /** Time at which to plan again without a further event. */
   readonly wakeAtMs: number | undefined;
-  /** Nothing runs and nothing will: what the pod holds (volumes, cgroup) can go. */
+  /** No container runs or will run again, so the pod's volumes and cgroup can be removed. */
   readonly finished: boolean;
-  /** The pod has run longer than it may. */
+  /** The pod has exceeded its activeDeadlineSeconds. */
   readonly deadlineExceeded: boolean;
 }
 
@@ -83,7 +83,7 @@ function deadlineOf(snapshot: PodSnapshot): number | undefined {
   return seconds === undefined ? undefined : snapshot.startedAtMs + seconds * 1000;
 }
 
-/** Containers first, then the sidecars one by one from the last, then the sandbox. */
+/** Stops the containers first, then the sidecars one by one from the last, then the sandbox. */
 function planEnd(
   snapshot: PodSnapshot,
   graceSeconds: number,
@@ -128,10 +128,10 @@ const kill = (status: ContainerStatus, graceSeconds: number, message: string): P
 class Planner {
   readonly #snapshot: PodSnapshot;
   readonly #round: RestartRound | undefined;
-  /** Containers of the runtime, then the started ones that it has lost. */
+  /** Containers reported by the runtime, followed by started containers that it has lost. */
   readonly #all: readonly ContainerStatus[];
   readonly #hasLost: boolean;
-  /** Containers of the present round, on which decisions rest. */
+  /** Containers of the current restart round, on which decisions are based. */
   readonly #containers: readonly ContainerStatus[];
   readonly #nowMs: number;
   readonly #actions: PodAction[] = [];
@@ -200,7 +200,10 @@ class Planner {
     return this.#result();
   }
 
-  /** Ends what runs since before all containers were to be restarted. False: the present round goes on. */
+  /**
+   * Stops containers from before a restart of all containers. Returns false if there are none, so the current round
+   * continues.
+   */
   #endRound(): boolean {
     const { old = [] } = this.#round ?? {};
     const { pod } = this.#snapshot;
@@ -217,7 +220,10 @@ class Planner {
     }
   }
 
-  /** A container of the pod proper has run in this sandbox: init containers are history, sidecars only need keeping. */
+  /**
+   * Whether a regular container has run in this sandbox. Then init containers are not run again, and sidecars are only
+   * kept running.
+   */
   #initialised(sandbox: SandboxStatus): boolean {
     return containersOf(this.#snapshot.pod).some((container) =>
       this.#inSandbox(container.name, sandbox).some(
@@ -237,7 +243,10 @@ class Planner {
     );
   }
 
-  /** True when all have done their part and the containers may start (or the pod has failed for good). */
+  /**
+   * Returns true if all init containers have completed, so that the containers may start (or the pod has failed
+   * permanently).
+   */
   #runInit(sandbox: SandboxStatus): boolean {
     for (const container of initContainersOf(this.#snapshot.pod)) {
       const status = this.#inSandbox(container.name, sandbox)[0];
@@ -267,7 +276,7 @@ class Planner {
     }
   }
 
-  /** False when no container runs, is due or waits for its turn: the pod is over. */
+  /** Returns false if no container runs, is due or waits: the pod has finished. */
   #runContainers(sandbox: SandboxStatus): boolean {
     let alive = false;
     for (const container of containersOf(this.#snapshot.pod)) {
@@ -343,13 +352,13 @@ class Planner {
   }
 }
 
-/** An init container that is no sidecar failed and does not start again: the pod has failed with it. */
+/** Whether an init container (not a sidecar) failed and will not be restarted, which fails the pod. */
 function failedForGood(pod: Pod, container: Container, status: ContainerStatus | undefined): boolean {
   if (isSidecar(container) || status?.state !== 'exited' || status.exitCode === 0) return false;
   return !restartsAfter(pod, container, status.exitCode);
 }
 
-/** A sandbox of the wrong kind of network, or one that has lost its address, cannot hold the pod. */
+/** Whether the sandbox can be used: it has the required kind of network and has not lost its address. */
 function usable(sandbox: SandboxStatus, pod: Pod): boolean {
   const hostNetwork = pod.spec?.hostNetwork === true;
   return sandbox.hostNetwork === hostNetwork && (hostNetwork || sandbox.ips.length > 0);

@@ -1,79 +1,79 @@
 /**
- * The runtime port: shaped like CRI v1 (k8s.io/cri-api runtime/v1), trimmed to what the kubelet uses. Implementations:
- * `io/oci` (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every implementation passes
- * `test/conformance/runtime.ts`. Ids are opaque. All calls are idempotent where CRI's are: stopping or removing what is
- * gone succeeds.
+ * The runtime port, modelled on CRI v1 (k8s.io/cri-api runtime/v1) and limited to the parts that the kubelet uses.
+ * Implementations: `io/oci` (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every
+ * implementation passes `test/conformance/runtime.ts`. IDs are opaque. Calls are idempotent where CRI's are: stopping
+ * or removing a missing object succeeds.
  */
 export interface Runtime {
   version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
   features(): Promise<RuntimeFeatures>;
   /** Creates the pod's namespaces and network (unless host network), and its log directory. */
   runPodSandbox(config: SandboxConfig): Promise<string>;
-  /** Kills what is left in it and releases its network. */
+  /** Kills all remaining containers and releases the network of the sandbox. */
   stopPodSandbox(sandboxId: string): Promise<void>;
   removePodSandbox(sandboxId: string): Promise<void>;
   listPodSandboxes(): Promise<readonly SandboxStatus[]>;
-  /** The image must be present. Creates the container in state `created`. */
+  /** Creates the container in state `created`. The image must be present. */
   createContainer(sandboxId: string, config: ContainerConfig): Promise<string>;
   startContainer(containerId: string): Promise<void>;
   /**
-   * SIGTERM (or the container's or its image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is
-   * dead.
+   * Sends SIGTERM (or the stop signal of the container or its image), then SIGKILL after `graceSeconds`. Resolves when
+   * the container has exited.
    */
   stopContainer(containerId: string, graceSeconds: number): Promise<void>;
   removeContainer(containerId: string): Promise<void>;
   listContainers(): Promise<readonly ContainerStatus[]>;
   /**
-   * Runs to the end or the timeout: then it kills every process that the command has started and throws RuntimeError
-   * 'timeout'.
+   * Runs a command until it exits or the timeout expires. On a timeout, it kills every process that the command has
+   * started and throws RuntimeError 'timeout'.
    */
   execSync(containerId: string, command: readonly string[], options: ExecSyncOptions): Promise<ExecResult>;
   exec(containerId: string, options: ExecOptions): Promise<ProcessStreams>;
   attach(containerId: string, options: AttachOptions): Promise<ProcessStreams>;
-  /** A byte stream to `port` on loopback inside the pod's network namespace. */
+  /** Opens a byte stream to `port` on loopback inside of the pod's network namespace. */
   portForward(sandboxId: string, port: number): Promise<ByteStream>;
   updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
   containerStats(containerId: string): Promise<ContainerStats | undefined>;
   /**
-   * What containers wrote into their own root file systems and into `/etc` of their sandbox, by container id. Throws
-   * CodedError 'timeout', 'usage'.
+   * Usage of containers' writable layers and of `/etc` of their sandbox, by container ID. Throws CodedError 'timeout',
+   * 'usage'.
    */
   writableLayers(
     containerIds: readonly string[],
     options: { readonly unit: 'bytes' | 'inodes'; readonly timeoutMs: number },
   ): Promise<ReadonlyMap<string, number>>;
-  /** After the kubelet renamed the log file: opens a new one at the same path. */
+  /** Opens a new log file at the same path, after the kubelet has renamed the old one. */
   reopenContainerLog(containerId: string): Promise<void>;
   /**
-   * Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know.
-   * Returns an unsubscribe.
+   * Calls `listener` whenever the state of a container or sandbox may have changed. The calls are only hints; the
+   * kubelet lists to get the state. Returns a function that unsubscribes.
    */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
-  /** Writes the state of a running container, which goes on, into a new archive; absent: not implemented. */
+  /** Writes the state of a running container, which continues to run, into a new archive. Absent if not implemented. */
   checkpointContainer?(containerId: string, location: string): Promise<void>;
-  /** Mounts the files of an image read-only at a directory; the image stays until `unmountImage`. */
+  /** Mounts the files of an image read-only at a directory. The image is kept until `unmountImage`. */
   mountImage?(imageId: string, target: string): Promise<void>;
   unmountImage?(target: string): Promise<void>;
   readonly images: ImageService;
 }
 
-/** What the kubelet may ask for beyond the rest of this port. */
+/** Optional features of a runtime. */
 export interface RuntimeFeatures {
-  /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
+  /** Read-only mounts can include all mounts below them (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
-  /** The kernel enforces SELinux: without it, labels that a pod asks for mean nothing, as with upstream's runtimes. */
+  /** The kernel enforces SELinux. Without it, a pod's SELinux labels have no effect, as with upstream's runtimes. */
   readonly selinux: boolean;
-  /** The kernel enforces AppArmor; absent: it does not. */
+  /** The kernel enforces AppArmor. Default false. */
   readonly appArmor?: boolean;
-  /** Of runtime classes, the default one first under the name ''; absent: there is only that. */
+  /** Handlers of runtime classes, the default one first with the name ''. Absent if there is only the default. */
   readonly handlers?: readonly RuntimeHandler[];
 }
 
-/** What a handler of a runtime class can do. Source: core/v1 NodeRuntimeHandler. */
+/** Features of a runtime class handler. Source: core/v1 NodeRuntimeHandler. */
 export interface RuntimeHandler {
   readonly name: string;
   readonly recursiveReadOnlyMounts: boolean;
-  /** Pods can have user namespaces of their own (KEP-127); absent: they cannot. */
+  /** Pods can have their own user namespaces (KEP-127). Default false. */
   readonly userNamespaces?: boolean;
 }
 
@@ -88,7 +88,7 @@ export interface ImageService {
   remove(image: string): Promise<void>;
 }
 
-/** Bytes of compressed layers, of those that are missing here. */
+/** Bytes of compressed layers that had to be downloaded. */
 export type OnPullProgress = (doneBytes: number, totalBytes: number) => void;
 
 export interface RegistryAuth {
@@ -101,7 +101,7 @@ export interface ImageStatus {
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
   readonly sizeBytes: number;
-  /** Garbage collection keeps it. */
+  /** The image is excluded from garbage collection. */
   readonly pinned?: boolean;
   /** Numeric user of the image config, if numeric. */
   readonly uid?: number;
@@ -125,7 +125,7 @@ export interface SandboxConfig {
   readonly hostPid: boolean;
   readonly hostIpc: boolean;
   readonly shareProcessNamespace: boolean;
-  /** Some container of it is privileged, which runtimes may need to know from the beginning. */
+  /** Whether a container of the pod is privileged, which some runtimes need to know when the sandbox is created. */
   readonly privileged?: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly dns?: {
@@ -134,17 +134,23 @@ export interface SandboxConfig {
     readonly options: readonly string[];
   };
   readonly sysctls: Readonly<Record<string, string>>;
-  /** Of the container that will be created first: its root may be made beside the sandbox. Undefined: not known. */
+  /**
+   * Image of the container that will be created first; its root file system can be prepared while the sandbox starts.
+   * Undefined if unknown.
+   */
   readonly firstImageId?: string;
-  /** The pod has a user namespace of its own; undefined: the host's. */
+  /** ID mapping of the pod's own user namespace; undefined if the pod uses the host's. */
   readonly userNamespace?: IdMapping;
-  /** Of the pod's runtime class; undefined or '': the default. An unknown one is refused as 'create-failed'. */
+  /**
+   * Handler of the pod's runtime class; undefined or '' for the default. An unknown one is rejected with
+   * 'create-failed'.
+   */
   readonly runtimeHandler?: string;
-  /** The pod belongs to the control plane: its state may be in memory while the disk is full. */
+  /** The pod belongs to the control plane, so its state may be kept in memory while the disk is full. */
   readonly mayUseMemory?: boolean;
 }
 
-/** User and group ids from 0 in the pod, and where they begin on the host. */
+/** Mapping of user and group IDs: ID 0 in the pod is `hostId` on the host. */
 export interface IdMapping {
   readonly hostId: number;
   readonly length: number;
@@ -165,7 +171,7 @@ export interface SandboxStatus {
   readonly attempt: number;
   readonly state: 'ready' | 'notready';
   readonly createdAtMs: number;
-  /** Addresses in the pod network, first is primary; empty for host network. */
+  /** Addresses in the pod network, the primary one first. Empty for host network. */
   readonly ips: readonly string[];
   readonly hostNetwork: boolean;
   readonly labels: Readonly<Record<string, string>>;
@@ -176,7 +182,7 @@ export interface Mount {
   readonly hostPath: string;
   readonly containerPath: string;
   readonly readOnly: boolean;
-  /** Read-only with everything that is mounted below it. */
+  /** Makes all mounts below it read-only as well. */
   readonly recursiveReadOnly?: boolean;
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
 }
@@ -185,12 +191,12 @@ export interface ContainerConfig {
   readonly name: string;
   /** Counts restarts of this container in this pod; part of the log file name. */
   readonly attempt: number;
-  /** Reference as in the pod spec, and the id that `images.pull` or `status` gave. */
+  /** Image reference as in the pod spec, and the ID returned by `images.pull` or `status`. */
   readonly image: string;
   readonly imageId: string;
-  /** The root is the host's own, read-only, instead of the image's; without it that image is refused. */
+  /** Uses the host's own root read-only instead of the image's. Required for the host root image. */
   readonly hostRoot?: boolean;
-  /** Undefined: the image's entrypoint. */
+  /** Undefined for the image's entrypoint. */
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly workingDir?: string;
@@ -203,18 +209,18 @@ export interface ContainerConfig {
   }[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Relative to the sandbox's logDirectory: `<container>/<attempt>.log`. */
+  /** Path relative to the sandbox's logDirectory: `<container>/<attempt>.log`. */
   readonly logPath: string;
-  /** Size at which the log begins again, whatever was read of it; absent: no limit. */
+  /** Size at which the log is truncated, even if it has not been read. Absent for no limit. */
   readonly logLimitBytes?: number;
   readonly stdin: boolean;
   readonly stdinOnce: boolean;
   readonly tty: boolean;
-  /** `SIGUSR1`, `SIGRTMIN+3` …; undefined: the image's. */
+  /** `SIGUSR1`, `SIGRTMIN+3` …; undefined for the image's stop signal. */
   readonly stopSignal?: string;
   readonly resources: LinuxResources;
   readonly security: ContainerSecurity;
-  /** Id of a running container of the same sandbox whose processes this one is to see: its pid namespace is joined. */
+  /** ID of a running container of the same sandbox whose PID namespace is joined. */
   readonly pidNamespaceOf?: string;
 }
 
@@ -223,16 +229,16 @@ export interface ContainerSecurity {
   readonly runAsUser?: number;
   readonly runAsGroup?: number;
   readonly supplementalGroups: readonly number[];
-  /** Without the groups that the image's /etc/group gives the user. */
+  /** Excludes the groups of the user in the image's /etc/group. */
   readonly strictSupplementalGroups?: boolean;
   readonly readOnlyRootFilesystem: boolean;
   readonly allowPrivilegeEscalation: boolean;
   readonly addCapabilities: readonly string[];
   readonly dropCapabilities: readonly string[];
   readonly seccomp: 'runtime/default' | 'unconfined' | 'localhost';
-  /** With `localhost`: the file with the profile, a `linux.seccomp` of the runtime specification. */
+  /** Only for `localhost`: file with the profile, a `linux.seccomp` of the runtime specification. */
   readonly seccompProfile?: string;
-  /** Undefined: none. With `localhost` the profile is loaded on the host. */
+  /** Undefined for no profile. With `localhost`, the profile is loaded on the host. */
   readonly appArmor?:
     | { readonly type: 'runtime/default' | 'unconfined' }
     | { readonly type: 'localhost'; readonly profile: string };
@@ -241,19 +247,19 @@ export interface ContainerSecurity {
 
 export interface LinuxResources {
   readonly cpuShares: number;
-  /** µs per period; 0: none. */
+  /** Microseconds per period; 0 for no limit. */
   readonly cpuQuota: number;
   readonly cpuPeriod: number;
-  /** Bytes; 0: none. */
+  /** Bytes; 0 for no limit. */
   readonly memoryLimitBytes: number;
   readonly oomScoreAdj: number;
-  /** 0: none. */
+  /** 0 for no limit. */
   readonly pidsLimit: number;
-  /** CPUs and memory nodes that it may use, as cpuset(7) lists them; undefined: those of the pod. */
+  /** Allowed CPUs and memory nodes in the format of cpuset(7); undefined for those of the pod. */
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
   readonly hugePageLimits?: readonly { readonly pageSizeBytes: number; readonly limitBytes: number }[];
-  /** Files of cgroup v2; without effect on v1. */
+  /** Files of cgroup v2. No effect on v1. */
   readonly unified?: Readonly<Record<string, string>>;
 }
 
@@ -275,9 +281,9 @@ export interface ContainerStatus {
   /** Absolute path of the log file. */
   readonly logPath: string;
   readonly pid: number;
-  /** Whom the first process was started as; undefined where the runtime does not say. */
+  /** User of the first process; undefined if the runtime does not report it. */
   readonly user?: ContainerUser;
-  /** The signal that asks it to end; undefined where the runtime does not say. */
+  /** Stop signal; undefined if the runtime does not report it. */
   readonly stopSignal?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -290,14 +296,11 @@ export interface ContainerUser {
 }
 
 export interface ExecSyncOptions {
-  /** 0: none. */
+  /** 0 for no timeout. */
   readonly timeoutMs: number;
-  /** Of each stream; the command may write more, which is dropped. */
+  /** Limit per stream. Further output is discarded. */
   readonly maxOutputBytes: number;
-  /**
-   * Processes that the command has started and that run when it exits continue in the container instead of being
-   * killed.
-   */
+  /** Background processes of the command continue to run in the container after it exits, instead of being killed. */
   readonly leavesProcesses?: boolean;
 }
 
@@ -318,10 +321,10 @@ export interface ExecOptions extends AttachOptions {
   readonly command: readonly string[];
 }
 
-/** Bytes in both directions with back-pressure. */
+/** Bidirectional byte stream with back-pressure. */
 export interface ByteStream {
   readonly readable: AsyncIterable<Uint8Array>;
-  /** Resolves when the other side can take more. */
+  /** Resolves when the other side can accept more data. */
   write(chunk: Uint8Array): Promise<void>;
   /** Half-closes the writing side. */
   end(): void;
@@ -329,15 +332,15 @@ export interface ByteStream {
 }
 
 export interface ProcessStreams {
-  /** Undefined unless asked for. */
+  /** Undefined unless requested. */
   readonly stdin: { write(chunk: Uint8Array): Promise<void>; end(): void } | undefined;
   readonly stdout: AsyncIterable<Uint8Array> | undefined;
-  /** Undefined with a tty. */
+  /** Undefined with a TTY. */
   readonly stderr: AsyncIterable<Uint8Array> | undefined;
   resize(columns: number, rows: number): void;
-  /** The exit code of an exec; of an attach, 0 when the container's streams ended. */
+  /** Exit code of an exec. For an attach, 0 once the container's streams have ended. */
   readonly exited: Promise<number>;
-  /** Kills an exec that has not exited, with all that it has started; detaches an attach. */
+  /** Kills an exec that has not exited, with all of its processes. Detaches an attach. */
   close(): void;
 }
 

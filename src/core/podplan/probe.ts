@@ -1,4 +1,4 @@
-/** Probes as state machines: outcomes in, verdicts out. Source: pkg/kubelet/prober/worker.go. */
+/** Probe state machines: results of single probes become a verdict. Source: pkg/kubelet/prober/worker.go. */
 import type { Probe } from 'kubernetes-types/core/v1';
 import { MAX_TIMER_MS } from '../../base/clock.ts';
 
@@ -14,12 +14,12 @@ export interface ProbeTiming {
 }
 
 export interface ProbeState {
-  /** undefined: not decided yet. */
+  /** Undefined while not decided. */
   readonly verdict: ProbeOutcome | undefined;
   readonly last: ProbeOutcome | undefined;
-  /** How many times in a row `last` came. */
+  /** Number of consecutive results equal to `last`. */
   readonly run: number;
-  /** A failed liveness or startup probe rests until the container has been replaced. */
+  /** A failed liveness or startup probe is suspended until the container has been replaced. */
   readonly held: boolean;
 }
 
@@ -33,7 +33,7 @@ export function probeTiming(probe: Probe): ProbeTiming {
   };
 }
 
-/** A container counts as alive and as not ready until a probe says otherwise. */
+/** Until the first verdict of a probe, a container counts as alive and as not ready. */
 export function initialProbeState(kind: ProbeKind): ProbeState {
   const verdict = kind === 'liveness' ? 'success' : kind === 'readiness' ? 'failure' : undefined;
   return { verdict, last: undefined, run: 0, held: false };

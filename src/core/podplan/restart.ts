@@ -1,7 +1,7 @@
 /**
- * Which containers start again after their end: the pod's policy, the container's own, and its rules. Source: KEP-5307
- * (container restart rules), KEP-5532 (restart of all containers); pkg/kubelet/container/helpers.go
- * ShouldContainerBeRestarted.
+ * Decides whether a container restarts after it has exited, from the pod's policy, the container's policy and its
+ * rules. Source: KEP-5307 (container restart rules), KEP-5532 (restart of all containers);
+ * pkg/kubelet/container/helpers.go ShouldContainerBeRestarted.
  */
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import type { ContainerStatus } from './port.ts';
@@ -9,7 +9,7 @@ import { containersOf, initContainersOf, type RestartPolicy, restartPolicyOf } f
 
 const RESTART_ALL = 'RestartAllContainers';
 
-/** kubernetes-types stops before KEP-5307's fields. */
+/** Fields of KEP-5307, which kubernetes-types lacks. */
 interface Restartable {
   readonly restartPolicy?: string;
   readonly restartPolicyRules?: readonly {
@@ -18,14 +18,14 @@ interface Restartable {
   }[];
 }
 
-/** The container's own policy, otherwise its pod's; an ephemeral container never starts again. */
+/** The container's own policy, otherwise its pod's. Ephemeral containers never restart. */
 export function policyOf(pod: Pod, container: Container | EphemeralContainer): RestartPolicy {
   if (pod.spec?.ephemeralContainers?.some((each) => each.name === container.name) === true) return 'Never';
   const own = (container as Restartable).restartPolicy;
   return own === 'Always' || own === 'OnFailure' || own === 'Never' ? own : restartPolicyOf(pod);
 }
 
-/** Whether a container that ended with this exit code is to run again. The first rule that matches decides. */
+/** Whether a container with this exit code restarts. The first matching rule decides. */
 export function restartsAfter(pod: Pod, container: Container | EphemeralContainer, exitCode: number): boolean {
   const { restartPolicy, restartPolicyRules = [] } = container as Restartable;
   if (restartPolicy !== undefined && restartPolicyRules.some((rule) => matches(rule, exitCode))) return true;
@@ -42,7 +42,7 @@ function matches(
   return exitCodes.operator === 'In' ? listed : exitCodes.operator === 'NotIn' && !listed;
 }
 
-/** What has ended with an exit code whose rule restarts all containers, last; undefined: nothing has. */
+/** Time of the last exit whose rule restarts all containers; undefined if there is none. */
 function lastTrigger(pod: Pod, containers: readonly ContainerStatus[]): number | undefined {
   let atMs: number | undefined;
   for (const { name, state, exitCode, finishedAtMs } of containers) {
@@ -54,17 +54,17 @@ function lastTrigger(pod: Pod, containers: readonly ContainerStatus[]): number |
   return atMs;
 }
 
-/** All containers of a pod, from its init containers on, that run again in its sandbox. */
+/** A restart of all containers of a pod, including its init containers, in the same sandbox. */
 export interface RestartRound {
-  /** Containers that run since before, which end first. */
+  /** Running containers from before the restart, which are stopped first. */
   readonly old: readonly ContainerStatus[];
-  /** What belongs to the present round. */
+  /** Containers of the current round. */
   readonly current: readonly ContainerStatus[];
-  /** Some container has not run in this round. */
+  /** Some containers have not run in this round yet. */
   readonly pending: boolean;
 }
 
-/** Undefined: no rule has asked for it. Ephemeral containers take no part. */
+/** Current restart round; undefined if no rule has triggered one. Ephemeral containers are not part of it. */
 export function restartRound(pod: Pod, containers: readonly ContainerStatus[]): RestartRound | undefined {
   const sinceMs = lastTrigger(pod, containers);
   if (sinceMs === undefined) return undefined;
@@ -79,7 +79,7 @@ export function restartRound(pod: Pod, containers: readonly ContainerStatus[]): 
   };
 }
 
-/** Whether a container in this state is to be started (again). */
+/** Whether a container in this state must be started or restarted. */
 export function shouldStart(
   pod: Pod,
   container: Container | EphemeralContainer,

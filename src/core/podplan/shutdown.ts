@@ -1,11 +1,11 @@
 /**
- * The order in which pods end when their node shuts down. Source: KEP-2000, KEP-2712;
+ * Order in which pods are stopped when their node shuts down. Source: KEP-2000, KEP-2712;
  * pkg/kubelet/nodeshutdown/nodeshutdown_manager.go.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 
 export interface ShutdownPeriod {
-  /** The lowest priority of its pods. */
+  /** Lowest priority of the pods in this period. */
   readonly priority: number;
   readonly seconds: number;
 }
@@ -17,7 +17,7 @@ export interface ShutdownGroup extends ShutdownPeriod {
 /** Source: pkg/apis/scheduling SystemCriticalPriority. */
 const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
 
-/** The two periods of `shutdownGracePeriod` and `shutdownGracePeriodCriticalPods`, as periods by priority. */
+/** Converts `shutdownGracePeriod` and `shutdownGracePeriodCriticalPods` to periods by priority. */
 export function periodsOf(totalSeconds: number, criticalSeconds: number): readonly ShutdownPeriod[] {
   if (totalSeconds === 0) return [];
   return [
@@ -27,8 +27,8 @@ export function periodsOf(totalSeconds: number, criticalSeconds: number): readon
 }
 
 /**
- * Pods by period, in the order in which they end: lowest priority first. A pod below the lowest priority belongs to the
- * first group. Every period has its group, also without pods.
+ * Pods by period in the order of shutdown, lowest priority first. A pod below the lowest priority belongs to the first
+ * group. A period without pods has an empty group.
  */
 export function shutdownGroups(periods: readonly ShutdownPeriod[], pods: readonly Pod[]): readonly ShutdownGroup[] {
   const sorted = [...periods].sort((left, right) => left.priority - right.priority);
@@ -40,7 +40,7 @@ export function shutdownGroups(periods: readonly ShutdownPeriod[], pods: readonl
   return sorted.map((period, index) => ({ ...period, pods: pods.filter((pod) => groupOf(pod) === index) }));
 }
 
-/** A pod's own grace period, unless the group has less time. */
+/** The pod's own grace period, limited by that of the group. */
 export function shutdownGraceSeconds(pod: Pod, group: ShutdownPeriod): number {
   return Math.min(group.seconds, Number(pod.spec?.terminationGracePeriodSeconds ?? 30));
 }

@@ -3,8 +3,8 @@ import type { BackOffEntry } from './back-off.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
 
 /**
- * Keys of what the kubelet writes on sandboxes and containers, so that it can adopt them after a restart. As
- * upstream's.
+ * Keys of the labels and annotations that the kubelet sets on sandboxes and containers, so that it can adopt them after
+ * a restart. The same as upstream's.
  */
 export const LABELS = {
   podName: 'io.kubernetes.pod.name',
@@ -14,55 +14,55 @@ export const LABELS = {
 } as const;
 export const ANNOTATIONS = {
   containerHash: 'io.kubernetes.container.hash',
-  /** Seconds; for pods whose object is gone when their kubelet comes back. */
+  /** Seconds. Used for pods whose object was deleted before their kubelet restarted. */
   terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
   terminationMessagePath: 'io.kubernetes.container.terminationMessagePath',
   terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
 } as const;
 
-/** What the probes of one running container last decided; absent: nothing yet. */
+/** Last verdicts of the probes of one running container; absent while undecided. */
 export interface ProbeVerdicts {
   readonly liveness?: 'success' | 'failure';
   readonly readiness?: 'success' | 'failure';
   readonly startup?: 'success' | 'failure';
 }
 
-/** Why a container waits: `ErrImagePull`, `CrashLoopBackOff` … */
+/** Reason why a container waits: `ErrImagePull`, `CrashLoopBackOff` … */
 export interface WaitingReason {
   readonly reason: string;
   readonly message: string;
 }
 
-/** Everything a decision about one pod rests on. */
+/** Input of all decisions about one pod. */
 export interface PodSnapshot {
   readonly pod: Pod;
-  /** All of this pod's, in any order, dead ones too. */
+  /** All sandboxes of this pod in any order, including terminated ones. */
   readonly sandboxes: readonly SandboxStatus[];
   readonly containers: readonly ContainerStatus[];
-  /** By container id. */
+  /** By container ID. */
   readonly verdicts: ReadonlyMap<string, ProbeVerdicts>;
-  /** By container name: why the last attempt to start it failed. */
+  /** By container name, the reason why the last attempt to start it failed. */
   readonly startFailures: ReadonlyMap<string, WaitingReason>;
   /** By container name. */
   readonly backOff: ReadonlyMap<string, BackOffEntry>;
-  /** Restart counts that are known from the status at the API, for containers the runtime has forgotten. */
+  /** Restart counts from the status in the API, for containers of which the runtime has no record. */
   readonly restartCounts: ReadonlyMap<string, number>;
-  /** Containers that the API's status shows as started, as exited containers (see `startedContainers`). */
+  /** Containers that the status in the API reports as started, as exited containers (see `startedContainers`). */
   readonly started?: readonly ContainerStatus[];
-  /** The pod must end: it was deleted, evicted, rejected or its manifest is gone. */
+  /** The pod must terminate: it was deleted, evicted or rejected, or its manifest was removed. */
   readonly termination?: {
     readonly startedAtMs: number;
     readonly graceSeconds: number;
   };
-  /** When the kubelet first saw the pod. */
+  /** Time at which the kubelet first saw the pod. */
   readonly startedAtMs: number;
 }
 
 const LOST_EXIT_CODE = 137;
 
 /**
- * Containers that a status at the API shows as started, as exited containers. A container whose end is not in the
- * status has the exit code of a lost one.
+ * Converts containers that the status in the API reports as started to exited containers. A container whose exit is not
+ * in the status gets the exit code of a lost one.
  */
 export function startedContainers(status: PodStatus | undefined): readonly ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
@@ -93,7 +93,7 @@ export function startedContainers(status: PodStatus | undefined): readonly Conta
   });
 }
 
-/** Started containers that the runtime has no record of, as after the loss of its state. */
+/** Started containers of which the runtime has no record, for example after the loss of its state. */
 export function lostContainers({ started = [], containers }: PodSnapshot): readonly ContainerStatus[] {
   return started.filter(({ name }) => containers.every((each) => each.name !== name));
 }
@@ -119,7 +119,10 @@ export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
   return pod.spec?.ephemeralContainers ?? [];
 }
 
-/** Newest attempt first; containers of the same attempt (a create that failed half-way) by age. */
+/**
+ * Attempts of a container, the newest first. Containers of the same attempt (after a partly failed creation) are sorted
+ * by age.
+ */
 export function attemptsOf(containers: readonly ContainerStatus[], name: string): ContainerStatus[] {
   return containers
     .filter((status) => status.name === name)

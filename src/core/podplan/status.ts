@@ -1,4 +1,6 @@
-/** Snapshot + plan → the PodStatus that goes to the API. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus. */
+/**
+ * Computes the PodStatus to report from snapshot and plan. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus.
+ */
 import type { PodStatus as ApiPodStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
 import { observedGeneration } from '../../api/podspec/generation.ts';
 import { podConditions } from './conditions.ts';
@@ -8,14 +10,14 @@ import type { PodPlan } from './plan.ts';
 import { type RestartRound, restartRound } from './restart.ts';
 import { type PodSnapshot, readySandboxes } from './snapshot.ts';
 
-/** kubernetes-types stops before KEP-5067's field. */
+/** Field of KEP-5067, which kubernetes-types lacks. */
 export type PodStatus = ApiPodStatus & { observedGeneration?: number };
 type Condition = PodCondition & { observedGeneration?: number };
 
-/** Why a pod does not have the resources that it asks for (KEP-1287). */
+/** Reason why a pod does not have the requested resources (KEP-1287). */
 export interface ResizeState {
   readonly type: 'PodResizePending' | 'PodResizeInProgress';
-  /** Absent while what was asked for is being applied. */
+  /** Absent while the request is being applied. */
   readonly reason?: 'Deferred' | 'Infeasible' | 'Error';
   readonly message?: string;
 }
@@ -23,28 +25,28 @@ export interface ResizeState {
 export interface StatusInput {
   readonly snapshot: PodSnapshot;
   readonly plan: PodPlan;
-  /** What was reported last; the API's at first. */
+  /** Last reported status; initially the one in the API. */
   readonly previous: PodStatus;
   readonly hostIps: readonly string[];
   readonly qosClass: string;
   readonly runtimeName: string;
   readonly recursiveReadOnlyMounts: boolean;
-  /** The pod was refused or evicted: why. */
+  /** Reason for which the pod was rejected or evicted. */
   readonly failure?: { readonly reason: string; readonly message: string };
-  /** The pod waits for ever: why. Its phase stays Pending. */
+  /** Reason for which the pod waits indefinitely. Its phase stays Pending. */
   readonly blocked?: { readonly reason: string; readonly message: string };
-  /** It was refused at admission: there never were containers to speak of. */
+  /** The pod was rejected at admission, so it never had containers. */
   readonly rejected?: boolean;
   readonly resize?: ResizeState;
   readonly nowMs: number;
 }
 
-/** Why a pod ended that its node's shutdown ended (KEP-2000). */
+/** Reason of pods terminated by a shutdown of their node (KEP-2000). */
 export const TERMINATED = 'Terminated';
 const DISRUPTION_TARGET = 'DisruptionTarget';
 const DISRUPTIONS: readonly string[] = ['Evicted', TERMINATED];
 
-/** Present only while they are true. */
+/** Conditions that are present only while true. */
 export const RESIZE_CONDITIONS: readonly string[] = ['PodResizePending', 'PodResizeInProgress'];
 const OWNED = new Set([
   ...['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'],
@@ -52,7 +54,10 @@ const OWNED = new Set([
   'AllContainersRestarting',
 ]);
 
-/** Of others, readiness gates for example, a kubelet only reads. Source: pkg/kubelet/types/pod_status.go. */
+/**
+ * Whether the kubelet owns the condition. Other conditions, such as readiness gates, are only read. Source:
+ * pkg/kubelet/types/pod_status.go.
+ */
 export const isKubeletCondition = (type: string): boolean => OWNED.has(type) || type === DISRUPTION_TARGET;
 
 export function podStatus(input: StatusInput): PodStatus {
@@ -136,7 +141,9 @@ export function podStatus(input: StatusInput): PodStatus {
   return status;
 }
 
-/** As the API has them, readiness gates for example; a disruption may be reported and not be there yet. */
+/**
+ * Conditions of other owners from the API, such as readiness gates. A reported disruption may not be in the API yet.
+ */
 function conditionsOfOthers({ status }: Pod, { conditions = [] }: PodStatus): PodCondition[] {
   const current = (status?.conditions ?? []).filter(({ type }) => !OWNED.has(type));
   const disruption = conditions.find(({ type }) => type === DISRUPTION_TARGET);
@@ -166,7 +173,7 @@ function disruptionCondition({ snapshot, failure, rejected, previous, nowMs }: S
   ];
 }
 
-/** Present from the first restart of all containers on. Source: KEP-5532. */
+/** Condition that is present after the first restart of all containers. Source: KEP-5532. */
 function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: RestartRound | undefined): PodCondition[] {
   const type = 'AllContainersRestarting';
   const before = previous.conditions?.find((condition) => condition.type === type);
@@ -177,7 +184,7 @@ function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: Resta
   return [{ type, ...generation, status, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) }];
 }
 
-/** One that is in progress keeps the generation that began it. */
+/** A resize in progress keeps the generation with which it started. */
 function resizeCondition({ snapshot, resize, previous, nowMs }: StatusInput): PodCondition[] {
   if (resize === undefined) return [];
   const before = previous.conditions?.find((condition) => condition.type === resize.type) as Condition | undefined;

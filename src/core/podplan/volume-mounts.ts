@@ -1,7 +1,7 @@
-/** Read-only mounts that cover what is mounted below them (KEP-3857). Source: pkg/kubelet resolveRecursiveReadOnly. */
+/** Recursive read-only mounts (KEP-3857). Source: pkg/kubelet resolveRecursiveReadOnly. */
 import type { VolumeMount } from 'kubernetes-types/core/v1';
 
-/** Whether the mount is made recursively read-only. Throws an Error where it must be and cannot. */
+/** Whether the mount is made recursively read-only. Throws an Error if this is required but not supported. */
 export function isRecursivelyReadOnly(mount: VolumeMount, supported: boolean): boolean {
   const { name, recursiveReadOnly: mode = 'Disabled', mountPropagation = 'None' } = mount;
   if (mode === 'Disabled' || mode === '') return false;

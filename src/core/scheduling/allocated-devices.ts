@@ -1,4 +1,4 @@
-/** Devices that claims have, alone or as shares. Source: pkg/scheduler/framework/plugins/dynamicresources. */
+/** Devices allocated to claims, exclusively or as shares. Source: pkg/scheduler/framework/plugins/dynamicresources. */
 import type { AllocationResult } from '../../api/devices/types.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 import type { Allocation } from './device-results.ts';
@@ -18,13 +18,16 @@ export class AllocatedDevices {
     return (this.#devices.get(`${driver}/${pool}/${device}`)?.alone ?? 0) > 0;
   }
 
-  /** What shares of the device take, in billionths; undefined: no claim has a share. */
+  /** Amounts consumed by all shares of the device, in billionths; undefined if no claim has a share. */
   consumed(driver: string, pool: string, device: string): Consumed | undefined {
     const holders = this.#devices.get(`${driver}/${pool}/${device}`);
     return holders === undefined || holders.shares === 0 ? undefined : holders.consumed;
   }
 
-  /** Replaces what the claim of the UID has; undefined: nothing. An administrator's access takes nothing. */
+  /**
+   * Replaces the allocation of the claim with this UID; undefined removes it. Administrative access does not occupy
+   * devices.
+   */
   set(uid: string, allocation: Allocation | undefined): void {
     for (const each of this.#resultsOf.get(uid) ?? []) this.#count(each, -1);
     const results = (allocation?.devices?.results ?? []).filter(({ adminAccess }) => adminAccess !== true);

@@ -1,4 +1,4 @@
-/** Whether the devices of an allocated claim can be used by a pod. Source: KEP-5007. */
+/** Whether a pod can use the devices of an allocated claim. Source: KEP-5007. */
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 
 export type BindingState =
@@ -12,7 +12,7 @@ const resultsOf = ({ status }: ResourceClaim): readonly AllocationResult[] =>
 export const hasBindingConditions = (claim: ResourceClaim): boolean =>
   resultsOf(claim).some(({ bindingConditions = [] }) => bindingConditions.length > 0);
 
-/** `timeoutMs`: since the allocation. */
+/** @param timeoutMs Timeout since the allocation. */
 export function bindingState(claim: ResourceClaim, nowMs: number, timeoutMs: number): BindingState {
   const { allocation } = claim.status ?? {};
   if (allocation === undefined) return { kind: 'waiting' };

@@ -1,6 +1,6 @@
 /**
- * The scheduler's picture of the cluster: nodes and the pods on them, including those whose binding is still under way
- * (assumed) and those a preemption has made room for (nominated).
+ * The scheduler's state of the cluster: nodes and their pods, including pods whose binding is in progress (assumed) and
+ * pods for which a preemption has made room (nominated).
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from '../../base/selector.ts';
@@ -11,23 +11,23 @@ import { type PodInfo, podInfoOf } from './pod-info.ts';
 import type { VolumeLister } from './pod-volumes.ts';
 import { sameAmounts } from './resources.ts';
 
-/** What filters and scorers may look at. */
+/** Read-only view for filters and scorers. */
 export interface ClusterView {
   readonly nodes: readonly NodeInfo[];
   readonly counts: PodCounts;
-  /** Values that the nodes have for a label. */
+  /** Distinct values of a node label. */
   domains(topologyKey: string): ReadonlySet<string>;
-  /** How many nodes have an image. */
+  /** Number of nodes with an image. */
   imageHolders(image: string): number;
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   readonly volumes: VolumeLister | undefined;
-  /** Undefined: the server has no claims on devices. */
+  /** Undefined if the server has no resource claims. */
   readonly devices?: DeviceLister | undefined;
-  /** Selectors of the services and controllers a pod belongs to, for spreading by default; empty: none. */
+  /** Selectors of the services and controllers of a pod, for default spreading; empty if there are none. */
   peersOf?(pod: Pod): readonly LabelSelector[];
 }
 
-/** What a view needs beside the cluster itself. */
+/** Inputs of a view besides the cluster itself. */
 export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
 
 const ZONE = 'topology.kubernetes.io/zone';
@@ -36,7 +36,7 @@ export class Cluster {
   readonly #nodes = new Map<string, NodeInfo>();
   readonly #counts = new IncrementalPodCounts(this.#nodes);
   readonly #imageHolders = new Map<string, number>();
-  /** Pods whose node is not known (yet): they count as soon as it appears. */
+  /** Pods whose node is unknown; they are counted once it appears. */
   readonly #homeless = new Map<string, Map<string, PodInfo>>();
   /** Node name by pod UID, for bound and assumed pods. */
   readonly #nodeOf = new Map<string, string>();
@@ -62,7 +62,7 @@ export class Cluster {
     };
   }
 
-  /** Where the search for feasible nodes begins; it goes on there for the next pod. */
+  /** Index at which the search for feasible nodes starts. It continues there for the next pod. */
   get cursor(): number {
     return this.#cursor;
   }
@@ -86,7 +86,7 @@ export class Cluster {
     const arrived = this.#homeless.get(name);
     for (const pod of arrived?.values() ?? []) info.add(pod);
     this.#homeless.delete(name);
-    // Counts by domain follow the labels of the node under which a pod was counted.
+    // Counts by domain depend on the labels of the node at the time of counting.
     if (known !== undefined) this.#forgetNode(known);
     this.#nodes.set(name, info);
     for (const pod of info.pods.values()) this.#counts.add(pod, info);
@@ -105,7 +105,7 @@ export class Cluster {
     if (known.pods.size > 0) this.#homeless.set(name, new Map(known.pods));
   }
 
-  /** A bound pod as the API shows it; confirms an assumption. */
+  /** Sets a bound pod from the API, which confirms an assumption. */
   setPod(pod: Pod): PodInfo {
     const info = podInfoOf(pod, this.placedPod(pod.metadata?.uid ?? ''));
     this.#assumed.delete(info.uid);
@@ -115,12 +115,15 @@ export class Cluster {
     return info;
   }
 
-  /** A bound or assumed pod as it counts now. */
+  /** A bound or assumed pod as it is counted now. */
   placedPod(uid: string): PodInfo | undefined {
     return this.#nodes.get(this.#nodeOf.get(uid) ?? '')?.pods.get(uid);
   }
 
-  /** Most changes of a bound pod, and the binding of an assumed one, change nothing that is counted. */
+  /**
+   * Replaces the pod without recounting, if the counted fields are equal. Most changes of a bound pod, and the binding
+   * of an assumed one, are of this kind.
+   */
   #replaced(info: PodInfo, node: string): boolean {
     const known = this.placedPod(info.uid);
     if (known === undefined || this.#nodeOf.get(info.uid) !== node || !countsAs(known, info)) return false;
@@ -128,7 +131,7 @@ export class Cluster {
     return true;
   }
 
-  /** True when the pod held room: it was bound, assumed or nominated. */
+  /** Returns true if the pod occupied a node: it was bound, assumed or nominated. */
   removePod(uid: string): boolean {
     const wasPlaced = this.#nodeOf.has(uid);
     this.#assumed.delete(uid);
@@ -143,13 +146,13 @@ export class Cluster {
     this.#place(pod, node);
   }
 
-  /** The binding failed. Does nothing once the API has shown the pod as bound. */
+  /** Ends an assumption after a failed binding. No effect once the API has reported the pod as bound. */
   forget(uid: string): void {
     if (!this.#assumed.delete(uid)) return;
     this.#displace(uid);
   }
 
-  /** Takes a placed pod away for a trial; the returned function puts it back. */
+  /** Temporarily removes a placed pod. The returned function restores it. */
   without(uid: string): () => void {
     const node = this.#nodeOf.get(uid);
     const info = this.placedPod(uid);
@@ -158,12 +161,12 @@ export class Cluster {
     return () => this.#place(info, node);
   }
 
-  /** Bound or assumed. */
+  /** Whether the pod is bound or assumed. */
   isPlaced(uid: string): boolean {
     return this.#nodeOf.has(uid);
   }
 
-  /** Nodes on which the pod holds room: where it is bound or assumed, and where it is nominated. */
+  /** Nodes on which the pod occupies resources: where it is bound or assumed, and where it is nominated. */
   holds(uid: string): readonly string[] {
     return [this.#nodeOf.get(uid), this.#nominated.get(uid)].filter((node) => node !== undefined);
   }
@@ -180,7 +183,7 @@ export class Cluster {
     else pods.set(pod.uid, pod);
   }
 
-  /** True when the pod was nominated. */
+  /** Returns true if the pod was nominated. */
   clearNomination(uid: string): boolean {
     const node = this.#nominated.get(uid);
     if (node === undefined) return false;
@@ -254,7 +257,7 @@ export class Cluster {
   }
 }
 
-/** What of a bound pod's specification counts and may change are its requests. */
+/** Whether both versions of a bound pod count equally. Only its requests can change. */
 function countsAs(known: PodInfo, info: PodInfo): boolean {
   const [before, now] = [known.pod.metadata, info.pod.metadata];
   return (
@@ -265,7 +268,9 @@ function countsAs(known: PodInfo, info: PodInfo): boolean {
   );
 }
 
-/** As upstream's node tree: a search that ends early has seen every zone. */
+/**
+ * Orders nodes alternately by zone, as upstream's node tree, so that a search that ends early has covered every zone.
+ */
 function alternatingZones(nodes: readonly NodeInfo[]): NodeInfo[] {
   const zones = new Map<string, NodeInfo[]>();
   for (const node of nodes) {

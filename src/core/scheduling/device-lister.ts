@@ -1,28 +1,28 @@
-/** What the allocation of devices reads of the cluster. */
+/** Read access to the cluster for the allocation of devices. */
 import type { Device, DeviceClass, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
 import type { Consumed } from './shared-capacity.ts';
 
 export interface DeviceLister {
   claim(namespace: string, name: string): ResourceClaim | undefined;
   deviceClass(name: string): DeviceClass | undefined;
-  /** The class whose devices an extended resource stands for. */
+  /** The class that provides an extended resource. */
   classOfResource(resource: string): DeviceClass | undefined;
-  /** The claim that was made for the pod's extended resources when it was scheduled before. */
+  /** The claim created for the pod's extended resources in an earlier scheduling attempt. */
   extendedClaimOf(podUid: string): ResourceClaim | undefined;
-  /** Slices that may be about the node. */
+  /** Slices with devices that may be available on the node. */
   slicesFor(node: string): readonly ResourceSlice[];
-  /** Allocated to one claim alone, or about to be. */
+  /** Whether the device is exclusively allocated to a claim, or about to be. */
   isTaken(driver: string, pool: string, device: string): boolean;
-  /** What claims that share the device have of it; undefined: none has a share. */
+  /** Amounts that claims consume of a shared device; undefined if no claim has a share. */
   consumed(driver: string, pool: string, device: string): Consumed | undefined;
-  /** Why no claim may have the device; undefined: claims may. */
+  /** Reason why the device cannot be allocated; undefined if it can. */
   withheld(driver: string, device: string): string | undefined;
   /** A UUID for a share of a device. */
   newShareId(): string;
-  /** Binding conditions of the claim's devices have failed, or did not become true in time. */
+  /** Whether binding conditions of the claim's devices have failed or timed out. */
   hasFailedBinding(claim: ResourceClaim, timeoutMs: number): boolean;
-  /** The claim's devices are being chosen for another pod. */
+  /** Whether the claim's devices are being selected for another pod. */
   isPending(claim: ResourceClaim): boolean;
-  /** Whether the device meets a CEL selector; false as well when it cannot be evaluated. */
+  /** Whether the device satisfies a CEL selector; false if the selector cannot be evaluated. */
   meets(expression: string, driver: string, device: Device): boolean;
 }

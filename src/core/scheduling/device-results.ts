@@ -1,4 +1,4 @@
-/** A claim's allocation of the devices that were chosen for it. Source: k8s.io/api/resource/v1 AllocationResult. */
+/** Builds a claim's allocation from the selected devices. Source: k8s.io/api/resource/v1 AllocationResult. */
 import type { Node, NodeSelector } from 'kubernetes-types/core/v1';
 import type { AllocatedConfiguration, AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 import { formatQuantity } from '../../base/quantity.ts';
@@ -33,7 +33,7 @@ export function allocationOf(
   };
 }
 
-/** What a device waits for before a pod may use it. Source: KEP-5007. */
+/** Binding conditions of a device, for which a pod must wait. Source: KEP-5007. */
 function bindingOf({ device }: Candidate): Pick<AllocationResult, 'bindingConditions' | 'bindingFailureConditions'> {
   const { bindingConditions = [], bindingFailureConditions = [] } = device;
   return {
@@ -42,7 +42,7 @@ function bindingOf({ device }: Candidate): Pick<AllocationResult, 'bindingCondit
   };
 }
 
-/** Nodes that reach all devices; undefined: every node does. */
+/** Nodes that can access all devices; undefined if every node can. */
 function nodeSelectorOf(chosen: readonly Chosen[], node: Node): NodeSelector | undefined {
   const isLocal = chosen.some(
     ({ candidate: { device, reach } }) => (reach?.nodeName ?? '') !== '' || device.bindsToNode === true,
@@ -51,7 +51,7 @@ function nodeSelectorOf(chosen: readonly Chosen[], node: Node): NodeSelector | u
     const here = { key: 'metadata.name', operator: 'In', values: [node.metadata?.name ?? ''] };
     return { nodeSelectorTerms: [{ matchFields: [here] }] };
   }
-  // Slices have selectors of one term.
+  // Selectors of slices have a single term.
   const terms = chosen.flatMap(({ candidate: { reach } }) => reach?.nodeSelector?.nodeSelectorTerms.slice(0, 1) ?? []);
   const matchFields = distinct(terms.flatMap((term) => term.matchFields ?? []));
   const matchExpressions = distinct(terms.flatMap((term) => term.matchExpressions ?? []));
@@ -76,7 +76,7 @@ function consumedBy({ consumption }: Chosen): Pick<AllocationResult, 'consumedCa
   return { consumedCapacity: Object.fromEntries(amounts) };
 }
 
-/** Configuration of a class stands once, for all requests of the class. */
+/** Includes the configuration of a class once, with all requests of the class. */
 function configOf({ spec }: ResourceClaim, chosen: readonly Chosen[]): AllocatedConfiguration[] {
   const requests = new Map(chosen.map((each) => [requestOf(each.wish, each.alternative), each]));
   const byClass = Map.groupBy(requests, ([, { alternative }]) => alternative.deviceClass);

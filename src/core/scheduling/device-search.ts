@@ -1,4 +1,4 @@
-/** The search for devices that meet all requests of a pod's claims together. */
+/** Search for devices that satisfy all requests of a pod's claims together. */
 import type {
   Amount,
   Device,
@@ -11,9 +11,9 @@ import type { DeviceLister } from './device-lister.ts';
 import { CapacityShares, type Consumed, type Consumption, consumptionOf } from './shared-capacity.ts';
 import type { SharedCounters } from './shared-counters.ts';
 
-/** Upstream bounds the results of a claim. */
+/** Upstream's limit of the results of a claim. */
 const MAX_RESULTS = 32;
-/** Choices that are tried before a node counts as unfit. */
+/** Number of choices after which the search gives up and the node counts as unfit. */
 const MAX_STEPS = 20_000;
 
 export interface Candidate {
@@ -21,14 +21,14 @@ export interface Candidate {
   readonly driver: string;
   readonly pool: string;
   readonly device: Device;
-  /** Which nodes can use it. */
+  /** Nodes that can use the device. */
   readonly reach: Pick<Device, 'nodeName' | 'nodeSelector' | 'allNodes'> | undefined;
   readonly consumed: Consumed | undefined;
-  /** Why no claim may have it. */
+  /** Reason why the device cannot be allocated. */
   readonly withheld: string | undefined;
 }
 
-/** One device that is wanted, by any of several alternatives. */
+/** One required device, satisfied by any of several alternatives. */
 export interface Wish {
   readonly claim: number;
   readonly request: string;
@@ -48,7 +48,7 @@ export interface Alternative {
 interface Match {
   readonly candidate: Candidate;
   readonly consumption: Consumption;
-  /** With what other claims have of the device. */
+  /** Whether the capacity suffices, given the shares of other claims. */
   readonly hasRoom: boolean;
 }
 
@@ -129,12 +129,12 @@ export class DeviceSearch {
     return false;
   }
 
-  /** Undefined: counters that the device shares with others are used up. */
+  /** Takes the device and returns a function that releases it; undefined if shared counters are exhausted. */
   #take(choice: Chosen): (() => void) | undefined {
     const { candidate, consumption, alternative } = choice;
     const { device } = candidate;
     const shareable = isShareable(candidate);
-    // Of all shares of a device the first one takes its counters.
+    // Only the first share of a device consumes its counters.
     const counted = !alternative.adminAccess && !(shareable && this.#shares.isShared(candidate));
     if (counted && !this.#counters.hasRoom(device)) return undefined;
     this.chosen.push(choice);
@@ -147,7 +147,10 @@ export class DeviceSearch {
     };
   }
 
-  /** An administrator's request has a device beside its owner, but not twice in one claim. */
+  /**
+   * Whether the device can be used. A request with administrative access shares it with its owner, but cannot use it
+   * twice in one claim.
+   */
   #isFree(candidate: Candidate, { claim }: Wish, { adminAccess }: Alternative): boolean {
     const { key, driver, pool, device, withheld } = candidate;
     if (!adminAccess && withheld !== undefined) return false;
@@ -161,7 +164,7 @@ export class DeviceSearch {
     );
   }
 
-  /** Devices that meet the request and are large enough for it when they are free. */
+  /** Devices that satisfy the request and would be large enough if they were free. */
   #matchesOf(alternative: Alternative): readonly Match[] {
     const known = this.#matches.get(alternative);
     if (known !== undefined) return known;
@@ -182,7 +185,7 @@ export class DeviceSearch {
     return tolerated && all.every((expression) => this.#lister.meets(expression, driver, device));
   }
 
-  /** Constraints of the claim that the device is under, against those that are chosen already. */
+  /** Checks the claim's constraints on the device against the devices selected so far. */
   #constrained({ wish, alternative, candidate }: Chosen): boolean {
     for (const constraint of this.#claims[wish.claim]?.spec?.devices?.constraints ?? []) {
       const { requests = [], matchAttribute, distinctAttribute } = constraint;
@@ -212,7 +215,7 @@ export class DeviceSearch {
   }
 }
 
-/** A name without a domain is one of the driver's. */
+/** Value of an attribute. A name without a domain belongs to the driver. */
 function attributeOf({ driver, device }: Candidate, name: string): string | undefined {
   const own = name.startsWith(`${driver}/`) ? name.slice(driver.length + 1) : undefined;
   const attributes = device.attributes ?? {};

@@ -1,6 +1,6 @@
 /**
- * The claim that stands for a pod's extended resources on a node: those that device classes provide and the node itself
- * does not. Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+ * Claim for a pod's extended resources on a node: those that device classes provide and the node itself does not.
+ * Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { EXTENDED_CLAIM_ANNOTATION, mayBeDevices, type RequestMapping } from '../../api/devices/extended-resources.ts';
@@ -10,25 +10,25 @@ import type { PodInfo } from './pod-info.ts';
 import { type Amounts, amountsOf } from './resources.ts';
 
 export interface ExtendedClaim {
-  /** As it is to be created; it has no name yet. */
+  /** Claim to create, without a name. */
   readonly claim: ResourceClaim;
   readonly mappings: readonly RequestMapping[];
 }
 
-/** Whether devices provide the resource on a node; a device plug-in's resource comes first. */
+/** Whether devices provide the resource on a node. A device plug-in's resource has precedence. */
 export const isFromDevices = (resource: string, allocatable: Amounts, lister: DeviceLister | undefined): boolean =>
   lister !== undefined &&
   mayBeDevices(resource) &&
   (allocatable.get(resource) ?? 0) === 0 &&
   lister.classOfResource(resource) !== undefined;
 
-/** The pod's resources that some device class provides, sorted. */
+/** The pod's resources that a device class provides, sorted. */
 export function classedResources({ requests }: PodInfo, lister: DeviceLister): string[] {
   const wanted = [...requests].filter(([name, amount]) => amount > 0 && mayBeDevices(name)).map(([name]) => name);
   return wanted.filter((name) => lister.classOfResource(name) !== undefined).sort();
 }
 
-/** Undefined: the pod needs none on this node. */
+/** Undefined if the pod needs no such claim on this node. */
 export function extendedClaimOn(pod: PodInfo, allocatable: Amounts, lister: DeviceLister): ExtendedClaim | undefined {
   const names = classedResources(pod, lister).filter((name) => isFromDevices(name, allocatable, lister));
   if (names.length === 0) return undefined;
@@ -60,15 +60,15 @@ interface Share {
 
 interface Member {
   readonly container: Container;
-  /** Of all containers, init containers first. */
+  /** Index among all containers, init containers first. */
   readonly index: number;
-  /** Ends before those after it begin. */
+  /** The container exits before later ones start. */
   readonly isShortLived: boolean;
 }
 
 /**
- * Requests of one resource. Init containers that end use the devices of containers after them, and what is missing then
- * from one request that they share.
+ * Requests of one resource. Init containers that exit reuse the devices of later containers; missing devices come from
+ * one request that they share.
  */
 function sharesOf(
   pod: Pod,
@@ -123,7 +123,7 @@ function membersOf({ spec }: Pod): Member[] {
   }));
 }
 
-/** Names the container's place in the pod and the resource's among the container's requests. */
+/** Request name, made of the container's index and the index of the resource in the container's sorted requests. */
 function requestName({ container, index }: Member, resource: string): string {
   const names = Object.keys(container.resources?.requests ?? {}).sort();
   return `container-${index}-request-${names.indexOf(resource)}`;

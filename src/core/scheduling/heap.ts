@@ -1,4 +1,4 @@
-/** A binary heap: the first by `isBefore` comes out first. */
+/** Binary heap that returns the first item according to `isBefore`. */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean;
   readonly #items: T[] = [];

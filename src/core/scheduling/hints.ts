@@ -1,7 +1,7 @@
 /**
- * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint looks at the object
- * of the event, so that a pod that leaves does not wake every pod that waits. Source: KEP-4247 and EventsToRegister of
- * upstream's plug-ins.
+ * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint inspects the object
+ * of the event, so that the deletion of a pod does not requeue every waiting pod. Source: KEP-4247 and EventsToRegister
+ * of upstream's plug-ins.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { mayBeDevices } from '../../api/devices/extended-resources.ts';
@@ -13,13 +13,13 @@ import { type PodInfo, portsConflict } from './pod-info.ts';
 import { amountsOf, PODS } from './resources.ts';
 import { untoleratedTaint } from './tolerations.ts';
 
-/** Something that may make a rejected pod schedulable. */
+/** Change that may make a rejected pod schedulable. */
 export type ClusterEvent =
   | {
       readonly kind: 'NodeAdded' | 'NodeAllocatableChanged' | 'NodeLabelsChanged' | 'NodeTaintsChanged';
       readonly node: Node;
     }
-  /** `PodPlaced` also for a pod that was bound by another scheduler. */
+  /** `PodPlaced` includes pods bound by another scheduler. */
   | { readonly kind: 'PodLeft' | 'PodPlaced' | 'PodLabelsChanged'; readonly pod: PodInfo }
   | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
   /** `key`: `<namespace>/<name>` of a pod group. */
@@ -28,7 +28,7 @@ export type ClusterEvent =
 
 type Matching<E, K> = E extends { readonly kind: infer Kinds } ? (K extends Kinds ? E : never) : never;
 type EventOf<K extends ClusterEvent['kind']> = Matching<ClusterEvent, K>;
-/** True: the event helps. */
+/** True if the event may help. */
 type Hints = { readonly [K in ClusterEvent['kind']]?: (pod: PodInfo, event: EventOf<K>) => boolean };
 
 const always = (): boolean => true;
@@ -43,7 +43,7 @@ const isSchedulable = (pod: PodInfo, { node }: { readonly node: Node }): boolean
     'NoSchedule',
   ]) === undefined;
 
-/** The pod would fit on the node if it were empty. Devices may provide what the node itself does not. */
+/** Whether the pod would fit on the node if it were empty. Resources missing on the node may come from devices. */
 const fitsEmpty = (pod: PodInfo, { node }: { readonly node: Node }): boolean => {
   const allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
   return (
@@ -61,7 +61,7 @@ const hasVolumes = (_: PodInfo, { pod: other }: { readonly pod: PodInfo }): bool
 const isOwnClaim = (pod: PodInfo, { claim: { metadata } }: { readonly claim: PersistentVolumeClaim }): boolean =>
   pod.claims.includes(`${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`);
 
-/** The other pod has something to do with the affinity of either. Namespace selectors count as matching. */
+/** Whether the affinity terms of one pod concern the other. Namespace selectors count as matching. */
 const isRelated = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean => {
   const speaks = (one: PodInfo, of: PodInfo): boolean =>
     [...one.affinity, ...one.antiAffinity].some(
@@ -118,7 +118,7 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     NodeAdded: hasSpreadKeys,
     NodeLabelsChanged: hasSpreadKeys,
     NodeTaintsChanged: hasSpreadKeys,
-    // A domain without nodes no longer counts as the emptiest one.
+    // The removed node may have been the last one of the domain with the fewest pods.
     NodeRemoved: always,
     PodLeft: isSpreadWith,
     PodPlaced: isSpreadWith,
@@ -141,14 +141,14 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
   },
 };
 
-/** Whether events of this kind can change the decision of one of the filters. */
+/** Whether events of this kind can change the result of one of the filters. */
 export function mayHelp(filters: ReadonlySet<FilterName>, kind: ClusterEvent['kind']): boolean {
   if (filters.size === 0) return true;
   for (const filter of filters) if (HINTS[filter][kind] !== undefined) return true;
   return false;
 }
 
-/** Whether this event can change the decision of `filter` about the pod. */
+/** Whether this event can change the result of `filter` for the pod. */
 export function helps(filter: FilterName, pod: PodInfo, event: ClusterEvent): boolean {
   const hint = HINTS[filter][event.kind] as ((pod: PodInfo, event: ClusterEvent) => boolean) | undefined;
   return hint?.(pod, event) === true;

@@ -2,7 +2,7 @@
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 
-/** The pod's nodeSelector and required node affinity hold for the node. */
+/** Whether the node satisfies the pod's nodeSelector and required node affinity. */
 export function matchesNode(pod: Pod, node: Node): boolean {
   const { nodeSelector } = pod.spec ?? {};
   if (nodeSelector !== undefined && !hasLabels(node.metadata?.labels ?? {}, nodeSelector)) return false;
@@ -10,7 +10,7 @@ export function matchesNode(pod: Pod, node: Node): boolean {
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
-/** Asked of every node for every pod: nothing is allocated. */
+/** Called for every pair of pod and node, so it allocates no memory. */
 function hasLabels(labels: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>): boolean {
   for (const key in wanted) {
     if (Object.hasOwn(wanted, key) && (!Object.hasOwn(labels, key) || labels[key] !== wanted[key])) return false;

@@ -1,4 +1,4 @@
-/** A node with the pods on it and the sums the filters and scorers need. */
+/** A node with its pods and the sums that filters and scorers need. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
 import { type HostPort, hostPortsOnAllAddresses, type PodInfo } from './pod-info.ts';
@@ -10,7 +10,7 @@ export class NodeInfo {
   readonly allocatable: Amounts;
   /** Sizes in bytes by image name. */
   readonly images: ReadonlyMap<string, number>;
-  /** Taken by the host itself, with or without a pod that declares them. */
+  /** Ports that the host itself uses, whether or not a pod declares them. */
   readonly reservedPorts: readonly HostPort[];
   readonly pods = new Map<string, PodInfo>();
   readonly requested = new Map<string, number>();
@@ -44,7 +44,7 @@ export class NodeInfo {
     return pod;
   }
 
-  /** The same pods on a newer description of the node. */
+  /** Returns a copy with the same pods and a newer Node object. */
   withNode(node: Node): NodeInfo {
     const info = new NodeInfo(node);
     for (const pod of this.pods.values()) info.add(pod);
@@ -61,7 +61,7 @@ export class NodeInfo {
   }
 }
 
-/** `name` → `name:latest`, as the runtime lists images. */
+/** Appends `:latest` to a name without a tag, as the runtime lists images. */
 export function normalizedImage(name: string): string {
   return name.lastIndexOf(':') <= name.lastIndexOf('/') && !name.includes('@') ? `${name}:latest` : name;
 }

@@ -16,7 +16,7 @@ export interface ShapePoint {
 export interface ScoringStrategy {
   readonly type: 'LeastAllocated' | 'MostAllocated' | 'RequestedToCapacityRatio';
   readonly resources: readonly ResourceWeight[];
-  /** Points by rising utilization; for RequestedToCapacityRatio only. */
+  /** Points in order of utilization; only for RequestedToCapacityRatio. */
   readonly shape: readonly ShapePoint[];
 }
 
@@ -28,13 +28,13 @@ export interface PluginArgs {
   readonly hardPodAffinityWeight: number;
   readonly ignorePreferredTermsOfExistingPods: boolean;
   readonly addedAffinity: NodeAffinity | undefined;
-  /** Undefined: upstream's system defaults. */
+  /** Undefined for upstream's system defaults. */
   readonly defaultConstraints: readonly TopologySpreadConstraint[] | undefined;
   readonly minCandidateNodesPercentage: number;
   readonly minCandidateNodesAbsolute: number;
-  /** How long claims may take until they are bound to volumes of the node. */
+  /** Timeout for binding claims to volumes of the node. */
   readonly bindTimeoutSeconds: number;
-  /** How long devices may take until their binding conditions are true. */
+  /** Timeout for the binding conditions of devices. */
   readonly bindingTimeoutMs: number;
 }
 

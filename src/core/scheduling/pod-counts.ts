@@ -1,18 +1,17 @@
 /**
- * Counts of placed pods by node and topology domain, kept up to date as pods come and go: a decision reads them, so
- * that its cost does not grow with the pods that are placed. `test/core/scheduling/pod-counts.test.ts` compares them
- * with a plain recount.
+ * Counts of placed pods by node and topology domain, updated with every pod change, so that the cost of a decision does
+ * not grow with the number of placed pods. `test/core/scheduling/pod-counts.test.ts` compares them with a full recount.
  */
 import type { NodeInfo } from './node-info.ts';
 import type { AffinityTerm, ExistingTerm, PodInfo } from './pod-info.ts';
 import { anchorOf, type PodSelection } from './pod-selection.ts';
 
-/** Pods of one selection. */
+/** Counts of the pods of one selection. */
 export interface SelectedPods {
   on(node: NodeInfo): number;
-  /** On all nodes whose label `topologyKey` has the value. */
+  /** Number on all nodes whose label `topologyKey` has the value. */
   inDomain(topologyKey: string, value: string): number;
-  /** On all nodes that have the label. */
+  /** Number on all nodes that have the label. */
   withKey(topologyKey: string): number;
 }
 
@@ -24,15 +23,15 @@ export interface TermGroup {
   inDomain(value: string): number;
 }
 
-/** What filters and scorers read. */
+/** Counts that filters and scorers read. */
 export interface PodCounts {
   selected(selection: PodSelection): SelectedPods;
   groups(): Iterable<TermGroup>;
-  /** Pods that use a claim (`<namespace>/<name>`). */
+  /** Number of pods that use a claim (`<namespace>/<name>`). */
   usersOf(claim: string): number;
 }
 
-/** Selections beyond this many are counted again when they are used; the least recently used go first. */
+/** Limit of cached selections. The least recently used are dropped and recounted when used again. */
 const MAX_SELECTIONS = 4_096;
 
 class Tally implements SelectedPods {
@@ -131,7 +130,7 @@ export class IncrementalPodCounts implements PodCounts {
     for (const anchor of anchorsOfPod(placed.pod)) dropFrom(this.#byAnchor, anchor, placed);
   }
 
-  /** Labels of a namespace have changed. */
+  /** Drops the counts that depend on labels of namespaces, which have changed. */
   forgetNamespaces(): void {
     for (const counter of [...this.#counters.values()]) if (counter.selection.readsNamespaces) this.#drop(counter);
   }
@@ -211,7 +210,7 @@ export class IncrementalPodCounts implements PodCounts {
   }
 }
 
-/** The counts as they would be with the pods of `trial` on its node. */
+/** The counts as if the node had the pods of `trial`. */
 export function countsWith(base: PodCounts, original: NodeInfo, trial: NodeInfo): PodCounts {
   const removed = [...original.pods.values()].filter(({ uid }) => !trial.pods.has(uid));
   const added = [...trial.pods.values()].filter(({ uid }) => !original.pods.has(uid));

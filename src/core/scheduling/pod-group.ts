@@ -1,6 +1,6 @@
 /**
- * Pods that are placed together or not at all. A pod names its group by a label; the group says how many it needs.
- * Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1).
+ * Groups of pods that are placed together or not at all. A label of a pod names its group; the group specifies its
+ * minimum number of pods. Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1).
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -16,7 +16,7 @@ export interface PodGroup extends KubeObject {
   };
 }
 
-/** `<namespace>/<name>` of the pod's group; undefined: none. */
+/** `<namespace>/<name>` of the pod's group, if any. */
 export function podGroupKey({ metadata }: Pod): string | undefined {
   const labels = metadata?.labels;
   const name = labels !== undefined && Object.hasOwn(labels, POD_GROUP_LABEL) ? labels[POD_GROUP_LABEL] : undefined;
@@ -25,6 +25,6 @@ export function podGroupKey({ metadata }: Pod): string | undefined {
 
 export const minMemberOf = ({ spec }: PodGroup): number => Math.max(1, spec?.minMember ?? 1);
 
-/** How long placed members wait for the others to be ready to be bound. */
+/** Time that placed members wait until the rest of the group can be bound. */
 export const timeoutMsOf = ({ spec }: PodGroup): number =>
   (spec?.scheduleTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1_000;

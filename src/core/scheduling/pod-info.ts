@@ -1,19 +1,19 @@
-/** A pod with everything the filters ask of it worked out once. */
+/** A pod with precomputed values for filters and scorers. */
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from 'kubernetes-types/core/v1';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
 import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../base/selector.ts';
 import { type Amounts, assumedRequests, heldRequests, reportsResources } from './resources.ts';
 
-/** A pod (anti-)affinity term, ready to be matched. */
+/** A parsed pod (anti-)affinity term. */
 export interface AffinityTerm {
-  /** Equal for terms that mean the same. */
+  /** Equal for equivalent terms. */
   readonly key: string;
-  /** Equal for terms that select the same pods, in whatever domain. */
+  /** Equal for terms that select the same pods, whatever their topology key. */
   readonly selectionKey: string;
   readonly topologyKey: string;
   readonly selector: LabelSelector;
   readonly namespaces: ReadonlySet<string>;
-  /** Undefined: the named namespaces only. */
+  /** Undefined if only the listed namespaces match. */
   readonly namespaceSelector: LabelSelector | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface WeightedTerm {
   readonly term: AffinityTerm;
 }
 
-/** A term of a placed pod, which counts for the pods it selects. */
+/** A term of a placed pod, which affects the pods it selects. */
 export interface ExistingTerm {
   readonly kind: 'anti' | 'affinity' | 'preferred';
   readonly key: string;
@@ -55,7 +55,7 @@ export interface PodInfo {
   readonly claims: readonly string[];
 }
 
-/** `known`: the same pod as it was; what only a new generation changes is taken from it. */
+/** @param known Earlier version of the pod. Values that only change with the generation are taken from it. */
 export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
   const generation = pod.metadata?.generation;
   const same = generation !== undefined && generation === known?.pod.metadata?.generation ? known : undefined;
@@ -77,7 +77,7 @@ export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
     uid: pod.metadata?.uid ?? '',
     namespace,
     priority: pod.spec?.priority ?? 0,
-    // A status that reports resources changes them too, which no generation counts.
+    // Resources in the status also change the requests, without a new generation.
     requests: same !== undefined && !reportsResources(pod) ? same.requests : heldRequests(pod),
     assumed: same?.assumed ?? assumedRequests(pod),
     hostPorts: same?.hostPorts ?? hostPortsOf(pod),
@@ -122,7 +122,7 @@ function affinityTerm(term: PodAffinityTerm, pod: Pod): AffinityTerm {
   };
 }
 
-/** Adds requirements for the pod's own values of `match` (equal) and `mismatch` (different) keys. */
+/** Adds requirements with the pod's own values of the `match` keys (equal) and the `mismatch` keys (different). */
 export function withLabelKeys(
   selector: LabelSelector,
   pod: Pod,
@@ -140,8 +140,8 @@ export function withLabelKeys(
 }
 
 /**
- * Validation has refused broken selectors; should one come through, it selects nothing rather than ending the
- * scheduler.
+ * Parses a selector. Validation rejects invalid ones; should one occur nevertheless, it selects no pods instead of
+ * stopping the scheduler.
  */
 export function safeSelector(object: Parameters<typeof labelSelectorOf>[0]): LabelSelector {
   try {
@@ -151,7 +151,7 @@ export function safeSelector(object: Parameters<typeof labelSelectorOf>[0]): Lab
   }
 }
 
-/** True when `other` is one of the pods the term speaks of. `labelsOf` gives a namespace's labels. */
+/** Whether the term selects `other`. `labelsOf` returns a namespace's labels. */
 export function termSelects(
   term: AffinityTerm,
   other: PodInfo,
@@ -178,7 +178,7 @@ function hostPortsOf(pod: Pod): HostPort[] {
   return ports;
 }
 
-/** Ports that are taken on every address of a host. */
+/** Ports in use on every address of a host. */
 export function hostPortsOnAllAddresses(ports: readonly Pick<HostPort, 'protocol' | 'port'>[]): HostPort[] {
   return ports.map(({ protocol, port }) => ({ ip: '0.0.0.0', protocol, port }));
 }

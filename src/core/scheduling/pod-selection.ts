@@ -1,13 +1,13 @@
-/** Which pods a rule counts, in a form that equal rules of many pods share. */
+/** Selection of pods to count, in a form that equal rules of many pods share. */
 import { isEverything, type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import { type AffinityTerm, type PodInfo, termSelects } from './pod-info.ts';
 
 export interface PodSelection {
   /** Equal for selections that select the same pods. */
   readonly key: string;
-  /** Labels (`<namespace> <key> <value>`) of which every selected pod has at least one; undefined: not known. */
+  /** Labels (`<namespace> <key> <value>`) of which every selected pod has at least one; undefined if unknown. */
   readonly anchors: readonly string[] | undefined;
-  /** The result depends on labels of namespaces. */
+  /** Whether the selection depends on labels of namespaces. */
   readonly readsNamespaces: boolean;
   selects(other: PodInfo): boolean;
 }
@@ -16,7 +16,7 @@ type LabelsOf = (namespace: string) => Readonly<Record<string, string>>;
 
 export const anchorOf = (namespace: string, key: string, value: string): string => `${namespace} ${key} ${value}`;
 
-/** Pods of a namespace that are not being deleted and that all selectors select: what spreading counts. */
+/** Pods that count for topology spreading: in the namespace, selected by all selectors, and not being deleted. */
 export function selectionInNamespace(namespace: string, selectors: readonly LabelSelector[]): PodSelection {
   return {
     key: `${namespace} ${JSON.stringify(selectors)}`,
@@ -29,7 +29,7 @@ export function selectionInNamespace(namespace: string, selectors: readonly Labe
   };
 }
 
-/** Pods that every one of the terms selects. */
+/** Pods selected by every term. */
 export function selectionOfTerms(terms: readonly AffinityTerm[], labelsOf: LabelsOf): PodSelection {
   const anchored = terms.find(({ namespaceSelector }) => namespaceSelector === undefined);
   return {

@@ -1,5 +1,5 @@
 /**
- * What a pod's claims ask of its node, and what binds them there. Source:
+ * Requirements of a pod's claims on its node, and the bindings they need there. Source:
  * pkg/scheduler/framework/plugins/volumebinding.
  */
 import type { Node, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -15,34 +15,34 @@ import {
 import { findMatchingVolume } from '../../api/volumes/match.ts';
 import { type CapacityLister, hasRoom } from './storage-capacity.ts';
 
-/** Claims, volumes and classes, where the server has them. */
+/** Cached claims, volumes and storage classes. */
 export interface VolumeLister {
   claim(namespace: string, name: string): PersistentVolumeClaim | undefined;
   volume(name: string): PersistentVolume | undefined;
   volumes(): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
   csiNode(name: string): CSINode | undefined;
-  /** Undefined: what drivers have room for is not known. */
+  /** Undefined if the capacity of drivers is unknown. */
   readonly capacity?: CapacityLister | undefined;
 }
 
 export interface PodVolumes {
-  /** Why no node will do; undefined: look at the nodes. */
+  /** Reason why no node is suitable; undefined if nodes must be checked. */
   readonly problem: string | undefined;
-  /** Node affinities of the volumes that are bound. */
+  /** Node affinities of the bound volumes. */
   readonly terms: readonly (readonly NodeSelectorTerm[])[];
-  /** Claims that wait for the pod's node. */
+  /** Claims that are bound after a node is selected for the pod. */
   readonly unbound: readonly PersistentVolumeClaim[];
 }
 
-/** What makes the claims of a pod bound on its node. */
+/** Actions that bind the claims of a pod on its node. */
 export interface VolumesOnNode {
   readonly reserve: readonly { readonly claim: PersistentVolumeClaim; readonly volume: PersistentVolume }[];
-  /** Claims whose provisioner makes a volume for the node. */
+  /** Claims for which the provisioner creates a volume on the node. */
   readonly provision: readonly PersistentVolumeClaim[];
 }
 
-/** Undefined: the pod has no claims. */
+/** Undefined if the pod has no claims. */
 export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVolumes | undefined {
   const terms: (readonly NodeSelectorTerm[])[] = [];
   const unbound: PersistentVolumeClaim[] = [];
@@ -88,7 +88,7 @@ export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVol
 export const NO_VOLUME = "node(s) didn't find available persistent volumes to bind";
 export const NO_SPACE = 'node(s) did not have enough free storage';
 
-/** A text: why one of the claims cannot be bound on the node. */
+/** Returns a text with the reason if one of the claims cannot be bound on the node. */
 export function unboundVolumesOn(
   node: Node,
   claims: readonly PersistentVolumeClaim[],

@@ -1,6 +1,6 @@
 /**
- * Makes room for a pod by evicting less important ones. Source: upstream's defaultpreemption plug-in, KEP-268 (priority
- * and preemption), KEP-902 (preemptionPolicy).
+ * Preemption: makes room for a pod by evicting less important pods. Source: upstream's defaultpreemption plug-in,
+ * KEP-268 (priority and preemption), KEP-902 (preemptionPolicy).
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
@@ -12,29 +12,29 @@ import type { PodInfo } from './pod-info.ts';
 import type { Profile } from './profile.ts';
 import { viewWith } from './trial.ts';
 
-/** What preemption must know of a PodDisruptionBudget. */
+/** The part of a PodDisruptionBudget that preemption needs. */
 export interface DisruptionBudget {
   readonly namespace: string;
   readonly selector: LabelSelector;
   readonly disruptionsAllowed: number;
-  /** Pods whose disruption the budget has accounted for already. */
+  /** Pods whose disruption is already included in the budget's status. */
   readonly disrupted: ReadonlySet<string>;
 }
 
 export interface Preemption {
   readonly node: string;
   readonly victims: readonly PodInfo[];
-  /** Nominated to the node but less important: they look for another. */
+  /** Less important pods nominated to the node, whose nomination is cleared. */
   readonly displaced: readonly PodInfo[];
 }
 
 export interface PreemptionResult {
   readonly preemption: Preemption | undefined;
-  /** For the PodScheduled condition, without the word "preemption:". */
+  /** Message for the PodScheduled condition, without the prefix "preemption:". */
   readonly message: string;
 }
 
-/** A node with the pods that would have to go, and how many disruption budgets that violates. */
+/** A node with the pods to evict and the number of violated disruption budgets. */
 export interface PreemptionCandidate {
   readonly node: NodeInfo;
   readonly victims: readonly PodInfo[];
@@ -55,7 +55,7 @@ export function planPreemption(input: PreemptionInput): PreemptionResult {
   return { preemption: choosePreemption(input, candidates), message };
 }
 
-/** The message is empty when there are candidates. */
+/** The message is empty if there are candidates. */
 export function preemptionCandidates(input: PreemptionInput): {
   readonly candidates: readonly PreemptionCandidate[];
   readonly message: string;
@@ -89,7 +89,7 @@ export function preemptionCandidates(input: PreemptionInput): {
   return { candidates, message: `0/${view.nodes.length} nodes are available: ${texts.join(', ')}.` };
 }
 
-/** The kindest of the candidates; undefined: there is none. */
+/** The candidate with the least disruption, if any. */
 export function choosePreemption(
   { pod, cluster }: Pick<PreemptionInput, 'pod' | 'cluster'>,
   candidates: readonly PreemptionCandidate[],
@@ -129,7 +129,7 @@ function isBeingPreempted(pod: Pod): boolean {
   );
 }
 
-/** Takes every less important pod away, then gives back as many as fit, the most important first. */
+/** Removes every less important pod, then restores as many as fit, the most important first. */
 function dryRun(
   { pod, cluster, view, profile, budgets }: PreemptionInput,
   node: NodeInfo,
@@ -180,12 +180,12 @@ function splitByBudget(
   return { violating, others };
 }
 
-/** More important first: higher priority, then longer running. */
+/** Compares importance: higher priority first, then longer running. */
 export function byImportance(a: PodInfo, b: PodInfo): number {
   return b.priority - a.priority || startedMs(a) - startedMs(b);
 }
 
-/** The kinder choice first. */
+/** Sorts candidates by disruption, the least first. */
 function compareCandidates(a: PreemptionCandidate, b: PreemptionCandidate): number {
   return (
     a.violations - b.violations ||
@@ -198,7 +198,7 @@ function compareCandidates(a: PreemptionCandidate, b: PreemptionCandidate): numb
 
 const highest = (candidate: PreemptionCandidate): number => candidate.victims[0]?.priority ?? Number.NEGATIVE_INFINITY;
 
-/** Shifted so that priorities below zero still count as something lost. */
+/** The offset makes priorities below zero count as well. */
 const sumOfPriorities = (candidate: PreemptionCandidate): number =>
   candidate.victims.reduce((sum, victim) => sum + victim.priority + 2 ** 31, 0);
 

@@ -1,4 +1,4 @@
-/** A profile: which plug-ins judge the pods of one scheduler name, and with what weight. Source: KEP-1451. */
+/** Profile: the plug-ins and weights for the pods of one scheduler name. Source: KEP-1451. */
 import { FILTER_NAMES, type Filter } from './filters/filter.ts';
 import { FILTERS } from './filters/index.ts';
 import { DEFAULT_ARGS, type PluginArgs } from './plugin-args.ts';
@@ -11,9 +11,9 @@ export interface ProfileSettings {
   readonly filters: readonly (typeof FILTER_NAMES)[number][];
   /** Weight by plug-in. */
   readonly scores: ReadonlyMap<ScorerName, number>;
-  /** DefaultPreemption is enabled. */
+  /** Whether DefaultPreemption is enabled. */
   readonly preempts: boolean;
-  /** 1 … 100; 0: fewer the more nodes there are, as upstream. */
+  /** 1 … 100. With 0, the percentage decreases with the number of nodes, as upstream. */
   readonly percentageOfNodesToScore: number;
   readonly args: PluginArgs;
 }
@@ -53,7 +53,7 @@ export function profileOf(settings: ProfileSettings): Profile {
 const MIN_FEASIBLE = 100;
 const MIN_PERCENTAGE = 5;
 
-/** After how many feasible nodes the search ends. Source: upstream's numFeasibleNodesToFind. */
+/** Number of feasible nodes at which the search ends. Source: upstream's numFeasibleNodesToFind. */
 export function feasibleNodesToFind(nodes: number, percentage: number): number {
   if (nodes < MIN_FEASIBLE || percentage >= 100) return nodes;
   const share = percentage > 0 ? percentage : Math.max(MIN_PERCENTAGE, 50 - Math.floor(nodes / 125));

@@ -1,7 +1,7 @@
 /**
- * Pods that wait for a node: ready to be tried (active), resting after a failure (back-off), or waiting for the cluster
- * to change (unschedulable). Time is an argument; nothing here runs by itself. Source: KEP-4247 and upstream's
- * scheduling queue.
+ * Queue of pods without a node. Pods are ready to be tried (active), delayed after a failure (back-off), or waiting for
+ * a change of the cluster (unschedulable). Time is an argument; the queue has no timers. Source: KEP-4247 and
+ * upstream's scheduling queue.
  */
 import type { FilterName } from './filters/filter.ts';
 import { Heap } from './heap.ts';
@@ -13,16 +13,11 @@ export interface QueueOptions {
   readonly maxBackoffMs: number;
 }
 
-/**
- * Shorter than upstream's second: a decision costs well under a millisecond on clusters of this size, waiting costs the
- * user's time.
- */
+/** Shorter than upstream's second, because a decision takes well under a millisecond on clusters of this size. */
 const DEFAULTS: QueueOptions = { initialBackoffMs: 100, maxBackoffMs: 10_000 };
-/**
- * A pod is tried again after this long even if no event spoke for it: the net below the event logic. Upstream's value.
- */
+/** A pod is retried after this time even without an event, in case the event logic missed one. Upstream's value. */
 export const MAX_WAIT_MS = 5 * 60_000;
-/** Outdated items of a heap are removed once they are this many more than the pods. */
+/** Number of outdated items in a heap, beyond the number of pods, at which they are removed. */
 const MAX_OUTDATED = 1_024;
 
 interface Entry {
@@ -30,12 +25,12 @@ interface Entry {
   readonly sequence: number;
   attempts: number;
   state: 'active' | 'backoff' | 'waiting' | 'inFlight';
-  /** Changes with the state, so that items in the heaps are outdated. */
+  /** Changes with the state; items in the heaps with another generation are outdated. */
   generation: number;
   sinceMs: number;
   readyAtMs: number;
   filters: ReadonlySet<FilterName>;
-  /** Events after this one came too late for the attempt, and must not be lost. */
+  /** Number of the last event before the attempt started. Later events are applied after the attempt. */
   startedAt: number;
   isDirty: boolean;
 }
@@ -53,7 +48,7 @@ export class SchedulingQueue {
   #backoff = new Heap<Item>((a, b) => a.readyAtMs < b.readyAtMs);
   /** Longest waiting first. */
   readonly #waiting = new Set<Entry>();
-  /** The same by the filters that rejected them; pods that no filter rejected wait for any event. */
+  /** Waiting pods by the filters that rejected them. Pods without such a filter wait for any event. */
   readonly #waitingFor = new Map<FilterName | 'anything', Set<Entry>>();
   readonly #lastEvents = new Map<ClusterEvent['kind'], number>();
   #sequence = 0;
@@ -67,7 +62,7 @@ export class SchedulingQueue {
     return this.#entries.size;
   }
 
-  /** A new pod, or one whose own description changed: worth a try now. */
+  /** Adds a new pod, or one whose spec has changed, to be tried now. */
   add(pod: PodInfo, nowMs: number): void {
     const known = this.#entries.get(pod.uid);
     if (known?.state === 'inFlight') {
@@ -93,7 +88,7 @@ export class SchedulingQueue {
     this.#compact();
   }
 
-  /** The pod is bound, deleted, or belongs to another scheduler. */
+  /** Removes a pod that was bound, deleted, or belongs to another scheduler. */
   remove(uid: string): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -106,8 +101,8 @@ export class SchedulingQueue {
   }
 
   /**
-   * The most important pod that is due; the longest queued among equals. It is in flight until `rejected`, `failed` or
-   * `remove`.
+   * Removes and returns the most important pod that is due; among equals, the one queued first. It is in flight until
+   * `rejected`, `failed` or `remove`.
    */
   pop(nowMs: number): PodInfo | undefined {
     this.#wakeDue(nowMs);
@@ -117,13 +112,13 @@ export class SchedulingQueue {
     return this.#start(item.entry);
   }
 
-  /** Takes a pod out of its order, whatever it waits for; undefined when it is unknown or in flight. */
+  /** Removes a pod from the queue out of order, in whatever state it waits; undefined if it is unknown or in flight. */
   take(uid: string): PodInfo | undefined {
     const entry = this.#entries.get(uid);
     return entry === undefined || entry.state === 'inFlight' ? undefined : this.#start(entry);
   }
 
-  /** No node fits; the pod waits for an event that one of `filters` cares about. */
+  /** Records that no node fits. The pod waits for an event that can change the result of one of `filters`. */
   rejected(uid: string, filters: ReadonlySet<FilterName>, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -141,7 +136,7 @@ export class SchedulingQueue {
     for (const name of keysOf(filters)) this.#bucket(name).add(entry);
   }
 
-  /** The attempt failed for a reason that is not the cluster's shape (the API refused the binding). */
+  /** Records that the attempt failed for a reason outside of the cluster's state (the API rejected the binding). */
   failed(uid: string, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -149,7 +144,7 @@ export class SchedulingQueue {
     this.#rest(entry);
   }
 
-  /** Wakes the waiting pods an event may help. Returns how many. */
+  /** Requeues the waiting pods that an event may help. Returns their number. */
   onEvent(event: ClusterEvent): number {
     this.#lastEvents.set(event.kind, ++this.#events);
     let woken = 0;
@@ -164,7 +159,7 @@ export class SchedulingQueue {
     return woken;
   }
 
-  /** Wakes the pods that have waited for too long. */
+  /** Requeues the pods that have waited for MAX_WAIT_MS. */
   flush(nowMs: number): void {
     for (const entry of this.#waiting) {
       if (nowMs - entry.sinceMs < MAX_WAIT_MS) return;
@@ -172,7 +167,7 @@ export class SchedulingQueue {
     }
   }
 
-  /** When something becomes due: 0 now, undefined never by itself. */
+  /** Milliseconds until a pod becomes due; 0 for now, undefined if none will without an event. */
   nextDueInMs(nowMs: number): number | undefined {
     if (top(this.#active) !== undefined) return 0;
     const due: number[] = [];
@@ -256,7 +251,7 @@ function top(heap: Heap<Item>): Item | undefined {
   return undefined;
 }
 
-/** An empty set of filters (no node at all, or an inner error) cares about everything. */
+/** An empty set of filters (no nodes, or an internal error) matches every event. */
 const keysOf = (filters: ReadonlySet<FilterName>): Iterable<FilterName | 'anything'> =>
   filters.size === 0 ? ['anything'] : filters;
 

@@ -1,8 +1,7 @@
 /**
- * Upstream's Reserve extension point: what a pod takes beside the room on its node (devices, volumes) is taken in
- * memory as soon as its node is chosen, so that the next decision sees it, and is released when the pod is not bound
- * there.
- * Source: the scheduling framework, KEP-624.
+ * Upstream's Reserve extension point. Resources other than those of the node (devices, volumes) are reserved in memory
+ * as soon as a node is selected, so that the next decision accounts for them. They are released if the pod is not
+ * bound. Source: the scheduling framework, KEP-624.
  */
 import type { ClusterView } from './cluster.ts';
 import type { Rejection } from './filters/filter.ts';
@@ -10,13 +9,13 @@ import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 
 export interface ReservePlugin {
-  /** Takes what the pod needs on the node. A rejection leaves nothing taken by this plug-in. */
+  /** Reserves the pod's resources on the node. After a rejection, this plug-in has reserved none. */
   reserve(pod: PodInfo, node: NodeInfo, view: ClusterView): Rejection | undefined;
-  /** Releases it. Has no effect for a pod that holds nothing. */
+  /** Releases the reservation, if the pod has one. */
   unreserve(pod: PodInfo, node: string): void;
 }
 
-/** All plug-ins in order, or none: the first rejection releases what was reserved before it. */
+/** Calls all plug-ins in order. The first rejection releases all earlier reservations. */
 export function reservePod(
   plugins: readonly ReservePlugin[],
   pod: PodInfo,

@@ -1,6 +1,6 @@
 /**
- * Resource arithmetic: what a pod asks for and what a node has left. CPU is in millicores, everything else in whole
- * units. Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
+ * Resource arithmetic: requests of pods and remaining resources of nodes. CPU is in millicores, all other resources in
+ * whole units. Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
@@ -16,7 +16,7 @@ export const MEMORY = 'memory';
 export const EPHEMERAL_STORAGE = 'ephemeral-storage';
 export const PODS = 'pods';
 
-/** What the scorers assume for containers that ask for nothing, so that such pods spread, too. Upstream's values. */
+/** Upstream's values, assumed by scorers for containers without requests, so that such pods are spread as well. */
 const ASSUMED_MILLICPU = 100;
 const ASSUMED_MEMORY = 200 * 1024 * 1024;
 
@@ -46,8 +46,8 @@ function raise(target: MutableAmounts, amounts: Amounts): void {
 }
 
 /**
- * Room that the pod holds on its node: until a resize in place is done, a container counts with the largest of what it
- * requests, what is allocated and what it still has. Source: KEP-1287; k8s.io/component-helpers/resource
+ * Resources that the pod holds on its node. Until an in-place resize is complete, each container counts with the
+ * largest of its requested, allocated and actual amounts. Source: KEP-1287; k8s.io/component-helpers/resource
  * `determineContainerReqs`.
  */
 export function heldRequests(pod: Pod): Amounts {
@@ -73,18 +73,20 @@ export const reportsResources = ({ status }: Pod): boolean =>
     (each) => (each as ResizeStatus).resources !== undefined,
   );
 
-/** Fields of a container's status that kubernetes-types does not have. */
+/** Fields of a container's status that kubernetes-types lacks. */
 interface ResizeStatus {
   readonly resources?: { readonly requests?: ResourceList };
   readonly allocatedResources?: ResourceList;
 }
 
-/** What must be free on a node for this pod. */
+/** Resources that must be free on a node for this pod. */
 export function podRequests(pod: Pod): Amounts {
   return total(pod, (container) => amountsOf(container.resources?.requests));
 }
 
-/** As `podRequests`, with an assumed share for containers that name none: used for scores, never to refuse a node. */
+/**
+ * Like `podRequests`, with assumed amounts for containers without requests. Used for scores, never to reject a node.
+ */
 export function assumedRequests(pod: Pod): Amounts {
   return total(pod, (container) => {
     const amounts = amountsOf(container.resources?.requests);
@@ -97,7 +99,7 @@ export function assumedRequests(pod: Pod): Amounts {
 function total(pod: Pod, requestsOf: (container: Container) => Amounts): Amounts {
   const sum: MutableAmounts = new Map();
   for (const container of pod.spec?.containers ?? []) add(sum, requestsOf(container));
-  // Sidecars stay; an ordinary init container needs its share beside the sidecars started before it.
+  // Sidecars keep running; an ordinary init container needs its share in addition to the sidecars started before it.
   const sidecars: MutableAmounts = new Map();
   const peak: MutableAmounts = new Map();
   for (const container of pod.spec?.initContainers ?? []) {
@@ -118,7 +120,7 @@ function total(pod: Pod, requestsOf: (container: Container) => Amounts): Amounts
   return sum;
 }
 
-/** Requests of the pod as a whole take the place of its containers' sum. */
+/** Pod-level requests replace the sum of the containers' requests. */
 function podLevelRequests(pod: Pod): Amounts {
   const spec = (pod.spec ?? {}) as { readonly resources?: { readonly requests?: ResourceList } };
   return amountsOf(spec.resources?.requests);

@@ -1,6 +1,6 @@
 /**
- * One pod, one decision: bind, make room, or say why not. The steps are exported for cycles that consult extenders in
- * between.
+ * Scheduling decision for one pod: a node, a preemption, or the reason why there is none. The steps are exported for
+ * callers that consult extenders in between.
  */
 import type { Cluster, ClusterView } from './cluster.ts';
 import type { FilterName, Rejection } from './filters/filter.ts';
@@ -28,9 +28,9 @@ export interface FoundNodes {
 
 export interface Unschedulable {
   readonly kind: 'unschedulable';
-  /** Upstream's text: event and PodScheduled condition carry it. */
+  /** Upstream's message for the event and the PodScheduled condition. */
   readonly message: string;
-  /** Filters that objected somewhere: a later event counts only if it can change their mind. */
+  /** Filters that rejected a node. Only events that can change their result requeue the pod. */
   readonly filters: ReadonlySet<FilterName>;
   readonly preemption: Preemption | undefined;
 }
@@ -45,7 +45,7 @@ export function schedulePod(input: ScheduleInput): Decision {
     : { kind: 'bind', node: chosen.name, feasible: found.feasible.length };
 }
 
-/** Nodes that pass all filters; in large clusters the search ends when enough are found. */
+/** Nodes that pass all filters. In large clusters the search ends when enough are found. */
 export function findNodes({ pod, cluster, view, profile }: ScheduleInput): FoundNodes {
   const rejections = new Map<string, Rejection>();
   const feasible: NodeInfo[] = [];
@@ -56,7 +56,7 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
     else rejections.set(node.name, rejection);
     return rejection === undefined;
   };
-  // Room was made on the nominated node: it is taken when it fits, whatever the scores say.
+  // Preemption has made room on the nominated node, so it is used if the pod fits, regardless of scores.
   const nominated = cluster.nominatedNode(pod.uid);
   const promised = nominated === undefined ? undefined : cluster.node(nominated);
   if (promised !== undefined && judge(promised)) return { feasible, rejections };
@@ -72,7 +72,7 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
   return { feasible, rejections };
 }
 
-/** `extra` adds to the score of a node, by name. */
+/** @param extra Additional score by node name. */
 export function chooseNode(
   { pod, view, profile, random }: ScheduleInput,
   feasible: readonly NodeInfo[],
@@ -88,7 +88,7 @@ export function chooseNode(
   return pickBest(feasible, totals, random);
 }
 
-/** The pod fits nowhere; `mayPreempt` false: nor may it make room. */
+/** Result for a pod that fits on no node. With `mayPreempt` false, preemption is not tried. */
 export function unschedulable(
   input: ScheduleInput,
   rejections: ReadonlyMap<string, Rejection>,
@@ -109,7 +109,7 @@ export function unschedulable(
   return { kind: 'unschedulable', message, filters, preemption: result.preemption };
 }
 
-/** Room promised to equally or more important pods is not free. */
+/** Checks a node with the resources of equally or more important nominated pods counted as used. */
 function checkBesideNominated(
   pod: PodInfo,
   node: NodeInfo,
@@ -127,11 +127,11 @@ function checkBesideNominated(
   return prepareFilters(profile.filters, pod, viewWith(view, node, trial))(trial);
 }
 
-/** `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable.` */
+/** Formats the message: `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable.` */
 function explain(nodes: number, rejections: ReadonlyMap<string, Rejection>): string {
   const counts = new Map<string, number>();
   for (const rejection of rejections.values()) {
-    // Upstream's PreFilter: no node was looked at.
+    // Corresponds to a rejection in upstream's PreFilter, before any node is checked.
     if (rejection.isOfPod === true) return `0/${nodes} nodes are available: ${rejection.reasons.join(', ')}.`;
     for (const reason of rejection.reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }

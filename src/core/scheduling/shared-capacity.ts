@@ -1,13 +1,13 @@
 /**
- * Capacities of devices: what a request takes of them, and what is left of devices that several claims share. Source:
- * KEP-5075; k8s.io/dynamic-resource-allocation/structured.
+ * Capacities of devices: the amounts a request consumes, and the remaining amounts of shared devices. Source: KEP-5075;
+ * k8s.io/dynamic-resource-allocation/structured.
  */
 import type { Amount, Device, DeviceCapacity, RequestPolicy } from '../../api/devices/types.ts';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
 
 /** By name of the capacity. */
 export type Consumption = ReadonlyMap<string, Quantity>;
-/** What claims have of a device, in billionths, by name of the capacity. */
+/** Amounts that claims consume of a device, in billionths, by name of the capacity. */
 export type Consumed = ReadonlyMap<string, bigint>;
 
 const NANO = 1_000_000_000n;
@@ -18,7 +18,10 @@ const amountOf = (given: Amount | undefined): Quantity => tryParseQuantity(given
 /** Whole units, rounded up. */
 const units = ({ nanos }: Quantity): bigint => nanos / NANO + (nanos % NANO > 0n ? 1n : 0n);
 
-/** Undefined: the device does not have a capacity that is requested, or its policy does not permit the amount. */
+/**
+ * Amounts that the requests consume; undefined if the device lacks a requested capacity or its policy rejects the
+ * amount.
+ */
 export function consumptionOf(device: Device, requests: Readonly<Record<string, Amount>>): Consumption | undefined {
   const capacities = device.capacity ?? {};
   if (Object.keys(requests).some((name) => !Object.hasOwn(capacities, name))) return undefined;
@@ -60,11 +63,11 @@ function isPermitted(amount: Quantity, policy: RequestPolicy | undefined): boole
 interface Shared {
   readonly key: string;
   readonly device: Device;
-  /** Of claims that are allocated; undefined: none has a share. */
+  /** Amounts consumed by allocated claims; undefined if no claim has a share. */
   readonly consumed: Consumed | undefined;
 }
 
-/** Shares that one attempt to allocate takes. */
+/** Shares taken during one allocation attempt. */
 export class CapacityShares {
   readonly #taken = new Map<string, Consumption[]>();
 
@@ -84,7 +87,7 @@ export class CapacityShares {
     this.#taken.set(key, [...(this.#taken.get(key) ?? []), consumption]);
   }
 
-  /** Gives back the share that was taken last. */
+  /** Releases the share that was taken last. */
   release({ key }: Shared): void {
     this.#taken.get(key)?.pop();
   }

@@ -1,18 +1,21 @@
 /**
- * Counters that devices of a pool share, of which every allocated device takes a part: partitions of one board. Source:
- * KEP-4815; k8s.io/dynamic-resource-allocation/structured.
+ * Counters shared by devices of a pool, such as partitions of one board. Every allocated device consumes a part of
+ * them. Source: KEP-4815; k8s.io/dynamic-resource-allocation/structured.
  */
 import type { Device, ResourceSlice } from '../../api/devices/types.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 
-/** What devices of a pool take, in billionths, by counter set and counter. */
+/** Amounts that a device consumes, in billionths, by counter set and counter. */
 type Demand = readonly (readonly [counter: string, amount: bigint])[];
 
 export class SharedCounters {
   readonly #left = new Map<string, bigint>();
   readonly #demands = new WeakMap<Device, Demand>();
 
-  /** All slices of a complete pool; `isTaken`: the device is allocated already. */
+  /**
+   * @param slices All slices of a complete pool.
+   * @param isTaken Whether the device is already allocated.
+   */
   addPool(key: string, slices: readonly ResourceSlice[], isTaken: (device: string) => boolean): void {
     for (const { spec } of slices) {
       for (const { name = '', counters = {} } of spec?.sharedCounters ?? [])
@@ -28,7 +31,7 @@ export class SharedCounters {
     }
   }
 
-  /** Whether what is left is enough; false as well for a counter that the pool does not have. */
+  /** Whether the remaining amounts suffice; false for a counter that the pool lacks. */
   hasRoom(device: Device): boolean {
     const demand = this.#demands.get(device) ?? [];
     return demand.every(([counter, amount]) => (this.#left.get(counter) ?? -1n) >= amount);

@@ -1,5 +1,5 @@
 /**
- * Whether a driver has room for a new volume near a node. Source: KEP-1472;
+ * Whether a CSI driver has capacity for a new volume on a node. Source: KEP-1472;
  * pkg/scheduler/framework/plugins/volumebinding hasEnoughCapacity.
  */
 import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -12,7 +12,7 @@ export interface CapacityLister {
   capacities(): readonly CSIStorageCapacity[];
 }
 
-/** True also for a driver that does not report what it has. */
+/** Also returns true for a driver that does not report its capacity. */
 export function hasRoom(
   claim: PersistentVolumeClaim,
   { metadata, provisioner }: StorageClass,

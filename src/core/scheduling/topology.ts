@@ -1,4 +1,4 @@
-/** Topology spread constraints, read once for filter and score. Source: KEP-895, KEP-3022, KEP-3094, KEP-3243. */
+/** Topology spread constraints, parsed once for filter and scorer. Source: KEP-895, KEP-3022, KEP-3094, KEP-3243. */
 import type { Pod, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import type { ClusterView } from './cluster.ts';
@@ -25,7 +25,7 @@ export interface SpreadConstraints {
   readonly areSystemDefaults: boolean;
 }
 
-/** The pod's own constraints, or, when it has none, the profile's defaults for pods of services and controllers. */
+/** The pod's own constraints; without any, the profile's defaults for pods of services and controllers. */
 export function constraintsOf(
   pod: PodInfo,
   whenUnsatisfiable: string,
@@ -52,7 +52,7 @@ export function constraintsOf(
   return { constraints, areSystemDefaults };
 }
 
-/** Replicas of one service or set are spread over hosts and zones. Upstream's system defaults. */
+/** Upstream's system defaults: replicas of one service or set are spread over hosts and zones. */
 const SYSTEM_DEFAULTS: readonly TopologySpreadConstraint[] = [
   { topologyKey: 'kubernetes.io/hostname', maxSkew: 3, whenUnsatisfiable: 'ScheduleAnyway' },
   { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5, whenUnsatisfiable: 'ScheduleAnyway' },
@@ -76,8 +76,8 @@ function readConstraint(constraint: TopologySpreadConstraint, pod: PodInfo): Spr
 }
 
 /**
- * Whether all nodes that have the constraint's label take part in the counting for it: then counts by domain serve, and
- * no node has to be visited.
+ * Whether all nodes with the constraint's label are counted. Then the counts by domain suffice, and no node has to be
+ * visited.
  */
 export function countsAllNodes(constraint: SpreadConstraint, { pod }: PodInfo): boolean {
   const { nodeSelector, affinity } = pod.spec ?? {};
@@ -86,7 +86,7 @@ export function countsAllNodes(constraint: SpreadConstraint, { pod }: PodInfo): 
   return !constraint.honorsTaints && (isFree || !constraint.honorsAffinity);
 }
 
-/** True when a node takes part in the counting for this constraint. */
+/** Whether a node is counted for this constraint. */
 export function isEligible(constraint: SpreadConstraint, pod: Pod, node: NodeInfo): boolean {
   if (constraint.honorsAffinity && !matchesNode(pod, node.node)) return false;
   return (

@@ -1,4 +1,4 @@
-/** Claims on devices. Source: pkg/scheduler/framework/plugins/dynamicresources; its texts. */
+/** Filter for resource claims, with upstream's messages. Source: pkg/scheduler/framework/plugins/dynamicresources. */
 
 import { claimNameOf, generatedClaim, podClaims } from '../../../api/devices/pod-claims.ts';
 import type { ResourceClaim } from '../../../api/devices/types.ts';
@@ -24,7 +24,7 @@ export const dynamicResources: FilterFactory =
     const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
     if (lister === undefined || fixtures.length === 0) return claims;
     return (node) => {
-      // Its kubelet may not have reported yet that the fixture is not allocatable.
+      // The kubelet may not have reported yet that the fixture is not allocatable.
       const taken = fixtures.find((name) => {
         return lister.isTaken(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
       });
@@ -43,7 +43,7 @@ const claimsFilter =
     }
     const open = found.filter(({ status }) => status?.allocation === undefined);
     const allocated = found.filter(({ status }) => status?.allocation !== undefined);
-    // A claim of an earlier attempt may have other devices than fit now: it is deleted first.
+    // A claim of an earlier attempt may have other devices than are free now, so it is deleted first.
     const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
     return (info) => {
       const { node } = info;
@@ -61,7 +61,7 @@ const claimsFilter =
     };
   };
 
-/** The claims of a pod, or why it cannot be placed anywhere yet. */
+/** Claims of a pod, or the reason why it cannot be placed yet. */
 export function claimsOf(
   pod: PodInfo,
   lister: Pick<DeviceLister, 'claim' | 'deviceClass' | 'isPending'>,
@@ -70,7 +70,7 @@ export function claimsOf(
   for (const each of podClaims(pod.pod)) {
     const name = claimNameOf(pod.pod, each);
     if (name === undefined) {
-      // The controller found that the pod needs none.
+      // The controller determined that no claim is needed.
       if (generatedClaim(pod.pod, each) !== undefined) continue;
       return `waiting for dynamic resource controller to create the resourceclaim "${each.name}"`;
     }

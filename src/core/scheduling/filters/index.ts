@@ -27,7 +27,7 @@ export const FILTERS: Readonly<Record<(typeof FILTER_NAMES)[number], FilterFacto
   InterPodAffinity: () => interPodAffinity,
 };
 
-/** One check for all filters, prepared for this pod. */
+/** Combines all filters into one check, prepared for this pod. */
 export function prepareFilters(filters: readonly Filter[], pod: PodInfo, view: ClusterView): NodeCheck {
   const checks = filters.map((filter) => filter(pod, view)).filter((check) => check !== undefined);
   return (node) => {

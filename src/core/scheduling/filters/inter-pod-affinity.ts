@@ -1,6 +1,4 @@
-/**
- * Required pod affinity and anti-affinity. Source: KEP-less; upstream's interpodaffinity plug-in and its documentation.
- */
+/** Required pod affinity and anti-affinity. Source: upstream's interpodaffinity plug-in and its documentation. */
 import { termSelects } from '../pod-info.ts';
 import { selectionOfTerms } from '../pod-selection.ts';
 import { type Filter, reject } from './filter.ts';
@@ -17,7 +15,7 @@ export const interPodAffinity: Filter = (pod, view) => {
     topologyKey,
     pods: counts.selected(selectionOfTerms(pod.antiAffinity.slice(index, index + 1), namespaceLabels)),
   }));
-  // The first pod of a group with affinity to itself matches no existing pod: it may be placed anywhere.
+  // If the first pod of a group with affinity to itself matches no existing pod, it may run on any node.
   const startsGroup =
     kin !== undefined &&
     pod.affinity.every((term) => kin.withKey(term.topologyKey) === 0 && termSelects(term, pod, namespaceLabels));

@@ -1,4 +1,4 @@
-/** Filters that look at one node and the pods on it. */
+/** Filters that depend only on one node and its pods. */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { isFromDevices } from '../extended-claims.ts';
 import { matchesNode } from '../node-affinity.ts';
@@ -67,7 +67,7 @@ export const nodePorts: Filter = (pod) => {
   };
 };
 
-/** Named first in messages, in this order, as upstream does. */
+/** These resources come first in messages, in this order, as in upstream. */
 const ORDER = [CPU, MEMORY, EPHEMERAL_STORAGE];
 
 export const nodeResourcesFit: FilterFactory = ({ ignoredResources, ignoredResourceGroups }) => {

@@ -53,7 +53,7 @@ function countDomains(
   return counts;
 }
 
-/** With fewer domains than asked for, the emptiest is one that does not exist yet. */
+/** Minimum over the domains. With fewer domains than minDomains the minimum is 0, as if an empty domain existed. */
 function minimum(constraint: SpreadConstraint, counts: ReadonlyMap<string, number>): number {
   if (counts.size < constraint.minDomains) return 0;
   let least = Number.POSITIVE_INFINITY;

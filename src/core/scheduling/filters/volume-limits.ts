@@ -1,4 +1,4 @@
-/** How many volumes of a CSI driver a node can attach. Source: upstream's nodevolumelimits plug-in, KEP-554. */
+/** Limit of volumes of a CSI driver per node. Source: upstream's nodevolumelimits plug-in, KEP-554. */
 import type { ClusterView } from '../cluster.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { type Filter, reject } from './filter.ts';
@@ -27,7 +27,7 @@ interface CsiVolume {
   readonly handle: string;
 }
 
-/** A claim that is not bound yet counts for the driver that will provision its volume. */
+/** CSI volumes of a pod. An unbound claim counts for the driver that will provision its volume. */
 function csiVolumes(pod: PodInfo, { volumes }: ClusterView): CsiVolume[] {
   return pod.claims.flatMap((key) => {
     const claim = volumes?.claim(pod.namespace, key.slice(key.indexOf('/') + 1));

@@ -1,5 +1,5 @@
 /**
- * Volumes that pods cannot share: claims that are ReadWriteOncePod, and disks that a pod names itself. Source:
+ * Volumes that pods cannot share: ReadWriteOncePod claims, and disks that a pod spec references directly. Source:
  * upstream's volumerestrictions plug-in, KEP-2485.
  */
 import type { Volume } from 'kubernetes-types/core/v1';

@@ -1,13 +1,15 @@
-/** Volumes that carry zone or region labels are used in that zone or region. Source: upstream's volumezone plug-in. */
+/**
+ * Restricts volumes with zone or region labels to nodes in that zone or region. Source: upstream's volumezone plug-in.
+ */
 import { isFullyBound } from '../../../api/volumes/binding.ts';
 import { type Filter, reject } from './filter.ts';
 
-/** With the older name that a label may still have. */
+/** Each label with its older name, which may still be in use. */
 const TOPOLOGY_LABELS: ReadonlyMap<string, string> = new Map([
   ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone'],
   ['topology.kubernetes.io/region', 'failure-domain.beta.kubernetes.io/region'],
 ]);
-/** Between the zones of a volume that is in several. */
+/** Separates the zones of a volume that is in several. */
 const SEPARATOR = '__';
 
 export const volumeZone: Filter = (pod, view) => {
@@ -24,7 +26,7 @@ export const volumeZone: Filter = (pod, view) => {
   return (node) => {
     const labelOf = (names: readonly string[]): string | undefined =>
       names.map((name) => node.label(name)).find((value) => value !== undefined);
-    // A node without any such label is in no zone: upstream places no constraint on it.
+    // Upstream does not restrict a node without any such label.
     if ([...TOPOLOGY_LABELS].every((names) => labelOf(names) === undefined)) return undefined;
     const fits = wanted.every(({ names, values }) => values.includes(labelOf(names) ?? ''));
     return fits ? undefined : reject('VolumeZone', 'node(s) had no available volume zone', true);

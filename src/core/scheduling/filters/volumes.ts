@@ -1,4 +1,4 @@
-/** Claims must be bound or wait for this pod, and their volumes be reachable from the node. */
+/** Filter for claims: they must be bound or wait for this pod, and their volumes must be accessible from the node. */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { unboundVolumesOn, volumesOfPod } from '../pod-volumes.ts';
 import { type Filter, reject } from './filter.ts';

@@ -1,4 +1,4 @@
-/** All scorers with upstream's weights, and the choice among the best. */
+/** All scorers with upstream's weights, and the selection among the best nodes. */
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -25,7 +25,7 @@ export interface WeightedScorer {
   readonly score: Scorer;
 }
 
-/** The weighted sum for each of `nodes`, in their order. */
+/** Weighted sum for each of `nodes`, in their order. */
 export function scoreNodes(
   scorers: readonly WeightedScorer[],
   pod: PodInfo,
@@ -43,7 +43,7 @@ export function scoreNodes(
   return totals;
 }
 
-/** One of the best nodes, all of them with the same chance, or placement would always favour the same hosts. */
+/** Selects randomly among the best nodes; otherwise placement would always favour the same hosts. */
 export function pickBest(
   nodes: readonly NodeInfo[],
   totals: readonly number[],

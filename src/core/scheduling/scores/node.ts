@@ -1,6 +1,4 @@
-/**
- * Scorers that look at single nodes. Source: upstream's nodeaffinity, tainttoleration and imagelocality plug-ins.
- */
+/** Scorers that depend on single nodes. Source: upstream's nodeaffinity, tainttoleration and imagelocality plug-ins. */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { normalizedImage } from '../node-info.ts';
 import { tolerates } from '../tolerations.ts';
@@ -39,7 +37,9 @@ export const taintPreference: Scorer = (pod, nodes) => {
 const MIN_IMAGE_BYTES = 23 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 1000 * 1024 * 1024;
 
-/** Prefers nodes that have the images already; an image on few nodes counts less, so that not all pods gather there. */
+/**
+ * Prefers nodes that already have the images. An image on few nodes counts less, so that pods do not concentrate there.
+ */
 export const imageLocality: Scorer = (pod, nodes, view) => {
   const containers = [...(pod.pod.spec?.initContainers ?? []), ...(pod.pod.spec?.containers ?? [])];
   const images = containers

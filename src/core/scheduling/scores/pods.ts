@@ -1,4 +1,4 @@
-/** Prefers nodes near or far from other pods. Source: upstream's interpodaffinity plug-in. */
+/** Scorer for preferred pod affinity and anti-affinity. Source: upstream's interpodaffinity plug-in. */
 import type { ClusterView } from '../cluster.ts';
 import { type PodInfo, termSelects, type WeightedTerm } from '../pod-info.ts';
 import { selectionOfTerms } from '../pod-selection.ts';
@@ -7,7 +7,7 @@ import { MAX_SCORE, type ScorerFactory } from './score.ts';
 interface Credit {
   readonly topologyKey: string;
   readonly weight: number;
-  /** Pods that earn the weight, in a domain. */
+  /** Number of matching pods in a domain. */
   inDomain(value: string): number;
 }
 
@@ -41,9 +41,9 @@ function ownCredits(terms: readonly WeightedTerm[], sign: 1 | -1, view: ClusterV
   });
 }
 
-/** Terms of placed pods that select this one. */
+/** Terms of placed pods that select this pod. */
 function creditsOfExisting(pod: PodInfo, view: ClusterView, hardWeight: number, ignoresPreferred: boolean): Credit[] {
-  // A pod without terms of its own is not weighed against those that others prefer, when the profile says so.
+  // With this setting of the profile, preferred terms of placed pods are ignored for a pod without preferred terms.
   const ignoresAll = ignoresPreferred && pod.preferredAffinity.length + pod.preferredAntiAffinity.length === 0;
   if (ignoresAll) return [];
   const credits: Credit[] = [];

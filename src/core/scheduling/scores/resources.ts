@@ -1,4 +1,4 @@
-/** Scorers by what is requested of a node. Source: upstream's noderesources plug-ins. */
+/** Scorers by requested resources of a node. Source: upstream's noderesources plug-ins. */
 import type { NodeInfo } from '../node-info.ts';
 import type { ResourceWeight, ShapePoint } from '../plugin-args.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -41,7 +41,7 @@ function average(
   return weights === 0 ? 0 : Math.floor(sum / weights);
 }
 
-/** An extended resource counts only for pods that request it. */
+/** Whether the resource counts for the pod. An extended resource only counts if the pod requests it. */
 const concerns = (pod: PodInfo, name: string): boolean =>
   name === CPU || name === MEMORY || (pod.requests.get(name) ?? 0) > 0;
 
@@ -60,19 +60,19 @@ function onShape(utilization: number, shape: readonly ShapePoint[]): number {
   return (before?.score ?? 0) * SHAPE_SCALE;
 }
 
-/** Prefers nodes where the resources stay used to the same degree. Pods that request none of them change nothing. */
+/** Prefers nodes whose resources are used to a similar degree. Pods that request none of them are not scored. */
 export const balancedAllocation: ScorerFactory = ({ balancedResources }) => {
   const names = balancedResources.map(({ name }) => name);
   return (pod, nodes) => {
     if (!names.some((name) => (pod.requests.get(name) ?? 0) > 0)) return undefined;
     const counted = names.filter((name) => concerns(pod, name));
-    // The same for all nodes: a list for each would be most of what a decision allocates.
+    // One array is reused for all nodes, because an array per node would dominate the allocations of a decision.
     const fractions = counted.map(() => 0);
     return nodes.map((node) => balance(pod.requests, node, counted, fractions));
   };
 };
 
-/** `fractions` is room to work in, of the length of `names`. */
+/** @param fractions Scratch array of the length of `names`. */
 function balance(requests: Amounts, node: NodeInfo, names: readonly string[], fractions: number[]): number {
   let count = 0;
   for (const name of names) {
@@ -83,7 +83,7 @@ function balance(requests: Amounts, node: NodeInfo, names: readonly string[], fr
   return Math.floor((1 - deviation(fractions, count)) * MAX_SCORE);
 }
 
-/** Of the first `count`. */
+/** Standard deviation of the first `count` fractions. */
 function deviation(fractions: readonly number[], count: number): number {
   const first = count > 0 ? (fractions[0] ?? 0) : 0;
   const second = count > 1 ? (fractions[1] ?? 0) : first;

@@ -1,4 +1,4 @@
-/** The common shape of scorers: raw numbers per node, then brought to 0 … 100. */
+/** Common types of scorers: raw numbers per node, scaled to 0 … 100. */
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PluginArgs } from '../plugin-args.ts';
@@ -6,14 +6,12 @@ import type { PodInfo } from '../pod-info.ts';
 
 export const MAX_SCORE = 100;
 
-/**
- * Scores of the feasible nodes, in their order, 0 … 100; undefined: the plug-in prefers no node for this pod.
- */
+/** Scores (0 … 100) of the feasible nodes, in their order. Undefined if the plug-in has no preference for this pod. */
 export type Scorer = (pod: PodInfo, nodes: readonly NodeInfo[], view: ClusterView) => number[] | undefined;
 
 export type ScorerFactory = (args: PluginArgs) => Scorer;
 
-/** Scales so that the largest becomes 100 (and, reversed, the smallest the best). */
+/** Scales the scores so that the largest becomes 100. With `reverse`, the largest becomes 0. */
 export function normalize(scores: readonly number[], reverse: boolean): number[] {
   const max = scores.reduce((most, score) => Math.max(most, score), 0);
   if (max === 0) return scores.map(() => (reverse ? MAX_SCORE : 0));

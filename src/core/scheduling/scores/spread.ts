@@ -1,4 +1,4 @@
-/** Spreads pods over topology domains as well as is possible. Source: upstream's podtopologyspread plug-in. */
+/** Scorer that spreads pods over topology domains. Source: upstream's podtopologyspread plug-in. */
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -46,7 +46,7 @@ interface Domains {
   countOf(node: NodeInfo, domain: string): number;
 }
 
-/** Domains that feasible nodes are in, with the pods selected in the whole of each. */
+/** Domains of the feasible nodes, with the number of selected pods in each. */
 function countDomains(
   constraint: SpreadConstraint,
   pod: PodInfo,
@@ -56,7 +56,7 @@ function countDomains(
   isAlone: boolean,
 ): Domains {
   const selected = view.counts.selected(constraint.selection);
-  // A host is a domain of its own: the pods on it are all there is to count.
+  // For the hostname key, each node is its own domain, so only its own pods are counted.
   if (constraint.topologyKey === HOSTNAME) {
     return { size: feasible.length, countOf: (node) => selected.on(node) };
   }
