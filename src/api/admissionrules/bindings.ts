@@ -1,5 +1,5 @@
 /**
- * What the bindings of both sorts of admission policies have in common as kinds. Source:
+ * Parts of a kind definition that both kinds of policy bindings share. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration.
  */
 import type { FieldError } from '../meta/field-error.ts';

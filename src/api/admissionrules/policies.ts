@@ -1,6 +1,6 @@
 /**
- * What admission policies of both sorts, and their bindings, have in common.
- * Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
+ * Validation and defaults that validating and mutating admission policies, and their bindings, share. Source:
+ * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
  */
 import type {
   MatchCondition,
@@ -102,7 +102,7 @@ function validateVariables(variables: readonly Variable[]): FieldError[] {
   });
 }
 
-/** There is nothing to change in what is deleted. As upstream, the path does not say which rule. */
+/** Rejects DELETE, because a deleted object cannot be mutated. As upstream, the path does not identify the rule. */
 export function validateMutatedOperations(match: MatchResources | undefined, path: string): FieldError[] {
   return (match?.resourceRules ?? []).flatMap(({ operations }) =>
     (operations ?? []).flatMap((operation) =>

@@ -1,6 +1,6 @@
 /**
- * What webhooks and admission policies say about the requests they want to see.
- * Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
+ * Rules, match conditions and match resources of webhooks and admission policies. Source:
+ * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
  */
 import type { MatchCondition, MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
 import { pathSegmentErrors, qualifiedNameErrors } from '../../base/names.ts';
@@ -12,7 +12,7 @@ import { validateLabelSelector } from '../validation/selectors.ts';
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const MAX_CONDITIONS = 64;
 
-/** Rules of policies also have names; the declarations know fewer of their fields than they have. */
+/** Adds fields that the declared type lacks. Rules of policies also have resource names. */
 type Rule = RuleWithOperations & { scope?: string; resources?: string[]; resourceNames?: string[] };
 
 export function setRuleDefaults(rules: readonly Rule[] | undefined): void {
@@ -73,7 +73,10 @@ function loneStar(values: readonly string[], path: string, noun: string): FieldE
     : [];
 }
 
-/** As upstream, a pattern only covers what is named after it, and of whole resources only the last one counts. */
+/**
+ * As upstream, a wildcard only conflicts with entries after it, and of entries for whole resources only the last one
+ * counts.
+ */
 function validateResources(resources: readonly string[], path: string): FieldError[] {
   if (resources.length === 0) return [fieldError.required(path)];
   const errors: FieldError[] = [];

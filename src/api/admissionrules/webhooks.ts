@@ -1,6 +1,6 @@
 /**
- * Webhooks of both sorts. Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation},
- * k8s.io/apiserver/pkg/util/webhook.
+ * Validating and mutating webhook configurations. Source:
+ * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}, k8s.io/apiserver/pkg/util/webhook.
  */
 import type { MutatingWebhook, WebhookClientConfig } from 'kubernetes-types/admissionregistration/v1';
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
@@ -23,10 +23,10 @@ const MAX_TIMEOUT_SECONDS = 30;
 const HTTPS_PORT = 443;
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
-/** Taken by v1beta1 only, and kept by who changes what is there. Such webhooks fail dry runs. */
+/** Accepted in v1beta1, and on update if the stored object has them. Such webhooks fail dry runs. */
 const OLDER_SIDE_EFFECTS = [...SIDE_EFFECTS, 'Some', 'Unknown'];
 
-/** A webhook that validates lacks one field of one that mutates. */
+/** Type for both kinds. Validating webhooks lack reinvocationPolicy. */
 interface Configuration extends KubeObject {
   webhooks?: MutatingWebhook[];
 }
@@ -41,7 +41,7 @@ export function setWebhookDefaults(webhook: MutatingWebhook): void {
   if (webhook.clientConfig?.service !== undefined) webhook.clientConfig.service.port ??= HTTPS_PORT;
 }
 
-/** Version v1beta1 had other defaults, which stand for what older clients leave out. */
+/** Alias for v1beta1, whose defaults differ from v1. */
 export const olderWebhooks: KindAlias<never> = {
   group: 'admissionregistration.k8s.io',
   version: 'v1beta1',
@@ -60,7 +60,6 @@ export const olderWebhooks: KindAlias<never> = {
   convertFrom: (configuration) => configuration,
 };
 
-/** The strategy of both kinds of configuration. */
 export const webhookStrategy: WriteStrategy<Configuration> = {
   prepareForCreate(configuration) {
     metadataOf(configuration).generation = 1;
@@ -73,7 +72,7 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
   },
   validate(configuration, old) {
     const names = new Set<string>();
-    // In v1beta1 names could be there twice.
+    // v1beta1 allowed duplicate names.
     const mayRepeat = isBeta(configuration) || (old !== undefined && hasRepeated(old));
     const mayBeForeign = (old?.webhooks ?? []).some(speaksForeign);
     return (configuration.webhooks ?? []).flatMap((webhook, index) => {
@@ -90,7 +89,7 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
     validateSideEffects(configuration, !isBeta(configuration) && validateSideEffects(old, true).length === 0),
 };
 
-/** Speaks versions of reviews, and none of those that are known. */
+/** Whether the webhook supports only versions of AdmissionReview that this server does not know. */
 const speaksForeign = ({ admissionReviewVersions: versions = [] }: MutatingWebhook): boolean =>
   versions.length > 0 && !versions.some((version) => REVIEW_VERSIONS.includes(version));
 

@@ -1,5 +1,5 @@
 /**
- * What may be asked for of a capacity that several share. Source: k8s.io/kubernetes/pkg/apis/resource/validation
+ * Request policies for shared device capacities. Source: k8s.io/kubernetes/pkg/apis/resource/validation
  * validateRequestPolicy, KEP-5075.
  */
 import { addQuantity, compareQuantity, formatQuantity, type Quantity, tryParseQuantity } from '../../base/quantity.ts';
@@ -10,14 +10,14 @@ const MAX_VALUES = 10;
 const NANO = 1_000_000_000n;
 const ZERO: Quantity = { nanos: 0n, format: 'DecimalSI' };
 
-/** What is no quantity is refused before it comes here. */
+/** Invalid quantities are rejected before this is called. */
 const amount = (given: Amount | undefined): Quantity | undefined =>
   given === undefined ? undefined : (tryParseQuantity(given) ?? ZERO);
 
-/** Whole units; rounded up, as upstream reads them before 1.37. */
+/** Whole units, rounded up, as upstream before 1.37. */
 const units = ({ nanos }: Quantity): bigint => nanos / NANO + (nanos % NANO > 0n ? 1n : 0n);
 
-/** `shared`: the device may be allocated more than once. */
+/** `shared`: the device allows multiple allocations. */
 export function validateCapacity({ value, requestPolicy }: DeviceCapacity, at: string, shared: boolean): FieldError[] {
   if (requestPolicy === undefined) return [];
   const where = `${at}.requestPolicy`;
@@ -54,7 +54,7 @@ function validateValues(usual: Quantity, most: Quantity, given: readonly Amount[
   }
   if (values.length > MAX_VALUES) errors.push(fieldError.tooMany(at, values.length, MAX_VALUES));
   else errors.push(...validateOptions(values, most, at));
-  // Of too many none is looked at.
+  // If there are too many values, the default is not looked up among them.
   if (values.length > MAX_VALUES || !values.some((value) => compareQuantity(value, usual) === 0)) {
     const rule = 'default value is not valid according to the requestPolicy';
     errors.push(fieldError.invalid(at, formatQuantity(usual), rule));

@@ -1,5 +1,6 @@
 /**
- * What was found for a claim. Source: k8s.io/kubernetes/pkg/apis/resource/validation ValidateResourceClaimStatusUpdate.
+ * Validation of the status of a ResourceClaim. Source: k8s.io/kubernetes/pkg/apis/resource/validation
+ * ValidateResourceClaimStatusUpdate.
  */
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -64,7 +65,7 @@ export function validateClaimStatusUpdate(claim: ResourceClaim, old: ResourceCla
   );
   if ((reservedFor ?? []).length > 0) errors.push(...validateReserving(claim, old));
   if (allocation === undefined) return errors;
-  // What was found is not judged again: it may have been taken under other rules.
+  // An existing allocation is not validated again, because rules may have changed since.
   if (before.allocation === undefined) errors.push(...validateAllocation(allocation, requestNames(claim.spec)));
   else if (!semanticEqual(allocation, before.allocation)) {
     errors.push(fieldError.invalid(`${AT}.allocation`, allocation, IMMUTABLE_MESSAGE));
@@ -72,7 +73,7 @@ export function validateClaimStatusUpdate(claim: ResourceClaim, old: ResourceCla
   return errors;
 }
 
-/** What is said of devices goes with them, once they are given back. */
+/** Drops the status of devices that are no longer allocated. */
 export function dropReleasedDevices({ status }: ResourceClaim, old: ResourceClaim): void {
   if (status?.devices === undefined) return;
   const released = new Set(old.status?.allocation?.devices?.results?.map(keyOf));

@@ -1,5 +1,5 @@
 /**
- * What is asked for in a claim: defaults and rules. Source:
+ * Defaults and validation of the spec of a ResourceClaim. Source:
  * k8s.io/kubernetes/pkg/apis/resource/{v1/defaults.go,validation}.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -33,7 +33,7 @@ export function setClaimDefaults(spec: ClaimSpec | undefined): void {
   }
 }
 
-/** Selectors of a claim, and where they are. */
+/** Device selectors of a claim, with their field paths. */
 export function claimSelectors(spec: ClaimSpec | undefined, at: string): [DeviceSelector, string][] {
   return (spec?.devices?.requests ?? []).flatMap(({ exactly, firstAvailable }, index) => {
     const where = `${at}.devices.requests[${index}]`;
@@ -46,7 +46,7 @@ export function claimSelectors(spec: ClaimSpec | undefined, at: string): [Device
   });
 }
 
-/** Names of requests, and of their alternatives behind them. */
+/** Names of requests, and of subrequests in the form REQUEST/SUBREQUEST. */
 export function requestNames(spec: ClaimSpec | undefined): ReadonlySet<string> {
   return new Set(
     (spec?.devices?.requests ?? []).flatMap(({ name, firstAvailable }) => [
@@ -63,7 +63,7 @@ export function validateReference(name: string, at: string, names: ReadonlySet<s
   return names.has(name) ? errors : [...errors, fieldError.invalid(at, name, REFERENCE_RULE)];
 }
 
-/** Requests of the claim that something holds for, none of them twice. */
+/** Validates references to requests of the claim. Duplicates are errors. */
 export const validateReferences = (
   given: readonly string[] | undefined,
   at: string,
@@ -131,7 +131,7 @@ function validateExact(request: ExactRequest, at: string): FieldError[] {
 function validateConstraint({ matchAttribute, distinctAttribute }: DeviceConstraint, at: string): FieldError[] {
   if (matchAttribute !== undefined) return validateQualifiedName(matchAttribute, `${at}.matchAttribute`, true);
   if (distinctAttribute !== undefined) return validateQualifiedName(distinctAttribute, `${at}.distinctAttribute`, true);
-  // Upstream's words; where both are set the first counts, there as here.
+  // Upstream's wording. If both fields are set, the first one counts.
   const words = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set';
   return [fieldError.required(at, words)];
 }

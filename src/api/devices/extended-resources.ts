@@ -1,20 +1,20 @@
 /**
- * Extended resources that device classes provide: a claim that the scheduler makes stands for a pod's requests. Source:
- * KEP-5004; k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
+ * Extended resources that device classes provide. The scheduler creates a claim for a pod's requests. Source: KEP-5004;
+ * k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { isExtended } from '../podspec/resources.ts';
 import type { DeviceClass } from './types.ts';
 
-/** Before the name of a class: a resource that every class provides. */
+/** Prefix of the implicit extended resource that every class provides; the class name follows. */
 export const DEVICE_CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';
-/** `true` on the claim that the scheduler made for a pod's extended resources. */
+/** `true` on claims that the scheduler created for extended resources of a pod. */
 export const EXTENDED_CLAIM_ANNOTATION = 'resource.kubernetes.io/extended-resource-claim';
 
 export interface RequestMapping {
   readonly containerName: string;
   readonly resourceName: string;
-  /** Of the claim. */
+  /** Name of the request in the claim. */
   readonly requestName: string;
 }
 
@@ -23,19 +23,19 @@ export interface ExtendedClaimStatus {
   readonly resourceClaimName: string;
 }
 
-/** Undefined: none of the pod's resources is backed by devices. kubernetes-types stops before the field. */
+/** Undefined if no resource of the pod is backed by devices. `kubernetes-types` lacks the field. */
 export const extendedClaimStatus = ({ status }: Pod): ExtendedClaimStatus | undefined =>
   (status as { readonly extendedResourceClaimStatus?: ExtendedClaimStatus } | undefined)?.extendedResourceClaimStatus;
 
-/** Whether the claim provides the resource, to any container of the pod; otherwise a device plug-in does. */
+/** Whether a claim provides the resource to a container of the pod. Otherwise a device plugin does. */
 export const isBackedByDevices = (pod: Pod, resource: string): boolean =>
   extendedClaimStatus(pod)?.requestMappings.some(({ resourceName }) => resourceName === resource) === true;
 
-/** The name may be that of a resource of a device class. */
+/** Whether the resource could be provided by a device class. */
 export const mayBeDevices = (resource: string): boolean =>
   resource.startsWith(DEVICE_CLASS_PREFIX) || isExtended(resource);
 
-/** Classes by the resources that they provide; of several of one name the newest, then the first by its own name. */
+/** Device classes by extended resource. If several classes provide it, the newest wins, then the first by name. */
 export function classesByResource(classes: readonly DeviceClass[]): ReadonlyMap<string, DeviceClass> {
   const found = new Map<string, DeviceClass>();
   const createdAt = ({ metadata }: DeviceClass): string => metadata?.creationTimestamp ?? '';

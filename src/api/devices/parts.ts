@@ -27,8 +27,8 @@ const C_RULE =
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
 /**
- * Each item by `rule`, no more than `max`, and none twice where `key` tells them apart. Duplicates come after the
- * items' own errors.
+ * Validates each item with `rule`, the number of items, and uniqueness by `key`. Errors of duplicates follow the errors
+ * of items.
  */
 export function validateItems<T>(
   items: readonly T[] | undefined,
@@ -74,7 +74,7 @@ function validateIdentifier(id: string, at: string): FieldError[] {
   return errors;
 }
 
-/** Of an attribute or a capacity; `full`: with the domain that may be left out in devices. */
+/** Validates the name of an attribute or capacity. `full`: the domain is required. */
 export function validateQualifiedName(name: string, at: string, full = false): FieldError[] {
   const [first = '', id, ...more] = name.split('/');
   if (id === undefined) {
@@ -89,14 +89,16 @@ export function validateQualifiedName(name: string, at: string, full = false): F
   ];
 }
 
-/** A UUID as it is usually written. */
+/** Requires a lower-case UUID with hyphens. */
 export function validateUuid(uid: string, at: string): FieldError[] {
   if (UUID.test(uid)) return [];
   const why = uuidError(uid) ?? NORMAL_UUID;
   return [fieldError.invalid(at, uid, why)];
 }
 
-/** Why a text is no UUID in any of its forms: plain, without hyphens, in braces, and with `urn:uuid:` before it. */
+/**
+ * Error text unless the text is a UUID in any form: plain, without hyphens, in braces, or with the prefix `urn:uuid:`.
+ */
 function uuidError(text: string): string | undefined {
   const said = (why: string): string => `error validating uid: ${why}`;
   const length = utf8Length(text);
@@ -109,7 +111,7 @@ function uuidError(text: string): string | undefined {
   return (length === 32 ? /^[0-9a-f]{32}$/i : HYPHENATED).test(plain) ? undefined : said('invalid UUID format');
 }
 
-/** That expressions can be compiled is for who has a compiler. */
+/** Checks the form only. Compilation of the expressions is checked in the API server, which has the CEL compiler. */
 export const validateSelectors = (selectors: readonly DeviceSelector[] | undefined, at: string): FieldError[] =>
   validateItems(selectors, MAX_LIST, at, ({ cel }, where) => {
     if (cel === undefined) return [fieldError.required(`${where}.cel`)];
@@ -143,7 +145,7 @@ interface Binding {
   readonly bindingFailureConditions?: readonly string[];
 }
 
-/** What a device waits for before a pod may use it, and what says that it never will: both or neither. */
+/** Validates binding conditions: success and failure conditions must be set together. */
 export function validateBinding({ bindingConditions, bindingFailureConditions }: Binding, at: string): FieldError[] {
   const [good, bad] = [bindingConditions ?? [], bindingFailureConditions ?? []];
   const [goodAt, badAt] = [`${at}.bindingConditions`, `${at}.bindingFailureConditions`];
@@ -182,7 +184,7 @@ export const validateDeviceTaints = (taints: readonly DeviceTaint[] | undefined,
     ...validateOneOf(taint.effect, EFFECTS, `${where}.effect`),
   ]);
 
-/** There may be any number of them. */
+/** The number of tolerations is not limited. */
 export const validateDeviceTolerations = (given: readonly DeviceToleration[] | undefined, at: string): FieldError[] =>
   (given ?? []).flatMap(({ key, operator, value, effect }, index) => {
     const where = `${at}[${index}]`;

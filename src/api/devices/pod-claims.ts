@@ -1,4 +1,4 @@
-/** Claims on devices of a pod. Source: core/v1 PodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim. */
+/** Resource claims of a pod. Source: core/v1 PodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim. */
 import type { Pod } from 'kubernetes-types/core/v1';
 
 export interface PodClaim {
@@ -7,7 +7,7 @@ export interface PodClaim {
   readonly resourceClaimTemplateName?: string;
 }
 
-/** kubernetes-types stops before these fields. */
+/** `kubernetes-types` lacks these fields. */
 export const podClaims = (pod: Pod): readonly PodClaim[] =>
   ((pod.spec ?? {}) as { readonly resourceClaims?: readonly PodClaim[] }).resourceClaims ?? [];
 
@@ -15,10 +15,10 @@ interface ClaimStatuses {
   readonly resourceClaimStatuses?: readonly { readonly name: string; readonly resourceClaimName?: string }[];
 }
 
-/** The status of a claim that was made of a template; undefined: the controller has not made it yet. */
+/** Status of a claim from a template; undefined until the controller has created it. */
 export const generatedClaim = (pod: Pod, { name }: PodClaim): { readonly resourceClaimName?: string } | undefined =>
   ((pod.status ?? {}) as ClaimStatuses).resourceClaimStatuses?.find((each) => each.name === name);
 
-/** The name of the ResourceClaim; undefined: made of a template that has none for the pod (yet). */
+/** Name of the ResourceClaim. Undefined if it is created from a template and does not exist yet. */
 export const claimNameOf = (pod: Pod, claim: PodClaim): string | undefined =>
   claim.resourceClaimName ?? generatedClaim(pod, claim)?.resourceClaimName;

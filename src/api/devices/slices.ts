@@ -1,4 +1,4 @@
-/** What drivers publish. Source: k8s.io/kubernetes/pkg/apis/resource/validation ValidateResourceSlice. */
+/** Validation of ResourceSlices. Source: k8s.io/kubernetes/pkg/apis/resource/validation ValidateResourceSlice. */
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, utf8Length, validateImmutable } from '../meta/validation.ts';
@@ -24,17 +24,17 @@ const MAX_CONSUMPTIONS = 2;
 const MAX_VALUE = 64;
 const VALUES = ['bool', 'int', 'string', 'version'];
 const LISTS = ['bools', 'ints', 'strings', 'versions'];
-/** Longer names are shown shortened. */
+/** Longer names are truncated in error paths. */
 const MAX_SHOWN = 63 + 1 + 32;
-/** Of semver.org. */
+/** Pattern from semver.org. */
 const SEMVER =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?$/;
 
 type Spec = NonNullable<ResourceSlice['spec']>;
 
 /**
- * Fields of features that are off by default in 1.36 (DRAListTypeAttributes, DRANodeAllocatableResources), unless they
- * are in use.
+ * Drops fields of feature gates that are off by default in 1.36 (DRAListTypeAttributes, DRANodeAllocatableResources),
+ * unless the stored object uses them.
  */
 export function dropUnsupported(slice: ResourceSlice, old?: ResourceSlice): void {
   const uses = (field: 'attributes' | 'nodeAllocatableResourceMappings'): boolean =>
@@ -51,14 +51,14 @@ export function dropUnsupported(slice: ResourceSlice, old?: ResourceSlice): void
   }
 }
 
-/** Findings about a driver's name. */
+/** Warns about driver names that are not lower case. */
 export function sliceWarnings({ spec }: ResourceSlice): string[] {
   const driver = spec?.driver ?? '';
   if (driver === driver.toLowerCase()) return [];
   return [`spec.driver: driver names should be lowercase; ${JSON.stringify(driver)} contains uppercase characters`];
 }
 
-/** `old`: capacities and taints that are as they were are not judged again. */
+/** `old`: unchanged capacities and taints are not validated again. */
 export function validateSlice(slice: ResourceSlice, old?: ResourceSlice): FieldError[] {
   const spec: Spec = slice.spec ?? {};
   const { pool = {}, devices, sharedCounters } = spec;
@@ -82,7 +82,7 @@ export function validateSlice(slice: ResourceSlice, old?: ResourceSlice): FieldE
   );
   const most = advanced === true ? MAX_DEVICES_ADVANCED : MAX_DEVICES;
   const named = ({ name }: { name?: string }) => name ?? '';
-  // The first of a name, as duplicates are errors of their own.
+  // Reversed, so that the first device of a name wins. Duplicates are reported elsewhere.
   const before = new Map([...(old?.spec?.devices ?? [])].reverse().map((device) => [named(device), device]));
   errors.push(
     ...validateItems(
@@ -111,7 +111,7 @@ export const validateSliceUpdate = (slice: ResourceSlice, old: ResourceSlice): F
 
 const given = (fields: readonly string[]): string => `{${fields.map((each) => `\`${each}\``).join(', ')}}`;
 
-/** Which nodes reach the slice's devices: exactly one field says so. */
+/** Requires exactly one field that selects the nodes for the slice. */
 function validateNodes(spec: Spec): FieldError[] {
   const { nodeSelector } = spec;
   const errors = validateNodeName(spec.nodeName, 'spec.nodeName', 'must be either unset or set to a non-empty string');
@@ -145,7 +145,7 @@ function validateNodeName(name: string | undefined, at: string, rule: string): F
 const validateTrue = (value: boolean | undefined, at: string): FieldError[] =>
   value === false ? [fieldError.invalid(at, false, 'must be either unset or set to true')] : [];
 
-/** Which nodes reach a device, where the slice leaves that to its devices. */
+/** Validates the node selection of a device, which is only allowed if the slice has perDeviceNodeSelection. */
 function validateDeviceNodes(device: Device, at: string, own: boolean): FieldError[] {
   const { nodeName, nodeSelector, allNodes } = device;
   if (!own) {
@@ -167,7 +167,7 @@ function validateDeviceNodes(device: Device, at: string, own: boolean): FieldErr
   return errors;
 }
 
-/** Names of attributes and capacities as they stand in paths. */
+/** Name of an attribute or capacity in error paths. */
 function shown(name: string): string {
   if (utf8Length(name) <= MAX_SHOWN) return name;
   const rest = MAX_SHOWN - '...'.length;
@@ -225,7 +225,7 @@ function validateCounters(counters: Readonly<Record<string, unknown>> = {}, at: 
   return names.flatMap((name) => validateLabelName(name, `${at}.counters`));
 }
 
-/** Lists come here only where they were before. */
+/** Lists are dropped before unless the stored object has them. */
 function validateAttribute(attribute: Readonly<Record<string, unknown>>, at: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['string', 'version'] as const) {

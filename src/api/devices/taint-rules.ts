@@ -1,5 +1,5 @@
 /**
- * Taints of DeviceTaintRules on devices. Source: k8s.io/dynamic-resource-allocation/resourceslice/tracker,
+ * Application of DeviceTaintRules to devices. Source: k8s.io/dynamic-resource-allocation/resourceslice/tracker,
  * k8s.io/kubernetes/pkg/apis/resource/validation.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -22,7 +22,7 @@ export function validateDeviceTaintRule({ spec }: DeviceTaintRule): FieldError[]
   ];
 }
 
-/** The slices with the taints of the rules on their devices. A rule without a selector matches none. */
+/** Returns the slices with the rules' taints on matching devices. A rule without a selector matches no devices. */
 export function slicesWithRules(
   slices: readonly ResourceSlice[],
   rules: readonly DeviceTaintRule[],

@@ -1,4 +1,4 @@
-/** Dynamic resource allocation's types, as far as rules speak of them. Source: k8s.io/api/resource/v1. */
+/** Types of dynamic resource allocation, with the fields that are used here. Source: k8s.io/api/resource/v1. */
 import type { NodeSelector } from 'kubernetes-types/core/v1';
 import type { Condition } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../meta/object.ts';
@@ -64,10 +64,10 @@ export interface AllocatedDevice {
   adminAccess?: boolean;
 }
 
-/** What was found for a request. */
+/** Device that was allocated for a request. */
 export interface AllocationResult extends AllocatedDevice {
   tolerations?: DeviceToleration[];
-  /** Of a device that several claims share. */
+  /** Set for a device that several claims share. */
   consumedCapacity?: Record<string, Amount>;
   bindingConditions?: string[];
   bindingFailureConditions?: string[];
@@ -113,7 +113,7 @@ export interface DeviceTaint {
   timeAdded?: string;
 }
 
-/** What may be asked for of a capacity; quantities are as they stand in JSON. */
+/** Amounts of a capacity that a claim can request. Quantities are in JSON form. */
 export interface RequestPolicy {
   default?: Amount;
   validValues?: Amount[];

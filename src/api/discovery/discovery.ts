@@ -1,6 +1,6 @@
 /**
- * Discovery documents, computed from the kinds. Pure: the API server caches what it serves.
- * Source: metav1.APIVersions, APIGroupList, APIResourceList; KEP-3352 (aggregated discovery).
+ * Discovery documents, computed from the kinds. The API server caches the result. Source: metav1.APIVersions,
+ * APIGroupList, APIResourceList; KEP-3352 (aggregated discovery).
  */
 
 import { compareVersions } from '../kinds/customresourcedefinitions/names.ts';
@@ -38,21 +38,21 @@ export interface ApiGroup {
 }
 
 export interface DiscoveryDocuments {
-  /** GET /api; the server adds its addresses. */
+  /** Response to `GET /api`, without the server addresses, which the server adds. */
   readonly apiVersions: { kind: 'APIVersions'; versions: string[]; serverAddressByClientCIDRs: unknown[] };
-  /** GET /apis. */
+  /** Response to `GET /apis`. */
   readonly apiGroups: { kind: 'APIGroupList'; apiVersion: 'v1'; groups: ApiGroup[] };
-  /** GET /apis/GROUP. */
+  /** Responses to `GET /apis/GROUP`. */
   readonly groups: ReadonlyMap<string, ApiGroup>;
-  /** GET /api/v1 and /apis/GROUP/VERSION, by groupVersion (`v1`, `apps/v1`). */
+  /** Responses to `GET /api/v1` and `GET /apis/GROUP/VERSION`, by groupVersion (`v1`, `apps/v1`). */
   readonly resources: ReadonlyMap<string, ApiResourceList>;
-  /** GET /api or /apis as one document; see `aggregatedContentType`. */
+  /** Aggregated response to `GET /api` or `GET /apis`; see `aggregatedContentType`. */
   aggregated(root: 'api' | 'apis', version: AggregatedVersion): unknown;
 }
 
 export type AggregatedVersion = 'v2' | 'v2beta1';
 
-/** The media type under which clients ask for, and get, aggregated discovery. */
+/** Media type of aggregated discovery in requests and responses. */
 export function aggregatedContentType(version: AggregatedVersion): string {
   return `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
 }
@@ -62,23 +62,21 @@ export interface GroupVersion {
   readonly version: string;
 }
 
-/** A group and version that another server has. */
+/** A group and version that an aggregated API server serves. */
 export interface ForeignVersion extends GroupVersion {
   readonly priority: Priority;
-  /** As in aggregated discovery. */
+  /** Resources in the form of aggregated discovery. */
   readonly resources: readonly AggregatedResource[];
-  /** Stale: that server could not be asked lately. */
+  /** Stale if the server could not be reached recently. */
   readonly freshness: 'Current' | 'Stale';
 }
 
 export interface DiscoveryOptions {
-  /** What is registered of our own groups and versions, by `group/version`; others have their usual places. */
+  /** Priorities from APIService objects for local groups, by `group/version`. Others have the built-in priority. */
   readonly registered?: ReadonlyMap<string, Priority>;
-  /** Instead of our own, where both have the same. */
+  /** Aggregated versions. They replace local ones with the same group and version. */
   readonly foreign?: readonly ForeignVersion[];
-  /**
-   * Short for `group/version/Kind`, the stored version. Undefined: resources do not tell in which one they are stored.
-   */
+  /** Hash of `group/version/Kind` of the stored version. If undefined, resources have no storageVersionHash. */
   readonly storageHash?: (stored: string) => string;
 }
 
@@ -161,7 +159,7 @@ function groupsOf(groupVersions: readonly GroupVersion[]): Map<string, ApiGroup>
   return groups;
 }
 
-/** Every group and version that is served, core first, then in order of preference. */
+/** All served groups and versions: the core group first, then by priority. */
 export function servedGroupVersions(kinds: readonly KindDefinition[]): GroupVersion[] {
   return inOrder(versionsOf(servedKinds(kinds))).map(({ group, version }) => ({ group, version }));
 }
@@ -184,7 +182,7 @@ function versionsOf(served: readonly Served[]): Placed[] {
 }
 
 /**
- * Groups by the highest priority among their versions; Source:
+ * Sorts groups by the highest priority of their versions. Source:
  * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper SortedByGroupAndVersion.
  */
 function inOrder(versions: readonly Placed[]): Placed[] {
@@ -200,7 +198,7 @@ function inOrder(versions: readonly Placed[]): Placed[] {
   });
 }
 
-/** Kinds once per version they are served in. */
+/** Every kind, once for each version in which it is served. */
 export function servedKinds(kinds: readonly KindDefinition[]): Served[] {
   return kinds.flatMap((kind) =>
     [kind, ...(kind.aliases ?? [])]
@@ -216,7 +214,7 @@ function sameGroupVersion(a: GroupVersion, b: GroupVersion): boolean {
   return a.group === b.group && a.version === b.version;
 }
 
-/** A sub-resource as discovery names it. */
+/** A subresource in discovery. */
 export interface Subresource {
   readonly name: string;
   readonly kind: string;
@@ -225,7 +223,7 @@ export interface Subresource {
   readonly verbs: readonly string[];
 }
 
-/** Status, scale and all others of a kind. */
+/** All subresources of a kind, including status and scale. */
 export function subresourcesOf({ kind, group, version }: Served): Subresource[] {
   const found: Subresource[] = [];
   const readWrite = ['get', 'patch', 'update'];
@@ -247,14 +245,14 @@ export function subresourcesOf({ kind, group, version }: Served): Subresource[] 
   return found;
 }
 
-/** Which version a kind is stored in, for clients that compare. */
+/** The storageVersionHash, by which clients detect a change of the storage version. */
 function storedIn(kind: KindDefinition, hash: DiscoveryOptions['storageHash']): { storageVersionHash?: string } {
   const version = kind.custom === undefined ? kind.version : kind.custom.storageVersion;
   if (hash === undefined || version === undefined || !kind.verbs.includes('watch')) return {};
   return { storageVersionHash: hash(`${kind.group}/${version}/${kind.kind}`) };
 }
 
-/** Those of a group that is no longer served elsewhere would only make kubectl warn that there are two of the name. */
+/** Short names, except for removed groups: kubectl would warn about an ambiguous name. */
 function shortNamesOf({ kind, group, version }: Served): { shortNames?: string[] } {
   const alias = kind.aliases?.find((each) => each.group === group && each.version === version);
   if (kind.shortNames === undefined || (group !== kind.group && alias?.deprecated !== undefined)) return {};
@@ -278,7 +276,7 @@ function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash'
     },
   ];
   const subresources = subresourcesOf(served);
-  // Of custom ones upstream shows status before scale.
+  // For custom resources, upstream lists status before scale.
   if (kind.custom === undefined) subresources.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const sub of subresources) {
     list.push({
@@ -293,7 +291,7 @@ function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash'
   return list;
 }
 
-/** A resource of aggregated discovery; of other servers' nothing more is known. */
+/** A resource in aggregated discovery. Resources of aggregated API servers have no other representation here. */
 export interface AggregatedResource {
   readonly resource: string;
   readonly [field: string]: unknown;

@@ -1,4 +1,7 @@
-/** What another server says it has, read with care: only known fields of the right types, and of each only so many. */
+/**
+ * Parsing of discovery documents from aggregated API servers. The documents are not trusted: only known fields of the
+ * right type are read, up to a limit.
+ */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { fieldOf, isObject } from '../structural/schema.ts';
 import type { AggregatedResource, GroupVersion } from './discovery.ts';
@@ -27,7 +30,7 @@ interface Subresource {
   readonly verbs: string[];
 }
 
-/** Those of one group and version in an APIGroupDiscoveryList; undefined: it is not in there. */
+/** Resources of a group and version in an APIGroupDiscoveryList; undefined if the document lacks them. */
 export function resourcesInDiscovery(
   document: JsonValue,
   { group, version }: GroupVersion,
@@ -65,7 +68,7 @@ function resourceOf(each: JsonObject, group: string, version: string): Aggregate
 }
 
 /**
- * The same from an APIResourceList, as servers answer that know no other. Source: k8s.io/apiserver/pkg/endpoints
+ * Resources from an APIResourceList, for servers without aggregated discovery. Source: k8s.io/apiserver/pkg/endpoints
  * ConvertGroupVersionIntoToDiscovery.
  */
 export function resourcesInList(document: JsonValue, { group, version }: GroupVersion): AggregatedResource[] {

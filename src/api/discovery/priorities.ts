@@ -1,19 +1,19 @@
 /**
- * Where groups and versions stand in discovery unless somebody says otherwise. Source:
+ * Default priorities of groups and versions in discovery. Source:
  * k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go.
  */
 
 export interface Priority {
-  /** 1 to 20000; the group with the highest comes first. */
+  /** 1 to 20000. Groups with higher values come first. */
   readonly group: number;
-  /** 1 to 1000; equal ones are ordered by the version's name. */
+  /** 1 to 1000. Equal values are ordered by version name. */
   readonly version: number;
 }
 
 export const REGISTRATION_GROUP = 'apiregistration.k8s.io';
 
 const GROUPS: Readonly<Record<string, number>> = {
-  // Above what anybody may ask for.
+  // One more than the maximum for APIService objects.
   [REGISTRATION_GROUP]: 20_001,
   '': 18_000,
   apps: 17_800,
@@ -37,11 +37,11 @@ const GROUPS: Readonly<Record<string, number>> = {
   'flowcontrol.apiserver.k8s.io': 16_100,
 };
 const OTHER_GROUP = 15_000;
-/** As OpenShift registers its groups. Its configuration comes last: projects are not those of config.openshift.io. */
+/** Priorities of OpenShift's groups. config.openshift.io comes last, so that `projects` does not resolve to it. */
 const OPENSHIFT_GROUP = 9_900;
 const OPENSHIFT_CONFIG = { name: 'config.openshift.io', priority: 9_800 };
 
-/** Versions that do not have their stage's usual place. */
+/** Versions whose priority differs from the default of their stability level. */
 const VERSIONS: Readonly<Record<string, number>> = {
   '/v1': 1,
   'extensions/v1beta1': 1,
@@ -56,7 +56,7 @@ const VERSIONS: Readonly<Record<string, number>> = {
   'flowcontrol.apiserver.k8s.io/v1beta1': 12,
 };
 
-/** Of groups and versions that definitions of custom resources make. */
+/** Priority of groups and versions of CustomResourceDefinitions. */
 export const CUSTOM_PRIORITY: Priority = { group: 1_000, version: 100 };
 
 export function builtinPriority(group: string, version: string): Priority {

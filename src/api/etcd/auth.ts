@@ -1,6 +1,6 @@
 /**
- * Requests and answers of `etcdserverpb.Auth`, as values and as bytes. Source: etcd v3 rpc.proto and auth.proto. Keys
- * are latin1 strings (see wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
+ * Encoding of `etcdserverpb.Auth` requests and responses. Keys are latin1 strings (see wire.ts). A range end of ''
+ * selects the single key, '\0' all keys from the key on. Source: etcd v3 rpc.proto and auth.proto.
  */
 import { Reader, type Writer } from './wire.ts';
 
@@ -12,10 +12,10 @@ export interface AuthPermission {
   readonly end: string;
 }
 
-/** Requests of two strings at most: a user or role, and what is to be done with it. */
+/** Request with a user or role name and at most one further string. */
 export interface NamedRequest {
   readonly name: string;
-  /** A password, or a role. */
+  /** Password or role name. */
   readonly second: string;
 }
 

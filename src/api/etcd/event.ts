@@ -1,8 +1,8 @@
 /**
  * `mvccpb.Event` in the form in which revisions are stored and sent: a sequence of `WatchResponse.events` fields
- * (number 11). The bytes of a revision are made once, when it is written; the log keeps them, watchers get them, and
- * the key-value part of each is what ranges answer with: in `Event` as in `RangeResponse` it is field 2, so it is kept
- * and copied with tag and length.
+ * (number 11). The bytes of a revision are encoded once, when it is written. The log stores them and watchers receive
+ * them. The key-value part is field 2 in `Event` and in `RangeResponse`, so range responses copy it with tag and
+ * length.
  */
 import { Reader, varintWidth, WireError, Writer } from './wire.ts';
 
@@ -12,13 +12,13 @@ const EVENTS_TAG = 11 * 8 + 2;
 const KV_TAG = 2 * 8 + 2;
 const PREVIOUS_TAG = 3 * 8 + 2;
 const NONE: Buffer = Buffer.alloc(0);
-/** `Event.type`, field 1. */
+/** Encoded `Event.type` (field 1) with the value DELETE. */
 const DELETE_TYPE = Buffer.from([1 * 8, EventType.delete]);
 
 export interface EncodedEvent {
-  /** The whole `events` field, tag included. */
+  /** The whole `events` field, including its tag. */
   readonly field: Buffer;
-  /** The `KeyValue` inside it, as field 2 with tag and length. */
+  /** The `KeyValue` in it: field 2 with tag and length. */
   readonly kv: Buffer;
 }
 
@@ -34,7 +34,7 @@ export interface PutEvent {
 const scratch = new Writer(256);
 const leaseScratch = new Writer(16);
 
-/** Encodes a put in one allocation; the value is copied once. */
+/** Encodes a put with one allocation and one copy of the value. */
 export function encodePutEvent(put: PutEvent): EncodedEvent {
   scratch.reset().latin1(1, put.key).int(2, put.createRevision).int(3, put.modRevision).int(4, put.version);
   const value = put.value.length;
@@ -53,7 +53,7 @@ export function encodePutEvent(put: PutEvent): EncodedEvent {
   return { field, kv: field.subarray(start) };
 }
 
-/** Encodes a delete: its key-value holds the key and the revision of the delete. */
+/** Encodes a delete. Its key-value has the key and the revision of the delete. */
 export function encodeDeleteEvent(key: string, modRevision: number): EncodedEvent {
   scratch.reset().latin1(1, key).int(3, modRevision);
   const kvLength = scratch.length;
@@ -69,8 +69,8 @@ export function encodeDeleteEvent(key: string, modRevision: number): EncodedEven
 }
 
 /**
- * Deletes are small and come by the thousand when a prefix goes. Each with memory of its own would cost more in its
- * keeping than it holds; in a piece that is shared with anything else it would keep all of that alive.
+ * Deletes of a prefix produce thousands of small events. A buffer per event would have more overhead than data, and a
+ * slice of a general pool would keep unrelated memory alive, so they share pieces of their own.
  */
 const PIECE = 8192;
 let piece = NONE;
@@ -86,7 +86,7 @@ function roomForDelete(bytes: number): Buffer {
   return piece.subarray(used - bytes, used);
 }
 
-/** The `events` field of a put, from its key-value. */
+/** Encodes the `events` field of a put from its key-value. */
 export function putField(kv: Buffer): Buffer {
   const out = Buffer.allocUnsafeSlow(1 + varintWidth(kv.length) + kv.length);
   out[0] = EVENTS_TAG;
@@ -94,7 +94,7 @@ export function putField(kv: Buffer): Buffer {
   return out;
 }
 
-/** The `events` field with the previous key-value added. */
+/** Returns the `events` field with the previous key-value added. */
 export function withPrevious(field: Buffer, previous: Buffer): Buffer {
   const reader = new Reader(field);
   reader.field();
@@ -117,11 +117,11 @@ export interface StoredEvent {
   readonly version: number;
   readonly lease: bigint;
   readonly field: Buffer;
-  /** As in `EncodedEvent`. */
+  /** See `EncodedEvent`. */
   readonly kv: Buffer;
 }
 
-/** Takes the stored bytes of one revision apart. Throws WireError when they are damaged. */
+/** Splits the stored bytes of a revision into events. Throws WireError if they are damaged. */
 export function splitEvents(events: Uint8Array): StoredEvent[] {
   const bytes = Buffer.isBuffer(events) ? events : Buffer.from(events.buffer, events.byteOffset, events.byteLength);
   const reader = new Reader(bytes);
@@ -148,7 +148,7 @@ export function splitEvents(events: Uint8Array): StoredEvent[] {
 type Identity = Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'>;
 const NO_IDENTITY: Identity = { key: '', createRevision: 0, version: 0, lease: 0n };
 
-/** The fields of a `KeyValue` but its value. */
+/** Reads all fields of a `KeyValue` except the value. */
 function identityOf(reader: Reader): Identity {
   let key = '';
   let createRevision = 0;
@@ -164,7 +164,7 @@ function identityOf(reader: Reader): Identity {
   return { key, createRevision, version, lease };
 }
 
-/** The value inside a key-value that has tag and length, as a view. */
+/** The value inside an encoded key-value, as a view. */
 export function encodedValue(kv: Uint8Array): Buffer {
   const outer = new Reader(kv);
   outer.field();

@@ -1,14 +1,14 @@
 /**
- * etcd's messages between JSON and their bytes, as grpc-gateway has them: 64-bit numbers are strings, byte strings
- * base64, enums names, defaults left out; fields are taken under their own names and in lower camel case. Source:
- * protobuf JSON mapping.
+ * Conversion of etcd messages between JSON and protobuf as in grpc-gateway: 64-bit integers are strings, byte strings
+ * are base64, enums are names, and defaults are omitted. Field names are accepted in both original form and lower camel
+ * case. Source: protobuf JSON mapping.
  */
 import { ENUMS, type Fields, MESSAGES } from './schema.ts';
 import { Reader, WireError, Writer } from './wire.ts';
 
 const MAX_DEPTH = 64;
 
-/** Throws WireError naming the field that is wrong. */
+/** Throws WireError with the name of the invalid field. */
 export function messageFromJson(name: string, json: unknown, depth = 0): Buffer {
   if (depth > MAX_DEPTH) throw new WireError(`${name} is nested too deeply`);
   if (json === null || json === undefined) return Buffer.alloc(0);
@@ -28,12 +28,12 @@ export function messageFromJson(name: string, json: unknown, depth = 0): Buffer 
   return out.finish();
 }
 
-/** Zeros are written too: what is given in a union has to be present. */
+/** Also writes zeros, because a field of a union must be present. */
 function writeValue(out: Writer, number: number, type: string, value: unknown, where: string, depth: number): void {
   if (type === 'bytes' || type === 'string') {
     if (typeof value !== 'string') throw new WireError(`${where} has to be a string`);
     const bytes = type === 'bytes' ? base64(value, where) : Buffer.from(value);
-    // An empty end that is present would mean everything from the key on.
+    // An empty range end must be omitted: if present, it would select all keys from the key on.
     if (bytes.length > 0 || where === 'Compare.value') out.message(number, bytes);
   } else if (type in MESSAGES) out.message(number, messageFromJson(type, value, depth + 1));
   else {
@@ -80,7 +80,7 @@ function base64(text: string, where: string): Buffer {
 
 export type Json = string | number | boolean | Json[] | { [field: string]: Json };
 
-/** Throws WireError when the bytes are not such a message. */
+/** Throws WireError if the bytes are not a valid message. */
 export function messageToJson(name: string, bytes: Uint8Array): { [field: string]: Json } {
   const byNumber = numbersOf(name);
   const found = new Map<string, Json>();
@@ -99,7 +99,6 @@ export function messageToJson(name: string, bytes: Uint8Array): { [field: string
       else found.set(field, [value ?? '']);
     } else if (value !== undefined) found.set(field, value);
   }
-  // In the order of the message's fields.
   return Object.fromEntries(Object.keys(fieldsOf(name)).flatMap((field) => entryOf(field, found.get(field))));
 }
 
@@ -107,7 +106,7 @@ function entryOf(field: string, value: Json | undefined): Array<[string, Json]> 
   return value === undefined ? [] : [[field, value]];
 }
 
-/** Undefined for a default. */
+/** Undefined for a default value. */
 function readValue(reader: Reader, type: string): Json | undefined {
   if (type in MESSAGES) return messageToJson(type, reader.bytes());
   if (type === 'bytes') return reader.bytes().toString('base64') || undefined;

@@ -1,16 +1,16 @@
 /**
- * Requests and answers of `etcdserverpb.KV`, as values and as bytes. Source: etcd v3 rpc.proto and kv.proto. Keys are
- * latin1 strings (see wire.ts); a range end of '' means the key alone, '\0' means everything from the key on. Revisions
- * and versions are safe integers, lease ids are bigints because etcd's clients choose random 63-bit ones.
+ * Encoding of `etcdserverpb.KV` requests and responses. Keys are latin1 strings (see wire.ts). A range end of ''
+ * selects the single key, '\0' all keys from the key on. Revisions and versions are safe integers. Lease IDs are
+ * bigints, because etcd's clients choose random 63-bit IDs. Source: etcd v3 rpc.proto and kv.proto.
  */
 import { Reader, WireError, type Writer } from './wire.ts';
 
 export interface RangeRequest {
   readonly key: string;
   readonly end: string;
-  /** 0: no limit. */
+  /** 0 means no limit. */
   readonly limit: number;
-  /** 0 or less: now. */
+  /** 0 or less means the current revision. */
   readonly revision: number;
   readonly sortOrder: number;
   readonly sortTarget: number;
@@ -49,7 +49,7 @@ export interface Compare {
   readonly target: number;
   readonly key: string;
   readonly end: string;
-  /** Version, create or mod revision, by `target`. */
+  /** Version, create revision or mod revision, depending on `target`. */
   readonly number: number;
   readonly value: Uint8Array;
   readonly lease: bigint;
@@ -68,7 +68,7 @@ export interface TxnRequest {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Nested transactions deeper than this are refused before they are evaluated. */
+/** Transactions with deeper nesting are rejected while they are decoded. */
 const MAX_DEPTH = 16;
 
 export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
@@ -238,13 +238,14 @@ export function writeDeleteRangeRequest(
 }
 
 /**
- * The comparison that `key`'s mod revision is exactly `revision` (0: it does not exist), as field 1 of a TxnRequest.
+ * Writes field 1 of a TxnRequest: the mod revision of `key` equals `revision`, where 0 means that the key does not
+ * exist.
  */
 export function writeModRevisionCompare(writer: Writer, key: string, revision: number): Writer {
   return writeRevisionCompare(writer, CompareTarget.mod, 6, key, revision);
 }
 
-/** As `writeModRevisionCompare`, of the create revision. */
+/** Like `writeModRevisionCompare`, for the create revision. */
 export function writeCreateRevisionCompare(writer: Writer, key: string, revision: number): Writer {
   return writeRevisionCompare(writer, CompareTarget.create, 5, key, revision);
 }
@@ -252,12 +253,12 @@ export function writeCreateRevisionCompare(writer: Writer, key: string, revision
 function writeRevisionCompare(writer: Writer, target: number, field: number, key: string, revision: number): Writer {
   const mark = writer.begin(1);
   writer.int(2, target).latin1(3, key);
-  // The target union has to be present even when the number is zero.
+  // A union field must be present even if its value is zero.
   writer.varint(field * 8).varint(revision);
   return writer.end(mark);
 }
 
-/** One operation of a transaction: `branch` is the field of the list, 2 when the comparisons hold and 3 when not. */
+/** Writes one operation. `branch` is the field number of the list: 2 for success, 3 for failure. */
 export function writeOperation(
   writer: Writer,
   branch: 2 | 3,
@@ -270,7 +271,7 @@ export function writeOperation(
   return writer.end(mark).end(operation);
 }
 
-/** One `mvccpb.KeyValue`, with its value left where it was received. */
+/** A decoded `mvccpb.KeyValue`. The value is a view on the received bytes. */
 export interface WireKeyValue {
   readonly key: string;
   readonly createRevision: number;
@@ -326,7 +327,7 @@ export function decodeRangeResponse(bytes: Uint8Array): WireRangeResponse {
 export interface WireTxnResponse {
   readonly revision: number;
   readonly succeeded: boolean;
-  /** Of the answers, those that are ranges. */
+  /** Responses of range operations only. */
   readonly ranges: readonly WireRangeResponse[];
 }
 
@@ -349,7 +350,7 @@ export function decodeTxnResponse(bytes: Uint8Array): WireTxnResponse {
   return { revision, succeeded, ranges };
 }
 
-/** The revision in a ResponseHeader. */
+/** Reads the revision of a ResponseHeader. */
 export function decodeHeader(bytes: Uint8Array): number {
   const reader = new Reader(bytes);
   let revision = 0;

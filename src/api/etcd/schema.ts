@@ -1,6 +1,6 @@
 /**
- * etcd's messages as data, for the JSON gateway. A field is its number and type; `[]` repeats. Source: etcd v3
- * rpc.proto, kv.proto, auth.proto, v3lock.proto, v3election.proto.
+ * Descriptions of etcd's messages for the JSON gateway. A field is its number and type; `[]` marks repeated fields.
+ * Source: etcd v3 rpc.proto, kv.proto, auth.proto, v3lock.proto, v3election.proto.
  */
 export type Fields = Readonly<Record<string, readonly [number: number, type: string]>>;
 

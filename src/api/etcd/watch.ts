@@ -5,13 +5,13 @@ import { Reader, type Writer } from './wire.ts';
 export interface WatchCreateRequest {
   readonly key: string;
   readonly end: string;
-  /** 0: from now on. */
+  /** 0 means from now on. */
   readonly startRevision: number;
   readonly progressNotify: boolean;
   readonly noPut: boolean;
   readonly noDelete: boolean;
   readonly prevKv: boolean;
-  /** 0: the server chooses. */
+  /** 0 lets the server choose the ID. */
   readonly watchId: number;
   readonly fragment: boolean;
 }
@@ -81,7 +81,7 @@ export function writeWatchCreate(
     .latin1(2, request.end ?? '')
     .int(3, request.startRevision ?? 0)
     .bool(4, request.progressNotify ?? false);
-  // Repeated enums: zero has to be written too.
+  // Elements of a repeated enum are written even if they are zero.
   if (request.noPut) writer.varint(5 * 8).varint(0);
   if (request.noDelete) writer.varint(5 * 8).varint(1);
   writer

@@ -1,10 +1,10 @@
 /**
- * Protocol Buffers wire format, as much as etcd's messages need. Source: protobuf encoding specification. Byte strings
- * that are keys travel as latin1 strings: one character per byte, so comparing strings compares bytes, and any byte
- * survives.
+ * Protocol Buffers wire format, as far as etcd's messages need it. Keys are byte strings that are represented as latin1
+ * strings: one character per byte, so that string comparison is byte comparison and every byte is preserved. Source:
+ * protobuf encoding specification.
  */
 
-/** The message is not well-formed: cut short, a number out of range, an unknown wire type. */
+/** Thrown for malformed messages: truncated, number out of range, or unknown wire type. */
 export class WireError extends Error {
   constructor(message: string) {
     super(message);
@@ -12,7 +12,7 @@ export class WireError extends Error {
   }
 }
 
-/** Builds one message at a time in a buffer that is kept and grown. `finish` copies the message out. */
+/** Builds messages in a buffer that is reused and grown. `finish` copies the message out. */
 export class Writer {
   #buffer: Buffer;
   #position = 0;
@@ -30,7 +30,7 @@ export class Writer {
     return this;
   }
 
-  /** A copy that shares nothing with the writer, and the writer empty again. */
+  /** Returns a copy of the message in memory of its own and resets the writer. */
   finish(): Buffer {
     const out = Buffer.allocUnsafeSlow(this.#position);
     this.#buffer.copy(out, 0, 0, this.#position);
@@ -40,8 +40,8 @@ export class Writer {
   }
 
   /**
-   * As `finish`, for a message that is sent and forgotten: it shares a piece of memory with others, which lives as long
-   * as any.
+   * Like `finish`, for short-lived messages: the copy is allocated from Node's shared pool, which lives as long as any
+   * of its slices.
    */
   finishBriefly(): Buffer {
     const out = Buffer.allocUnsafe(this.#position);
@@ -51,12 +51,12 @@ export class Writer {
     return out;
   }
 
-  /** Copies what has been written so far into `target`. */
+  /** Copies the bytes written so far into `target`. */
   copyTo(target: Buffer, at: number): void {
     this.#buffer.copy(target, at, 0, this.#position);
   }
 
-  /** An unsigned varint; `value` is a non-negative safe integer. */
+  /** Writes an unsigned varint. `value` must be a non-negative safe integer. */
   varint(value: number): this {
     this.#reserve(10);
     const buffer = this.#buffer;
@@ -75,7 +75,7 @@ export class Writer {
     return this;
   }
 
-  /** int64/uint64/bool/enum; left out when zero, as proto3 does. Negative numbers take ten bytes. */
+  /** Writes an int64, uint64, bool or enum field. Zero is omitted, as in proto3. Negative numbers take ten bytes. */
   int(field: number, value: number): this {
     if (value === 0) return this;
     if (value < 0) return this.big(field, BigInt(value));
@@ -87,7 +87,7 @@ export class Writer {
     return this.int(field, value ? 1 : 0);
   }
 
-  /** int64/uint64 beyond the safe integers. */
+  /** Writes an int64 or uint64 field outside the safe integers. */
   big(field: number, value: bigint): this {
     if (value === 0n) return this;
     this.varint(field * 8);
@@ -101,12 +101,12 @@ export class Writer {
     return this;
   }
 
-  /** bytes, left out when empty. */
+  /** Writes a bytes field. Empty values are omitted. */
   bytes(field: number, value: Uint8Array): this {
     return value.length === 0 ? this : this.message(field, value);
   }
 
-  /** An encoded sub-message, present even when empty. */
+  /** Writes an encoded sub-message, also if it is empty. */
   message(field: number, value: Uint8Array): this {
     this.varint(field * 8 + 2);
     this.varint(value.length);
@@ -120,7 +120,7 @@ export class Writer {
     return this;
   }
 
-  /** bytes given as a latin1 string, left out when empty. */
+  /** Writes a bytes field from a latin1 string. Empty values are omitted. */
   latin1(field: number, value: string): this {
     if (value.length === 0) return this;
     this.varint(field * 8 + 2);
@@ -130,12 +130,12 @@ export class Writer {
     return this;
   }
 
-  /** A UTF-8 string, left out when empty. */
+  /** Writes a UTF-8 string field. Empty values are omitted. */
   string(field: number, value: string): this {
     return value.length === 0 ? this : this.message(field, Buffer.from(value));
   }
 
-  /** Starts a sub-message written in place; pass the mark to `end`. */
+  /** Starts a sub-message that is written in place. Pass the returned mark to `end`. */
   begin(field: number): number {
     this.varint(field * 8 + 2);
     this.#reserve(1);
@@ -166,7 +166,7 @@ export class Writer {
   }
 }
 
-/** Bytes that `value` takes as a varint. */
+/** Number of bytes of `value` as a varint. */
 export function varintWidth(value: number): number {
   if (value < 0x80) return 1;
   if (value < 0x4000) return 2;
@@ -177,26 +177,25 @@ export function varintWidth(value: number): number {
   return width;
 }
 
-/** Reads one message. Byte fields are views on the input, strings are copies. Throws WireError. */
+/** Reads one message. Byte fields are views on the input, strings are copies. Methods throw WireError. */
 export class Reader {
   readonly #buffer: Buffer;
   #position: number;
   readonly #end: number;
   #wireType = 0;
 
-  /** Of `bytes`, or of the part from `start` to `end`. */
   constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
     this.#buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#position = start;
     this.#end = end;
   }
 
-  /** Where in the bytes that were given. */
+  /** Position in the given bytes. */
   get position(): number {
     return this.#position;
   }
 
-  /** The next field number, or 0 at the end. */
+  /** Reads the next tag and returns the field number, or 0 at the end. */
   field(): number {
     if (this.#position >= this.#end) return 0;
     const key = this.varint();
@@ -206,7 +205,7 @@ export class Reader {
     return field;
   }
 
-  /** An unsigned varint below 2^53; a negative int64 (ten bytes) comes out negative. */
+  /** Reads a varint below 2^53. A negative int64 (ten bytes) is returned as a negative number. */
   varint(): number {
     const buffer = this.#buffer;
     let position = this.#position;
@@ -256,7 +255,7 @@ export class Reader {
     return this.int() !== 0;
   }
 
-  /** A signed 64-bit number. */
+  /** Reads a signed 64-bit integer. */
   big(): bigint {
     this.#expect(0);
     return BigInt.asIntN(64, this.bigVarint());
@@ -279,7 +278,7 @@ export class Reader {
     return this.#buffer.subarray(start, start + length);
   }
 
-  /** The current field, a message, with a reader of its own, whose positions count from the same place. */
+  /** Reader for the current field, a sub-message. Its positions refer to the same bytes. */
   message(): Reader {
     this.#expect(2);
     const length = this.varint();
@@ -302,7 +301,7 @@ export class Reader {
     return this.bytes().toString('utf8');
   }
 
-  /** A repeated scalar: packed or single. */
+  /** Reads a repeated scalar, packed or not. */
   ints(into: number[]): void {
     if (this.#wireType === 0) {
       into.push(this.varint());
@@ -312,7 +311,7 @@ export class Reader {
     while (packed.#position < packed.#end) into.push(packed.varint());
   }
 
-  /** As `ints`, of whole 64 bits with a sign. */
+  /** Like `ints`, for signed 64-bit integers. */
   bigs(into: bigint[]): void {
     if (this.#wireType === 0) {
       into.push(this.big());
@@ -322,7 +321,6 @@ export class Reader {
     while (packed.#position < packed.#end) into.push(BigInt.asIntN(64, packed.bigVarint()));
   }
 
-  /** Passes over the current field. */
   skip(): void {
     switch (this.#wireType) {
       case 0:
@@ -360,7 +358,7 @@ export class Reader {
   }
 }
 
-/** Fields 1 to 3 of a message that has only numbers; 0n where one is not there. */
+/** Fields 1 to 3 of a message that has integer fields only; 0n for missing fields. */
 export function firstNumbers(message: Uint8Array): readonly [first: bigint, second: bigint, third: bigint] {
   const reader = new Reader(message);
   const found: [bigint, bigint, bigint] = [0n, 0n, 0n];

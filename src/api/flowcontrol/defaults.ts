@@ -1,6 +1,6 @@
 /**
- * The flow schemas and priority levels that every cluster has. The mandatory ones cover requests that no other schema
- * matches and those of administrators; the suggested ones may be changed once their annotation is set to false. Source:
+ * Built-in flow schemas and priority levels. The mandatory ones cover requests of administrators and requests that no
+ * other schema matches. The suggested ones can be changed if their auto-update annotation is false. Source:
  * k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap; docs, "API Priority and Fairness", Defaults.
  */
 import type {
@@ -12,7 +12,7 @@ import type {
   Subject,
 } from 'kubernetes-types/flowcontrol/v1';
 
-/** 'true': the spec follows what the server suggests. */
+/** 'true': the server keeps the spec equal to its suggestion. */
 export const AUTO_UPDATE_ANNOTATION = 'apf.kubernetes.io/autoupdate-spec';
 export const EXEMPT = 'exempt';
 export const CATCH_ALL = 'catch-all';
@@ -91,7 +91,7 @@ function schema(
   };
 }
 
-/** What requests are judged by when the objects are missing, and what the objects must say. */
+/** Levels that must exist with this spec. They also apply while the objects are missing. */
 export const mandatoryLevels: readonly PriorityLevelConfiguration[] = [
   {
     metadata: metadata(EXEMPT),
@@ -128,7 +128,7 @@ export const suggestedSchemas: readonly FlowSchema[] = [
     subjects: [...users(CONTROLLER_MANAGER, SCHEDULER), ...systemAccounts('*')],
     resourceRules: [resources(ELECTION_VERBS, LEASES, ['leases'])],
   }),
-  // Before the next one, which would take these writes for an election.
+  // Must precede the next schema, which would classify these writes as leader election.
   schema('endpoint-controller', 'workload-high', 150, 'ByUser', {
     subjects: [
       ...users(CONTROLLER_MANAGER),
@@ -150,7 +150,7 @@ export const suggestedSchemas: readonly FlowSchema[] = [
   schema('global-default', 'global-default', 9_900, 'ByUser', everythingOf(groups(...EVERYBODY))),
 ];
 
-/** What a mandatory object of that name says; undefined: the name is anybody's. */
+/** Spec of the mandatory object with this name; undefined for other names. */
 export function mandatorySpec<T extends FlowSchema | PriorityLevelConfiguration>(
   objects: readonly T[],
   name: string | undefined,

@@ -1,5 +1,5 @@
 /**
- * Kinds of machineconfiguration.openshift.io/v1, as far as rules name their fields, and the annotations by which
+ * Types of machineconfiguration.openshift.io/v1 with the fields that are used here, and the annotations through which
  * controllers and hosts exchange state. Source: openshift/api machineconfiguration/v1; pkg/daemon/constants and
  * pkg/controller/common of openshift/machine-config-operator.
  */
@@ -9,46 +9,48 @@ import type { JsonObject, KubeObject } from '../meta/object.ts';
 
 export const MACHINE_CONFIG_GROUP = 'machineconfiguration.openshift.io';
 
-/** Label of a fragment: the pool that it is for. */
+/** Label of a fragment with the pool that it applies to. */
 export const ROLE_LABEL = `${MACHINE_CONFIG_GROUP}/role`;
-/** Label of objects that controllers keep. */
+/** Label of objects that controllers manage. */
 export const OPERATOR_MANAGED_LABEL = 'openshift.io/operator-managed';
 
-/** On Nodes: the rendered configuration that the host has. Written by the host. */
+/** Node annotation: the rendered configuration that the host has. Written by the host. */
 export const CURRENT_CONFIG = `${MACHINE_CONFIG_GROUP}/currentConfig`;
-/** On Nodes: the rendered configuration that the host shall have. Written by the node controller. */
+/** Node annotation: the rendered configuration that the host must have. Written by the node controller. */
 export const DESIRED_CONFIG = `${MACHINE_CONFIG_GROUP}/desiredConfig`;
-/** On Nodes: a MachineConfigState. Written by the host. */
+/** Node annotation: a MachineConfigState. Written by the host. */
 export const CONFIG_STATE = `${MACHINE_CONFIG_GROUP}/state`;
-/** On Nodes: why the state is what it is. Written by the host. */
+/** Node annotation: reason for the state. Written by the host. */
 export const CONFIG_REASON = `${MACHINE_CONFIG_GROUP}/reason`;
-/** On Nodes: `drain-<config>` or `uncordon-<config>`. Written by the host. */
+/** Node annotation: `drain-<config>` or `uncordon-<config>`. Written by the host. */
 export const DESIRED_DRAIN = `${MACHINE_CONFIG_GROUP}/desiredDrain`;
-/** On Nodes: the desiredDrain that has been carried out. Written by the drain controller. */
+/** Node annotation: the last completed desiredDrain. Written by the drain controller. */
 export const LAST_APPLIED_DRAIN = `${MACHINE_CONFIG_GROUP}/lastAppliedDrain`;
-/** On Nodes: HighlyAvailable or SingleReplica. Written by the node controller. */
+/** Node annotation: HighlyAvailable or SingleReplica. Written by the node controller. */
 export const TOPOLOGY = `${MACHINE_CONFIG_GROUP}/controlPlaneTopology`;
 
-/** On rendered and generated configurations: version of the controller that made them. */
+/** Annotation of rendered and generated configurations: version of the controller that created them. */
 export const GENERATED_BY = `${MACHINE_CONFIG_GROUP}/generated-by-controller-version`;
-/** On the ControllerConfig and rendered configurations. */
+/** Annotation of the ControllerConfig and of rendered configurations. */
 export const RELEASE_VERSION = `${MACHINE_CONFIG_GROUP}/release-image-version`;
-/** On KubeletConfigs and ContainerRuntimeConfigs: number at the end of the names of what is generated from them. */
+/**
+ * Annotation of KubeletConfigs and ContainerRuntimeConfigs: numeric suffix of the names of generated configurations.
+ */
 export const NAME_SUFFIX = `${MACHINE_CONFIG_GROUP}/mc-name-suffix`;
 /** Annotation of a pool: `report` (default) or `repair`. */
 export const ON_DRIFT = 'hyperedge.dev/on-drift';
 
-/** Annotation of KubeletConfigs and pools that are made of a node group: the group's name. */
+/** Annotation of KubeletConfigs and pools that are generated from a node group: the group's name. */
 export const OF_GROUP = 'hyperedge.dev/node-group';
 
-/** Taint of nodes that are still to be updated. */
+/** Taint of nodes that still have to be updated. */
 export const UPDATE_TAINT = { key: 'UpdateInProgress', effect: 'PreferNoSchedule' } as const;
 
 export type MachineConfigState = 'Done' | 'Working' | 'Degraded' | 'Unreconcilable';
 
 export const MASTER_POOL = 'master';
 export const WORKER_POOL = 'worker';
-/** Name of the only ControllerConfig. */
+/** Name of the single ControllerConfig. */
 export const CONTROLLER_CONFIG = 'machine-config-controller';
 
 export interface StatusCondition {
@@ -61,7 +63,7 @@ export interface StatusCondition {
 
 export interface MachineConfigSpec {
   osImageURL?: string;
-  /** Ignition, of any version. */
+  /** Ignition configuration of any version. */
   config?: JsonObject | null;
   kernelArguments?: string[] | null;
   extensions?: string[] | null;

@@ -1,7 +1,7 @@
-/** `ssh://[USER@]HOST[:PORT]` of a BareMetalHost. */
+/** Parser for a BareMetalHost's SSH address, `ssh://[USER@]HOST[:PORT]`. */
 export interface SshAddress {
   readonly user: string;
-  /** Name or address; IPv6 without brackets. */
+  /** Host name or address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
 }
@@ -9,7 +9,7 @@ export interface SshAddress {
 const ADDRESS =
   /^ssh:\/\/(?:([a-z_][a-z0-9_-]{0,31})@)?(?:\[([0-9a-fA-F:]{2,45})\]|([A-Za-z0-9][A-Za-z0-9.-]{0,252}))(?::(\d{1,5}))?\/?$/;
 
-/** Undefined: not such an address. */
+/** Undefined if the text is not a valid address. */
 export function sshAddressOf(text: string): SshAddress | undefined {
   const [, user = 'root', v6, name, port = '22'] = ADDRESS.exec(text) ?? [];
   const host = v6 ?? name;

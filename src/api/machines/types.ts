@@ -1,4 +1,6 @@
-/** Machines, their sets and health checks, hosts and offers of hosts, as far as rules name their fields. */
+/**
+ * Types of machines, machine sets, health checks, bare-metal hosts and host offers, with the fields that are used here.
+ */
 import type { NodeAddress, ObjectReference, Taint } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../meta/object.ts';
@@ -9,30 +11,30 @@ export const HOST_GROUP = 'metal3.io';
 export const HOST_VERSION = 'v1alpha1';
 export const OFFER_GROUP = 'machine.hyperedge.dev';
 export const OFFER_VERSION = 'v1alpha1';
-/** Where hosts that offer themselves appear, and machines are looked for. */
+/** Namespace of machines and of hosts that offer themselves. */
 export const MACHINE_NAMESPACE = 'openshift-machine-api';
 
 export const MACHINE_FINALIZER = 'machine.machine.openshift.io';
 export const HOST_FINALIZER = 'baremetalhost.metal3.io';
-/** On a Node: `namespace/name` of its Machine. */
+/** Node annotation: `namespace/name` of the Machine. */
 export const MACHINE_ANNOTATION = 'machine.openshift.io/machine';
-/** On a Machine: deleted first when its set scales down. */
+/** Machine annotation: delete this machine first when its set scales down. */
 export const DELETE_ANNOTATION = 'machine.openshift.io/delete-machine';
-/** On a Machine: its Node is not drained. */
+/** Machine annotation: do not drain its Node. */
 export const EXCLUDE_DRAIN_ANNOTATION = 'machine.openshift.io/exclude-node-draining';
-/** On a Machine: `namespace/name` of its BareMetalHost. */
+/** Machine annotation: `namespace/name` of its BareMetalHost. */
 export const HOST_ANNOTATION = 'metal3.io/BareMetalHost';
 export const ROLE_LABEL = 'machine.openshift.io/cluster-api-machine-role';
 export const STATE_ANNOTATION = 'machine.openshift.io/instance-state';
-/** On a BareMetalHost: the keys and the machine-id of the host that has offered itself. */
+/** BareMetalHost annotations: public keys and machine-id of the host that offered itself. */
 export const OFFER_ANNOTATION = `${OFFER_GROUP}/offer-key`;
 export const SEALING_ANNOTATION = `${OFFER_GROUP}/sealing-key`;
 export const MACHINE_ID_ANNOTATION = `${OFFER_GROUP}/machine-id`;
-/** On a BareMetalHost: the address that offered it, of IPv6 its /64. */
+/** BareMetalHost annotation: source address of the offer; for IPv6 its /64 prefix. */
 export const SOURCE_ANNOTATION = `${OFFER_GROUP}/offered-from`;
-/** On a BareMetalHost: what the host joins with, encrypted for its sealing key. */
+/** BareMetalHost annotation: join credentials, encrypted for the host's sealing key. */
 export const SEALED_ANNOTATION = `${OFFER_GROUP}/sealed-join`;
-/** On a BareMetalHost: what the host reported last, `blank` or `joined`. */
+/** BareMetalHost annotation: last reported state of the host, `blank` or `joined`. */
 export const REPORTED_ANNOTATION = `${OFFER_GROUP}/reported`;
 
 export const PROVIDER_API_VERSION = 'hyperedge.dev/v1';
@@ -42,15 +44,14 @@ export type MachineRole = (typeof MACHINE_ROLES)[number];
 
 export const DELETE_POLICIES = ['Random', 'Newest', 'Oldest'] as const;
 
-/** `spec.providerSpec.value` of a Machine. */
 export interface ProviderSpec {
   apiVersion?: string;
   kind?: string;
-  /** Hosts that the machine may claim; default: every one. */
+  /** Selects the hosts that the machine may claim. Default: all. */
   hostSelector?: LabelSelector;
   /** Default: node. */
   roles?: string[];
-  /** Pool of machine configuration, a label of the Node; default by the roles. */
+  /** Machine config pool, set as a label of the Node. Default: derived from the roles. */
   pool?: string;
 }
 
@@ -195,18 +196,18 @@ export interface HostStatus {
   poweredOn?: boolean;
 }
 
-/** What a blank host sends, without credentials; signed with its own key. */
+/** Offer of a blank host. It is unauthenticated, but signed with the host's own key. */
 export interface HostOffer extends KubeObject {
   spec?: {
     name?: string;
     machineID?: string;
-    /** Ed25519 and X25519 public keys, base64url of their 32 bytes. */
+    /** Ed25519 and X25519 public keys: base64url of 32 bytes. */
     signingKey?: string;
     sealingKey?: string;
-    /** `blank`: belongs to no cluster; `joined`: runs as a node. */
+    /** `blank`: not in a cluster. `joined`: running as a node. */
     state?: string;
     hardware?: HostHardware;
-    /** Ed25519, base64url, of `offerText`. */
+    /** Ed25519 signature of `offerText` in base64url. */
     signature?: string;
   };
   status?: HostOfferStatus;
@@ -215,16 +216,16 @@ export interface HostOffer extends KubeObject {
 export interface HostOfferStatus {
   phase?: OfferPhase;
   host?: string;
-  /** Present while the phase is Claimed. */
+  /** Set while the phase is Claimed. */
   sealedJoin?: string;
   machine?: string;
-  /** Of the host: what happens to its data when it is released. */
+  /** How the host's data is cleaned when the host is released. */
   cleaning?: string;
 }
 
 export type OfferPhase = 'Waiting' | 'Claimed' | 'Joined' | 'Released';
 
-/** What the signature of an offer covers. */
+/** Text that the signature of an offer covers. */
 export function offerText({
   name,
   machineID,
@@ -236,7 +237,7 @@ export function offerText({
   return JSON.stringify(['hostoffer/v1', name, machineID, signingKey, sealingKey, state, sorted(hardware)]);
 }
 
-/** Independent of the order of keys, which neither side keeps. */
+/** Sorts keys, because their order may change between host and server. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value ?? null;

@@ -1,5 +1,5 @@
 /**
- * Annotations of pods that mean something to the system, most of them from before there were fields for it. Source:
+ * Pod annotations with a meaning for the system, most of which preceded a field. Source:
  * k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpecificAnnotations, pkg/registry/core/pod
  * applyAppArmorVersionSkew.
  */
@@ -11,7 +11,7 @@ import { isSet } from '../meta/validation.ts';
 import { validateLocalPath } from '../validation/scalars.ts';
 import { validateAppArmor } from './security.ts';
 
-/** A file the kubelet made into a pod carries its origin in this annotation. */
+/** Annotation of mirror pods, the API objects that show static pods. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost';
 export const SECCOMP_POD = 'seccomp.security.alpha.kubernetes.io/pod';
@@ -23,14 +23,14 @@ const MAX_INT32 = 2 ** 31 - 1;
 type Annotations = Readonly<Record<string, string>>;
 type Visited = Pick<Container, 'name' | 'securityContext'>;
 
-/** Containers of all three sorts, each with its path below `path`. */
+/** Init, regular and ephemeral containers, with their field paths below `path`. */
 export function containersWithPath(spec: PodSpec | undefined, path: string): (readonly [Visited, string])[] {
   return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((sort) =>
     (spec?.[sort] ?? []).map((container, index) => [container, `${path}.${sort}[${index}]`] as const),
   );
 }
 
-/** But for the cost of deletion: what was wrong in that may stay. */
+/** Validates all special annotations except the deletion cost, whose invalid values may stay on update. */
 export function validateSpecialAnnotations(
   annotations: Annotations | undefined,
   spec: PodSpec | undefined,
@@ -66,7 +66,7 @@ function validateSeccompName(value: string, at: string): FieldError[] {
   return [fieldError.invalid(at, value, 'must be a valid seccomp profile')];
 }
 
-/** What the deletion of the pod costs, to those that choose one. */
+/** Validates the deletion cost, by which ReplicaSets choose the pods to delete first. */
 export function validateDeletionCost(annotations: Annotations | undefined, path: string): FieldError[] {
   const value = annotations?.[DELETION_COST];
   const number = /^(?:0|-?\d+)$/.test(value ?? '0') && !/^0\d/.test(value ?? '') ? Number(value ?? 0) : Number.NaN;
@@ -75,7 +75,7 @@ export function validateDeletionCost(annotations: Annotations | undefined, path:
     : [fieldError.invalid(`${path}[${DELETION_COST}]`, value, 'must be a 32bit integer')];
 }
 
-/** What has an annotation and a field has the same in both. */
+/** Requires equal values where a pod sets both the annotation and the field. */
 export function validateProfilesMatch(
   metadata: ObjectMeta | undefined,
   spec: PodSpec | undefined,
@@ -118,7 +118,7 @@ export function validateProfilesMatch(
   return errors;
 }
 
-/** Some annotations are as they were when the pod was created. */
+/** Rejects changes of annotations that are fixed when the pod is created. */
 export function validateAnnotationUpdate(pod: Pod, old: Pod, path: string): FieldError[] {
   const now = pod.metadata?.annotations ?? {};
   const before = old.metadata?.annotations ?? {};
@@ -133,10 +133,10 @@ export function validateAnnotationUpdate(pod: Pod, old: Pod, path: string): Fiel
   return errors;
 }
 
-/** Annotations that were all that said something, of pods that are being created. */
+/** Pods under creation, with the AppArmor annotations that had no corresponding field. */
 const alone = new WeakMap<Pod, string[]>();
 
-/** Copies deprecated annotations to their fields, so that code needs to read the fields alone. */
+/** Copies deprecated AppArmor annotations to their fields, so that other code only reads fields. */
 export function fillAppArmorFields(pod: Pod): void {
   const { spec } = pod;
   if (spec === undefined || spec.os?.name === 'windows') return;
@@ -155,14 +155,14 @@ export function fillAppArmorFields(pod: Pod): void {
   if (keys.length > 0) alone.set(pod, keys);
 }
 
-/** Of a pod whose fields have been filled. */
+/** Call after `fillAppArmorFields`. */
 export function appArmorWarnings(pod: Pod): string[] {
   return (alone.get(pod) ?? []).map(
     (key) => `metadata.annotations[${key}]: deprecated since v1.30; use the "appArmorProfile" field instead`,
   );
 }
 
-/** The profile that an annotation names, if it is one. */
+/** Parses the value of an AppArmor annotation; undefined if it is invalid. */
 function appArmorOf(value: string): AppArmorProfile | undefined {
   const profile: AppArmorProfile = value.startsWith(LOCALHOST)
     ? { type: 'Localhost', localhostProfile: value.slice(LOCALHOST.length) }

@@ -1,6 +1,6 @@
 /**
- * Validation of containers of all three sorts. Source: k8s.io/kubernetes/pkg/apis/core/validation validateContainers
- * and relatives.
+ * Validation of init, regular and ephemeral containers. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * validateContainers and related functions.
  */
 import type { Container, ContainerPort, EphemeralContainer, PodSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, portNameErrors } from '../../base/names.ts';
@@ -14,14 +14,14 @@ import { validateResources } from './resources.ts';
 import { validateSecurityContext } from './security.ts';
 import type { Volumes } from './volumes.ts';
 
-/** What containers are checked against. */
+/** Context for the validation of containers. */
 export interface ContainerContext {
   readonly spec: PodSpec;
   readonly volumes: Volumes;
   readonly claims: ReadonlySet<string>;
-  /** Undefined where it was omitted, which is reported elsewhere. */
+  /** Undefined if it was omitted, which is reported elsewhere. */
   readonly graceSeconds: number | undefined;
-  /** Not a template. */
+  /** True for a pod, false for a pod template. */
   readonly isPod: boolean;
 }
 
@@ -56,7 +56,7 @@ export function validateInitContainers(context: ContainerContext, path: string):
     errors.push(...validateName(container.name, at, names));
     errors.push(...validateContainer(container, at, context));
     errors.push(...validateRestarts(container, at));
-    // One runs after the other: each may have the ports of the one before.
+    // Init containers run one after the other, so they may use the same host ports.
     errors.push(...validateHostPorts([container], `${path}.initContainers`));
     if (container.restartPolicy === 'Always') {
       errors.push(...validateLifecycle(container.lifecycle, `${at}.lifecycle`, context.graceSeconds));
@@ -74,7 +74,7 @@ export function validateInitContainers(context: ContainerContext, path: string):
   return errors;
 }
 
-/** Fields an ephemeral container may not have, in upstream's order. */
+/** Fields that ephemeral containers must not have, in upstream's order. */
 const NOT_FOR_EPHEMERAL = [
   'ports',
   'resources',
@@ -176,7 +176,7 @@ function validatePorts(ports: readonly ContainerPort[] | undefined, path: string
   return errors;
 }
 
-/** On the host's network a container has the host's ports; a template may leave them to its pods. */
+/** With hostNetwork, host ports must equal container ports. In a template, host ports may be omitted. */
 export function validateHostNetworkPorts({ spec, isPod }: ContainerContext, path: string): FieldError[] {
   if (spec.hostNetwork !== true) return [];
   return (spec.containers ?? []).flatMap((container, index) =>
@@ -223,7 +223,7 @@ function validateResizePolicy(
   return errors;
 }
 
-/** Newer than the schema the types are taken from. */
+/** `kubernetes-types` lacks this type. */
 interface RestartRule {
   readonly action?: string;
   readonly exitCodes?: { readonly operator?: string; readonly values?: readonly number[] };
@@ -231,7 +231,7 @@ interface RestartRule {
 
 const RESTART_ACTIONS: readonly string[] = ['Restart', 'RestartAllContainers'];
 
-/** When a container is started again, which may differ from what holds for its pod. */
+/** Validates the restart policy and rules of a container, which may differ from the pod's policy. */
 function validateRestarts(container: Container, at: string): FieldError[] {
   const { restartPolicy, restartPolicyRules } = container as Container & { restartPolicyRules?: RestartRule[] };
   const errors = validateOneOf(restartPolicy, RESTART_POLICIES, `${at}.restartPolicy`, false);

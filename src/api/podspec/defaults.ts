@@ -15,19 +15,18 @@ import { isSet } from '../meta/validation.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
 import type { ImageSource } from './volumes.ts';
 
-/** Permissions of files from secrets, config maps and the like: 0644. */
+/** Default mode of files from secrets, config maps, downward API and projected volumes. */
 const DEFAULT_FILE_MODE = 0o644;
-/** One hour. */
 const DEFAULT_TOKEN_SECONDS = 3600;
 
-/** Containers of all three sorts as one list, in start order. */
+/** Init, regular and ephemeral containers, in this order. */
 export function allContainers(spec: PodSpec | undefined): (Container | EphemeralContainer)[] {
   return [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])];
 }
 
 /**
- * What holds for pods and not for templates: requests follow limits, host ports follow container ports on the host
- * network.
+ * Defaults for pods that templates do not get: requests from limits, and host ports from container ports with
+ * hostNetwork.
  */
 export function setPodDefaults(pod: Pod): void {
   pod.spec ??= emptySpec();
@@ -55,7 +54,7 @@ export function setPodTemplateDefaults(template: PodTemplateSpec): void {
   setPodSpecDefaults(template.spec);
 }
 
-/** A spec that was left out has defaults all the same; validation then says what it must have. */
+/** A missing spec also gets defaults; validation then reports its required fields. */
 function emptySpec(): PodSpec {
   return {} as PodSpec;
 }
@@ -66,7 +65,7 @@ export function setPodSpecDefaults(spec: PodSpec): void {
   spec.securityContext ??= {};
   spec.terminationGracePeriodSeconds ??= 30;
   if (!isSet(spec.schedulerName)) spec.schedulerName = 'default-scheduler';
-  // Two names for one field: the older one is what old clients read.
+  // Old clients read serviceAccount, the deprecated name of serviceAccountName.
   if (isSet(spec.serviceAccountName)) spec.serviceAccount = spec.serviceAccountName;
   else if (isSet(spec.serviceAccount)) spec.serviceAccountName = spec.serviceAccount;
   for (const container of allContainers(spec)) setContainerDefaults(container);
@@ -91,7 +90,10 @@ function setContainerDefaults(container: Container | EphemeralContainer): void {
   setLifecycleDefaults(container.lifecycle);
 }
 
-/** `:latest` and no tag at all are pulled every time; what is no name, such as the blank of `oc new-app`, is not. */
+/**
+ * Default is Always for `:latest` and images without a tag. An invalid name, such as the blank that `oc new-app` sends,
+ * gets IfNotPresent.
+ */
 export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
   if (image !== '' && image.trim() === '') return 'IfNotPresent';
   if (image.includes('@')) return 'IfNotPresent';

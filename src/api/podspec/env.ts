@@ -17,7 +17,7 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule } from '../validation/scalars.ts';
 
-/** Pod fields that an environment variable may read. */
+/** Field paths that environment variables may reference. */
 const ENV_FIELD_PATHS = [
   'metadata.name',
   'metadata.namespace',
@@ -29,7 +29,7 @@ const ENV_FIELD_PATHS = [
   'status.podIP',
   'status.podIPs',
 ];
-/** Pod fields that a downward API file may read. */
+/** Field paths that downward API files may reference. */
 export const VOLUME_FIELD_PATHS = [
   'metadata.annotations',
   'metadata.labels',
@@ -97,7 +97,7 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
 }
 
 const SUBSCRIPT = /^([^[]*)\['([^']*)'\]$/;
-/** Fields of pods that can be read at all. */
+/** All field paths that can be referenced anywhere. */
 const READABLE = new Set([
   ...ENV_FIELD_PATHS,
   ...VOLUME_FIELD_PATHS,
@@ -126,13 +126,13 @@ export function validateFieldRef(
     const subject = field === 'metadata.annotations' ? key.toLowerCase() : key;
     return validateNameRule(subject, qualifiedNameErrors, path);
   }
-  // What the field was called before v1.
+  // Name of the field before v1.
   const field = reference.fieldPath === 'spec.host' ? 'spec.nodeName' : reference.fieldPath;
   if (!READABLE.has(field)) return unreadable(`field label not supported: ${field}`);
   return allowed.includes(field) ? [] : [fieldError.notSupported(`${path}.fieldPath`, field, allowed)];
 }
 
-/** `volume`: a file has to name its container, a variable stands in one. */
+/** `volume`: the reference is in a volume file, which must name its container. */
 export function validateResourceFieldRef(
   reference: ResourceFieldSelector,
   path: string,
@@ -151,7 +151,7 @@ export function validateResourceFieldRef(
 const HUGE_PAGES_FIELD = /^(?:limits|requests)\.hugepages-/;
 const BYTE_DIVISORS = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei'];
 
-/** How a resource may be counted; 0 stands for what was left out. */
+/** Validates the divisor of a resource. An omitted divisor is 0. */
 function validateDivisor(resource: string, divisor: string | undefined, path: string): FieldError[] {
   const quantity = tryParseQuantity(divisor ?? '0');
   if (quantity?.nanos === 0n) return [];

@@ -1,6 +1,6 @@
 /**
- * Files that volumes put into containers: keys of secrets and config maps, fields of the pod, tokens, certificates.
- * Source: k8s.io/kubernetes/pkg/apis/core/validation.
+ * Validation of files in volumes: keys of secrets and config maps, fields of the pod, tokens and certificates. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation.
  */
 import type {
   ClusterTrustBundleProjection,
@@ -33,7 +33,7 @@ export function validateItems(items: readonly KeyToPath[] | undefined, path: str
   return errors;
 }
 
-/** A file's place in a volume: relative, not up, and not a name the atomic writer uses. */
+/** Requires a relative path without `..` that does not collide with names of upstream's atomic writer. */
 function validateVolumePath(path: string, at: string): FieldError[] {
   const errors = validateLocalPath(path, at);
   if (path.startsWith('..') && !path.startsWith('../') && path !== '..') {
@@ -42,7 +42,7 @@ function validateVolumePath(path: string, at: string): FieldError[] {
   return errors;
 }
 
-/** Errors of all files are reported at `at` itself, without the index in the list. */
+/** As upstream, errors of all files have the path `at`, without the index. */
 export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const item of items ?? []) {
@@ -65,11 +65,11 @@ export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | 
   return errors;
 }
 
-/** The shortest life of a projected token, ten minutes, and the longest, 2^32 seconds. */
+/** Bounds for the lifetime of a projected token: ten minutes and 2^32 seconds. */
 const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
 
-/** `at` is the projected volume: no two of its sources may write the same file. */
+/** `at` is the path of the projected volume. Two sources must not write the same file. */
 export function validateProjections(sources: readonly VolumeProjection[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const taken = new Set<string>();
@@ -145,7 +145,7 @@ function validateTrustBundle(bundle: ClusterTrustBundleProjection, path: string)
   return errors;
 }
 
-/** `example.com:signer:name` of a signer's bundles, a plain name of an unsigned bundle. */
+/** Names of ClusterTrustBundles: `example.com:signer:name` if they belong to a signer, otherwise a plain name. */
 function trustBundleNameErrors(name: string): string[] {
   return dns1123SubdomainErrors(name.includes(':') ? name.slice(name.lastIndexOf(':') + 1) : name);
 }

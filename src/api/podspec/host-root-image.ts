@@ -1,38 +1,38 @@
 /**
- * The reserved image `hyperedge.local/host-root`: the host's own root, read-only, which the control plane's static pods
- * run from. It is for manifests of the node's own directory, and for containers that have all of the host anyway; API
- * server, kubelet, runtime and image store all ask the rules of this file.
+ * The reserved image `hyperedge.local/host-root`: the host's root file system, read-only. The static pods of the
+ * control plane run from it. It is allowed for manifests in the node's own directory, and for containers that can
+ * already access the whole host. API server, kubelet, runtime and image store apply the rules of this file.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 
 export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 
 /**
- * The host's programs alone, without its configuration, state and users' files: what `oc adm must-gather` runs from.
- * Only this spelling is one; pods of namespaces `openshift-…`, which only administrators make, may name it.
+ * Variant with the host's programs only, without configuration, state and home directories. `oc adm must-gather` runs
+ * from it. Only this exact spelling is accepted. Pods in `openshift-…` namespaces, which only administrators can
+ * create, may use it.
  */
 export const HOST_PROGRAMS_IMAGE = `${HOST_ROOT_IMAGE}:programs`;
 const SYSTEM_NAMESPACES = 'openshift-';
 
-/** SHA-256 of the name, in the form of a digest: nothing of that digest is ever stored. */
+/** SHA-256 of the image name, in the form of a digest. No stored image has this digest. */
 const DIGEST = 'b2a643d7931c38a1f607e703aab40c181a43aacb80b4348a4a68819183a45b5a';
 export const HOST_ROOT_ID = `sha256:${DIGEST}`;
 
 /**
- * Where a kubelet has a manifest from: its directory, its URL, the node's key in the store, or the local submit API.
+ * Sources of static pod manifests: the manifest directory, a URL, the node's key in the store, or the local submit API.
  */
 export const MANIFEST_SOURCES = ['file', 'http', 'store', 'submitted'] as const;
 export type ManifestSourceKind = (typeof MANIFEST_SOURCES)[number];
 
-/** Where a kubelet has a pod from. */
 export type PodSource = ManifestSourceKind | 'api';
 
-/** The one decision about who may use the image; a pod of the API server is never the node's own. */
+/** Whether pods from this source may use the image. Pods of the API server are never trusted as the node's own. */
 export const mayUseHostRoot = (source: PodSource): boolean => source === 'file';
 
 /**
- * Any spelling: tag, digest, id with or without algorithm, letter case, port, and the registry that plain names default
- * to.
+ * Recognizes every spelling of the image: with tag, digest, ID with or without algorithm, other letter case, port, or
+ * the default registry.
  */
 export function isHostRootImage(image: string): boolean {
   const name = image.trim().toLowerCase();
@@ -44,11 +44,11 @@ export function isHostRootImage(image: string): boolean {
 }
 
 /**
- * Whether the container has all of the host anyway: it is privileged and has the host's root directory mounted, as the
- * pods of `oc debug node/NAME`. The image shows it nothing more, so that any source may name it there.
+ * Whether the container has access to the whole host: it is privileged and mounts the host's root directory, as the
+ * pods of `oc debug node/NAME` do. The image gives it no additional access, so it is allowed from any source.
  */
 function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'volumeMounts'>): boolean {
-  // With user namespaces, root of the container is not root of the host.
+  // In a user namespace, root in the container is not root on the host.
   const { hostUsers } = (pod.spec ?? {}) as { readonly hostUsers?: boolean };
   if (container.securityContext?.privileged !== true || hostUsers === false) return false;
   const roots = new Set(
@@ -59,7 +59,7 @@ function hasHostRoot(pod: Pod, container: Pick<Container, 'securityContext' | 'v
   );
 }
 
-/** Whether a container of the API server's pods may name the image that it names. */
+/** Whether a container of an API pod may use its image. */
 export const mayNameHostRoot = (
   pod: Pod,
   container: Pick<Container, 'image' | 'securityContext' | 'volumeMounts'>,
@@ -67,7 +67,7 @@ export const mayNameHostRoot = (
   hasHostRoot(pod, container) ||
   (container.image === HOST_PROGRAMS_IMAGE && pod.metadata?.namespace?.startsWith(SYSTEM_NAMESPACES) === true);
 
-/** Paths of the pod's fields that name the image without having the host anyway. */
+/** Field paths that name the image although the pod does not already have access to the host. */
 export function hostRootFields(pod: Pod): string[] {
   const fields: string[] = [];
   const look = (path: string, image: unknown): void => {
@@ -76,12 +76,12 @@ export function hostRootFields(pod: Pod): string[] {
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
     for (const [index, container] of (pod.spec?.[list] ?? []).entries())
       if (!mayNameHostRoot(pod, container)) look(`spec.${list}[${index}].image`, container.image);
-  // `image` volumes are younger than the package of types.
+  // `kubernetes-types` lacks `image` volumes.
   const volumes = (pod.spec?.volumes ?? []) as readonly { readonly image?: { readonly reference?: unknown } }[];
   for (const [index, { image }] of volumes.entries()) look(`spec.volumes[${index}].image.reference`, image?.reference);
   return fields;
 }
 
-/** Why a pod or container may not name the image; `field` is a path or the name of a container. */
+/** Error for a rejected pod or container. `field` is a field path or a container name. */
 export const hostRootRefusal = (field: string): string =>
   `${field}: Forbidden: image ${HOST_ROOT_IMAGE} is reserved for static pods of the node's manifest directory; use another image`;

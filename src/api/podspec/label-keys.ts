@@ -1,6 +1,6 @@
 /**
- * Label keys that distinguish the pods of one revision from those of another: what a pod itself has under them becomes
- * part of its selectors when it is created. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy,
+ * Merging of matchLabelKeys and mismatchLabelKeys into label selectors when a pod is created. With them, a pod's
+ * constraint applies only to pods of the same revision. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy,
  * pkg/apis/core/validation validateMatchLabelKeysAndMismatchLabelKeys.
  */
 import type { Pod, PodAffinity, PodAffinityTerm } from 'kubernetes-types/core/v1';
@@ -15,7 +15,7 @@ interface Keyed {
   readonly mismatchLabelKeys?: readonly string[];
 }
 
-/** For a pod that is about to be created. */
+/** Call before the pod is created. */
 export function mergeLabelKeys(pod: Pod): void {
   const labels = pod.metadata?.labels ?? {};
   for (const term of affinityTerms(pod)) merge(term, labels);
@@ -31,8 +31,8 @@ function affinityTerms(pod: Pod): PodAffinityTerm[] {
 }
 
 /**
- * A selector that is not there selects nothing, with keys or without. What it was may be somebody else's too: it is
- * left as it is.
+ * A missing selector matches no pods, so it stays missing. The selector is replaced, not changed in place, because the
+ * object may be shared.
  */
 function merge(keyed: Keyed, labels: Readonly<Record<string, string>>): void {
   const selector = keyed.labelSelector;
@@ -47,7 +47,7 @@ function merge(keyed: Keyed, labels: Readonly<Record<string, string>>): void {
   keyed.labelSelector = { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), ...added] };
 }
 
-/** Of a selector that the keys have been merged into; `at` has both. */
+/** Validates a constraint after the merge. `at` is the path of the object that has both selector and keys. */
 export function validateLabelKeys(keyed: Keyed, at: string): FieldError[] {
   const { labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] } = keyed;
   const errors = [
@@ -58,7 +58,7 @@ export function validateLabelKeys(keyed: Keyed, at: string): FieldError[] {
   const seen = new Set(Object.keys(labelSelector?.matchLabels ?? {}));
   for (const { key } of labelSelector?.matchExpressions ?? []) {
     const place = places.get(key);
-    // The one from the merge is met once; a second is the author's.
+    // The merge added each key once. A second occurrence comes from the client.
     if (place !== undefined && seen.has(key)) {
       errors.push(fieldError.invalid(`${at}[${place}]`, key, 'exists in both matchLabelKeys and labelSelector'));
     }

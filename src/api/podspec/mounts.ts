@@ -1,6 +1,6 @@
 /**
- * Validation of what a container mounts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateVolumeMounts,
- * ValidateVolumeDevices.
+ * Validation of volume mounts and volume devices. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * ValidateVolumeMounts, ValidateVolumeDevices.
  */
 import type { Container, EphemeralContainer, VolumeDevice, VolumeMount } from 'kubernetes-types/core/v1';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -11,7 +11,7 @@ import type { Volumes } from './volumes.ts';
 const PROPAGATIONS = ['Bidirectional', 'HostToContainer', 'None'];
 const RECURSIVELY = ['Disabled', 'Enabled', 'IfPossible'];
 
-/** Some errors name the list and not the mount in it, as upstream's do. */
+/** As upstream, some errors have the path of the list and not of the mount. */
 export function validateVolumeMounts(
   container: Container | EphemeralContainer,
   volumes: Volumes,

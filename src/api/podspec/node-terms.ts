@@ -1,7 +1,7 @@
-/** Terms of node selectors. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
+/** Matching of nodes against node selector terms. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm } from 'kubernetes-types/core/v1';
 
-/** Requirements are ANDed; a term without any matches nothing. */
+/** All requirements must match. A term without requirements matches no node. */
 export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
   const expressions = term.matchExpressions ?? [];
   const fields = term.matchFields ?? [];

@@ -1,6 +1,6 @@
 /**
- * What pods of one operating system may not set. Source: k8s.io/kubernetes/pkg/apis/core/validation validateOS,
- * validateWindowsHostProcessPod.
+ * Fields that pods must not set for their operating system. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * validateOS, validateWindowsHostProcessPod.
  */
 import type { PodSpec } from 'kubernetes-types/core/v1';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -8,7 +8,7 @@ import { isSet } from '../meta/validation.ts';
 import { containersWithPath } from './annotations.ts';
 
 const SYSTEMS = ['linux', 'windows'];
-/** Fields of the pod, in upstream's order; those with a dot are in its security context. */
+/** Fields that Windows pods must not set, in upstream's order. A leading dot marks fields of the security context. */
 const NOT_WINDOWS_POD = [
   '.appArmorProfile',
   '.seLinuxOptions',
@@ -38,7 +38,7 @@ const NOT_WINDOWS_CONTAINER = [
   'runAsUser',
   'runAsGroup',
 ];
-/** In these, what is false or empty is as good as absent. */
+/** Fields whose false or empty value counts as absent. */
 const FLAGS = new Set(['hostPID', 'hostIPC', '.sysctls']);
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -80,7 +80,7 @@ function validateWindows(spec: PodSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** Processes of a Windows host: all containers of a pod are such, or none is. */
+/** Validates Windows HostProcess containers: either all containers of a pod are HostProcess containers or none. */
 export function validateHostProcesses(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const ofPod = spec.securityContext?.windowsOptions?.hostProcess;

@@ -1,5 +1,5 @@
 /**
- * Files of one volume that would be written over one another. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go
+ * Finds files of one volume that overwrite each other. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go
  * warningsForOverlappingVirtualPaths.
  */
 import type { Volume, VolumeProjection } from 'kubernetes-types/core/v1';
@@ -49,13 +49,13 @@ function projectedPaths(source: VolumeProjection): { readonly paths: string[]; r
 }
 
 /**
- * Those of `paths` that are, are in, or contain one before them; found by their parts, so that many paths cost no more
- * than their length.
+ * Yields paths that are equal to, inside, or a parent of an earlier path. A lookup by path segments keeps the cost
+ * linear in the total length.
  */
 function* overlaps(paths: readonly string[], before: readonly string[], source: string): Generator<string> {
   if (paths.length === 0) return;
   const whole = new Set<string>();
-  /** Every folder that a path lies in, with that path. */
+  /** Every parent folder of a path, with that path. */
   const folders = new Map<string, string>();
   const add = (path: string): void => {
     whole.add(path);
@@ -71,7 +71,7 @@ function* overlaps(paths: readonly string[], before: readonly string[], source: 
   }
 }
 
-/** No deeper than any real path: what is beyond is not compared. */
+/** Upper bound for compared path segments; deeper parts are ignored. */
 const MAX_DEPTH = 64;
 
 function foldersOf(path: string): string[] {

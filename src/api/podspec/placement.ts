@@ -1,4 +1,7 @@
-/** Validation of what decides where a pod runs. Source: k8s.io/kubernetes/pkg/apis/core/validation. */
+/**
+ * Validation of scheduling fields: affinity, tolerations, topology spread. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation.
+ */
 import type {
   Affinity,
   NodeSelector,
@@ -82,7 +85,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   return errors;
 }
 
-/** Also used for node selectors that stand alone. */
+/** Also used for node selectors outside of pods. */
 export function validateNodeSelector(selector: NodeSelector, path: string): FieldError[] {
   const terms = selector.nodeSelectorTerms ?? [];
   if (terms.length === 0) {
@@ -91,7 +94,7 @@ export function validateNodeSelector(selector: NodeSelector, path: string): Fiel
   return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`, true));
 }
 
-/** `strict`: a value that no label can have is wrong; a preference may be for what no node has. */
+/** `strict`: values must be valid label values. Preferred terms may have values that no node can have. */
 function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string, strict: boolean): FieldError[] {
   const errors: FieldError[] = [];
   (term.matchExpressions ?? []).forEach((expression, index) => {
@@ -191,7 +194,7 @@ export function validateTopologySpread(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const pairOf = (each: TopologySpreadConstraint) => `{${each.topologyKey ?? ''}, ${each.whenUnsatisfiable ?? ''}}`;
-  /** Where each pair stands last: earlier occurrences are reported as duplicates. */
+  /** Last index of each pair. Earlier occurrences are reported as duplicates. */
   const last = new Map((constraints ?? []).map((each, index) => [pairOf(each), index]));
   (constraints ?? []).forEach((constraint, index) => {
     const at = `${path}[${index}]`;

@@ -1,6 +1,6 @@
 /**
- * Resources of a pod as a whole (KEP-2837). Source: k8s.io/component-helpers/resource,
- * k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation validatePodResources.
+ * Pod-level resources (KEP-2837). Source: k8s.io/component-helpers/resource, k8s.io/kubernetes/pkg/apis/core/v1
+ * defaults, pkg/apis/core/validation validatePodResources.
  */
 import type { Container, Pod, PodSpec, ResourceRequirements } from 'kubernetes-types/core/v1';
 import {
@@ -22,7 +22,7 @@ const SUPPORTED = ['cpu', HUGE_PAGES, 'memory'];
 
 const isSupported = (name: string): boolean => name === 'cpu' || name === 'memory' || name.startsWith(HUGE_PAGES);
 
-/** The schema that types are taken from is older than the field. */
+/** `kubernetes-types` lacks `spec.resources`. */
 export function podResourcesOf(spec: PodSpec | undefined): ResourceRequirements | undefined {
   return (spec as { resources?: ResourceRequirements } | undefined)?.resources;
 }
@@ -51,7 +51,8 @@ function raise(sums: Sums, others: Sums): void {
 }
 
 /**
- * What all containers together need at most at one time: sidecars stay, other init containers run one after the other.
+ * Maximum of the containers' resources at any time. Sidecars keep running; other init containers run one after the
+ * other.
  */
 function aggregated(spec: PodSpec, part: Part): Sums {
   const sums: Sums = new Map();
@@ -73,7 +74,7 @@ function aggregated(spec: PodSpec, part: Part): Sums {
   return sums;
 }
 
-/** After the containers' own: what was left out of a pod's requests and limits follows from those. */
+/** Derives missing pod-level requests and limits from the containers. Call after the containers' defaults are set. */
 export function setPodResourceDefaults(pod: Pod): void {
   const spec = pod.spec;
   const resources = podResourcesOf(spec);
@@ -96,7 +97,7 @@ export function setPodResourceDefaults(pod: Pod): void {
   if (Object.keys(limits).length > 0) resources.limits = limits;
 }
 
-/** Where every container has a limit the pod has one. */
+/** If every container has a limit, the pod gets one. */
 function defaultLimits(spec: PodSpec, limits: Record<string, string>): void {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   for (const [name, amount] of aggregated(spec, 'limits')) {

@@ -28,7 +28,7 @@ interface Handler {
 
 type ProbeKind = 'livenessProbe' | 'readinessProbe' | 'startupProbe';
 
-/** `graceSeconds`: the pod's terminationGracePeriodSeconds, the bound of a sleep. */
+/** `graceSeconds`: terminationGracePeriodSeconds of the pod, the upper bound of a sleep. */
 export function validateProbe(
   probe: Probe | undefined,
   kind: ProbeKind,
@@ -78,7 +78,7 @@ export function validateLifecycle(
 function validateHandler(handler: Handler, path: string, graceSeconds: number | undefined): FieldError[] {
   const errors: FieldError[] = [];
   let handlers = 0;
-  /** True for the first handler; every further one is forbidden. */
+  /** Returns true for the first handler and reports an error for every further one. */
   const only = (name: string): boolean => {
     handlers++;
     if (handlers > 1) errors.push(fieldError.forbidden(`${path}.${name}`, 'may not specify more than 1 handler type'));

@@ -7,7 +7,7 @@ export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 const QOS_RESOURCES = ['cpu', 'memory'] as const;
 
 /**
- * Computed from cpu and memory of containers and init containers. Pod-level resources, where set, decide alone
+ * QoS class from CPU and memory of the containers and init containers, or from pod-level resources if these are set
  * (KEP-2837).
  */
 export function qosClassOf(pod: Pod): QosClass {

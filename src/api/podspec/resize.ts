@@ -1,6 +1,6 @@
 /**
- * `pods/resize`: cpu and memory of running containers. Source: k8s.io/kubernetes/pkg/registry/core/pod,
- * pkg/apis/core/validation ValidatePodResize.
+ * The subresource `pods/resize`, which changes CPU and memory of running containers. Source:
+ * k8s.io/kubernetes/pkg/registry/core/pod, pkg/apis/core/validation ValidatePodResize.
  */
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../meta/equality.ts';
@@ -13,7 +13,7 @@ import { validatePod } from './validate.ts';
 
 const SORTS = ['containers', 'initContainers'] as const;
 
-/** Nothing but resources and what is to happen when they change is taken from what was sent. */
+/** Reduces the update to resources and resize policies; all other fields come from the stored pod. */
 export function takeResizeOnly(pod: Pod, old: Pod): void {
   const sent = pod.spec;
   const before = old.spec;
@@ -21,7 +21,7 @@ export function takeResizeOnly(pod: Pod, old: Pod): void {
   const spec: PodSpec = structuredClone(before);
   for (const sort of SORTS) {
     const now = sent[sort] ?? [];
-    // Renamed or reordered containers are reported as such.
+    // Keep the lists if containers were renamed or reordered, so that validation reports it.
     if (now.some((container, index) => container.name !== before[sort]?.[index]?.name)) {
       if (now.length > 0) spec[sort] = now;
       continue;
@@ -90,7 +90,7 @@ function validateRemovals(container: Container | undefined, before: Container, p
   });
 }
 
-/** Everything but cpu and memory is as it was. */
+/** Reports changes of anything except CPU and memory. */
 function validateUnchanged(spec: PodSpec, before: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const sort of SORTS) {

@@ -24,7 +24,7 @@ const INTEGER_RESOURCES = new Set([
 export const HUGE_PAGES = 'hugepages-';
 const REQUESTS = 'requests.';
 
-/** What a container may ask for, as `validateRequirements` asks it. `podClaims`: names that `claims` may refer to. */
+/** Validates requests, limits and claims of a container. `podClaims`: claim names that the container may reference. */
 export function validateResources(
   resources: ResourceRequirements | undefined,
   path: string,
@@ -94,7 +94,7 @@ function validateAgainstLimit(
       ];
 }
 
-/** Huge pages are given out whole. */
+/** Requires whole multiples of the page size for huge pages. */
 function validatePages(name: string, text: string, at: string): FieldError[] {
   const amount = tryParseQuantity(text);
   const size = tryParseQuantity(name.slice(HUGE_PAGES.length));
@@ -123,7 +123,7 @@ interface ClaimReference {
 function validateClaims(claims: readonly ClaimReference[], path: string, podClaims: ReadonlySet<string>): FieldError[] {
   const errors: FieldError[] = [];
   const whole = new Set<string>();
-  /** Requests of claims, by claim. */
+  /** Referenced requests, by claim name. */
   const parts = new Map<string, Set<string>>();
   claims.forEach(({ name, request = '' }, index) => {
     const at = `${path}[${index}]`;
@@ -152,7 +152,7 @@ function unknownClaim(at: string, name: string, podClaims: ReadonlySet<string>):
   return { ...error, message: `${error.message}: must be one of the names in pod.spec.resourceClaims${names}` };
 }
 
-/** The name of something a container may ask for. */
+/** Validates the name of a resource that a container requests. */
 export function validateContainerResourceName(name: string, path: string): FieldError[] {
   const errors = validateResourceTypeName(name, path);
   if (!name.includes('/')) {
@@ -165,7 +165,7 @@ export function validateContainerResourceName(name: string, path: string): Field
   return errors;
 }
 
-/** Non-negative, and whole where parts make no sense. */
+/** Requires a non-negative quantity, and a whole one for resources that cannot be divided. */
 export function validateResourceQuantity(name: string, text: string, path: string): FieldError[] {
   const quantity = tryParseQuantity(text);
   if (quantity === undefined) return [fieldError.invalid(path, text, 'must be a quantity')];
@@ -180,17 +180,17 @@ export function validateResourceQuantity(name: string, text: string, path: strin
   return errors;
 }
 
-/** A resource of Kubernetes' own: without a domain, or of one of its domains. */
+/** Whether the resource is defined by Kubernetes: without a domain or in `kubernetes.io/`. */
 const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/');
 
 function isExtendedName(name: string): boolean {
   return !isNative(name) && !name.startsWith(REQUESTS) && qualifiedNameErrors(`${REQUESTS}${name}`).length === 0;
 }
 
-/** A resource of somebody else's domain, counted in whole units and never overcommitted. */
+/** Whether the resource is outside Kubernetes' domains. Such resources are whole units and cannot be overcommitted. */
 export function isExtended(name: string): boolean {
   return !isNative(name);
 }
 
-/** More of it may be promised than there is. */
+/** Whether limits of the resource may exceed what the node has. */
 export const isOvercommitted = (name: string): boolean => isNative(name) && !name.startsWith(HUGE_PAGES);

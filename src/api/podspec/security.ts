@@ -14,16 +14,16 @@ import { isSet, utf8Length } from '../meta/validation.ts';
 import { validateLocalPath, validateOneOf } from '../validation/scalars.ts';
 import { validateWindowsOptions } from './windows.ts';
 
-/** User and group ids are unsigned 31-bit. */
+/** User and group IDs are unsigned 31-bit integers. */
 const MAX_ID = 2 ** 31 - 1;
 const PROFILE_TYPES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
-/** As upstream's message shows it. */
+/** Pattern as upstream's error shows it. */
 const SYSCTL_FORM = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`;
 const SYSCTL = new RegExp(SYSCTL_FORM);
-/** Settings of the kernel that each IPC namespace has of its own. */
+/** Sysctls that are per IPC namespace. */
 const HOST_IPC = /^(?:kernel\.(?:sem|shm(?:all|max|mni|_rmid_forced)?|msg(?:max|mnb|mni)?)$|fs\.mqueue\.)/;
 const MAX_SYSCTL_LENGTH = 253;
-/** The longest path there is, without the byte that ends it. */
+/** PATH_MAX without the terminating zero byte. */
 const MAX_PROFILE_BYTES = 4095;
 
 export function validateSecurityContext(
@@ -59,7 +59,7 @@ export function validateSecurityContext(
   return errors;
 }
 
-/** Fields that are newer than the schema the types are taken from. */
+/** Adds fields that `kubernetes-types` lacks. */
 type PodContext = PodSecurityContext & { supplementalGroupsPolicy?: string; seLinuxChangePolicy?: string };
 
 export function validatePodSecurityContext(spec: PodSpec, path: string): FieldError[] {
@@ -111,7 +111,7 @@ function validateSysctls(spec: PodSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** A pod with users of its own shares none of these with the host. */
+/** A pod with its own user namespace must not share the host's network, PID or IPC namespace. */
 export function validateHostUsers(spec: PodSpec, path: string): FieldError[] {
   if (spec.hostUsers !== false) return [];
   const shared = [

@@ -1,5 +1,5 @@
 /**
- * What may be written into a pod's status. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodStatusUpdate,
+ * Validation of pod status updates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodStatusUpdate,
  * pkg/registry/core/pod.
  */
 import type { ContainerStatus, Pod, PodCondition, PodSpec } from 'kubernetes-types/core/v1';
@@ -13,10 +13,10 @@ import { validateIp, validateNameRule, validateNonNegative, validateOneOf } from
 import { validateChangedAnnotations } from './update.ts';
 
 const SYSTEM_CONDITIONS = new Set(['PodScheduled', 'Ready', 'Initialized']);
-/** Ids are unsigned 31-bit. */
+/** User and group IDs are unsigned 31-bit integers. */
 const MAX_ID = 2 ** 31 - 1;
 
-/** Fields that are newer than the schema the types are taken from. */
+/** Adds a field that `kubernetes-types` lacks. */
 type Condition = PodCondition & { observedGeneration?: number };
 interface Health {
   readonly name: string;
@@ -33,7 +33,7 @@ type Status = ContainerStatus & {
 };
 type PodStatus = NonNullable<Pod['status']> & { observedGeneration?: number };
 
-/** What an older client does not know of stays as it is. */
+/** Keeps observedGeneration fields that an older client does not send. */
 export function preserveGenerations(pod: Pod, old: Pod): void {
   const now = pod.status as PodStatus | undefined;
   const before = old.status as PodStatus | undefined;
@@ -97,7 +97,7 @@ function validateConditions(conditions: readonly PodCondition[] | undefined, pat
   });
 }
 
-/** Newer than the schema the types are taken from. */
+/** Adds fields that `kubernetes-types` lacks. */
 interface Rules {
   readonly name: string;
   readonly restartPolicy?: string;
@@ -106,7 +106,7 @@ interface Rules {
   }[];
 }
 
-/** What has ended for good does not come back to life. */
+/** Rejects that a terminated container without a restart changes to another state. */
 function validateStates(now: PodStatus, before: PodStatus, spec: PodSpec): FieldError[] {
   const owners = { containerStatuses: spec.containers, initContainerStatuses: spec.initContainers };
   return LISTS.flatMap((list) => {
@@ -154,7 +154,7 @@ function validateClaims(pod: Pod): FieldError[] {
   });
 }
 
-/** The claim that provides extended resources of the pod's containers. */
+/** Validates the reference to the resource claim for the pod's extended resources. */
 function validateExtendedClaim(pod: Pod): FieldError[] {
   const status = extendedClaimStatus(pod);
   if (status === undefined) return [];
@@ -196,7 +196,7 @@ function validateExtendedClaim(pod: Pod): FieldError[] {
   return errors;
 }
 
-/** One address of each family. */
+/** Allows at most one address per IP family. */
 function validateAddresses(addresses: readonly string[], path: string): FieldError[] {
   const errors = addresses.flatMap((ip, index) => validateIp(ip, `${path}[${index}]`));
   if (addresses.length < 2) return errors;

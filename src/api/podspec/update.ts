@@ -1,5 +1,5 @@
 /**
- * What may change in a pod after it was created. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodUpdate,
+ * Rules for updates of pods. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodUpdate,
  * ValidatePodEphemeralContainersUpdate.
  */
 import type { Container, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
@@ -12,7 +12,7 @@ import { validatePod } from './validate.ts';
 const ALLOWED_CHANGES =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
 
-/** Runs after `validatePod`. */
+/** Call after `validatePod`. */
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const errors: FieldError[] = [];
   const spec = pod.spec;
@@ -44,7 +44,7 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   return errors;
 }
 
-/** Of a pod that is not new. */
+/** Validates annotations of an existing pod. */
 export function validateChangedAnnotations(pod: Pod, old: Pod): FieldError[] {
   const path = 'metadata.annotations';
   const errors = validateAnnotationUpdate(pod, old, path);
@@ -61,7 +61,7 @@ export function containerCounts(spec: PodSpec, before: PodSpec): FieldError[] {
     : [fieldError.forbidden('spec.initContainers', message)];
 }
 
-/** A deadline may be set, and shortened. */
+/** activeDeadlineSeconds may be set or reduced. */
 function validateDeadline(spec: PodSpec, before: PodSpec): FieldError[] {
   const path = 'spec.activeDeadlineSeconds';
   const now = spec.activeDeadlineSeconds;
@@ -92,7 +92,7 @@ function validateGateRemoval(spec: PodSpec, before: PodSpec): FieldError[] {
     .filter((error) => error !== undefined);
 }
 
-/** Tolerations may be added, and their seconds changed; nothing that was tolerated may stop being so. */
+/** Tolerations may be added and their seconds changed. Existing tolerations must remain. */
 function validateAddedTolerations(tolerations: readonly Toleration[], old: readonly Toleration[]): FieldError[] {
   const identity = ({ key = '', operator = 'Equal', value = '', effect = '' }: Toleration): string =>
     JSON.stringify([key, operator, value, effect]);
@@ -109,7 +109,8 @@ function validateAddedTolerations(tolerations: readonly Toleration[], old: reado
 }
 
 /**
- * The new spec with everything that may change put back to what it was; equal to the old one when only that changed.
+ * The new spec with every mutable field restored to its old value. It equals the old spec if only mutable fields
+ * changed.
  */
 function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   const images = (containers: readonly Container[] | undefined, old: readonly Container[] | undefined): Container[] =>
@@ -126,7 +127,7 @@ function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   restore(munged, before, 'tolerations');
   restore(munged, before, 'schedulingGates');
   if ((before.schedulingGates ?? []).length > 0) {
-    // A gated pod is not scheduled yet: its placement may still be narrowed, which is looked at elsewhere.
+    // A gated pod is not scheduled yet. Its node selection may be narrowed, which `validateNarrowing` checks.
     restore(munged, before, 'nodeSelector');
     const { nodeAffinity: _now, ...others } = munged.affinity ?? {};
     const nodeAffinity = before.affinity?.nodeAffinity;
@@ -140,7 +141,7 @@ function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   return munged;
 }
 
-/** Until it is scheduled a pod may ask for more of its node, never for less. */
+/** Node selection of a gated pod may become stricter, never wider. */
 function validateNarrowing(spec: PodSpec, before: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   const selector = spec.nodeSelector ?? {};
@@ -168,7 +169,7 @@ function validateNarrowing(spec: PodSpec, before: PodSpec): FieldError[] {
 
 const TERM_PARTS = ['matchExpressions', 'matchFields'] as const;
 
-/** What is there stands first and unchanged; a term without anything selects nothing, and so may not be added to. */
+/** Existing expressions must come first, unchanged. An empty term matches no node, so nothing may be added to it. */
 function hasOnlyAdditions(now: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
   const isEmpty = (term: NodeSelectorTerm): boolean => TERM_PARTS.every((part) => (term[part] ?? []).length === 0);
   if (isEmpty(before)) return isEmpty(now);
@@ -183,7 +184,7 @@ function restore<K extends keyof PodSpec>(spec: PodSpec, before: PodSpec, field:
   else spec[field] = before[field];
 }
 
-/** `pods/ephemeralcontainers`: ephemeral containers may be added, nothing else may change. */
+/** Validates `pods/ephemeralcontainers`: ephemeral containers may be added, and nothing else may change. */
 export function validateEphemeralContainersUpdate(pod: Pod, old: Pod): FieldError[] {
   if (old.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) {
     return [fieldError.forbidden('', 'static pods do not support ephemeral containers')];

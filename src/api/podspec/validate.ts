@@ -33,7 +33,7 @@ const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_PATHS = 32;
 const MAX_SEARCH_CHARACTERS = 2048;
 
-/** A pod as it stands, new or not. */
+/** Rules for new and stored pods. */
 export function validatePod(pod: Pod): FieldError[] {
   const { spec } = pod;
   const errors = validateSpecialAnnotations(pod.metadata?.annotations, spec, ANNOTATIONS);
@@ -49,7 +49,7 @@ export function validatePod(pod: Pod): FieldError[] {
   return errors;
 }
 
-/** What is asked of a pod that is about to be created beyond that. */
+/** Additional rules for new pods. */
 export function validatePodCreate(pod: Pod): FieldError[] {
   const errors = validateDeletionCost(pod.metadata?.annotations, ANNOTATIONS);
   if ((pod.spec?.ephemeralContainers ?? []).length > 0) {
@@ -62,7 +62,7 @@ export function validatePodCreate(pod: Pod): FieldError[] {
   return errors;
 }
 
-/** The template of a workload; its metadata needs no name. */
+/** Validates the pod template of a workload. Its metadata needs no name. */
 export function validatePodTemplate(template: PodTemplateSpec | undefined, path: string): FieldError[] {
   const errors = validateLabels(template?.metadata?.labels, `${path}.labels`);
   errors.push(...validateAnnotations(template?.metadata?.annotations, `${path}.annotations`));
@@ -128,7 +128,7 @@ function validateNames(spec: PodSpec, path: string): FieldError[] {
   check(spec.hostname, dns1123LabelErrors, 'hostname');
   check(spec.subdomain, dns1123LabelErrors, 'subdomain');
   check(spec.priorityClassName, dns1123SubdomainErrors, 'priorityClassName');
-  // An empty name is one here, and no class has it.
+  // An empty name is reported, because it is set but cannot name a runtime class.
   if (spec.runtimeClassName !== undefined) {
     errors.push(...validateNameRule(spec.runtimeClassName, dns1123SubdomainErrors, `${path}.runtimeClassName`));
   }
@@ -137,7 +137,6 @@ function validateNames(spec: PodSpec, path: string): FieldError[] {
 
 const MAX_HOSTNAME = 64;
 
-/** Source: KEP-4762. */
 function validateHostnameOverride(spec: PodSpec & { readonly hostnameOverride?: string }, path: string): FieldError[] {
   const { hostnameOverride } = spec;
   if (hostnameOverride === undefined) return [];
@@ -151,7 +150,7 @@ function validateHostnameOverride(spec: PodSpec & { readonly hostnameOverride?: 
   return errors;
 }
 
-/** Newer than the schema the types are taken from. */
+/** Adds fields that `kubernetes-types` lacks. */
 interface PodClaim {
   readonly name: string;
   readonly resourceClaimName?: string;

@@ -10,7 +10,7 @@ import { validateClaimSpec } from '../volumes/claim.ts';
 import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from '../volumes/drivers.ts';
 import { validateDownwardItems, validateItems, validateMode, validateProjections } from './files.ts';
 
-/** The order in which sources are looked at: of several, the first is the volume's. */
+/** Volume sources in order of precedence: if several are set, the first one counts. */
 const SOURCES = [
   'emptyDir',
   'hostPath',
@@ -44,23 +44,23 @@ const SOURCES = [
   'image',
 ] as const;
 
-/** Newer than the schema the types are taken from. */
+/** `kubernetes-types` lacks this type. */
 export interface ImageSource {
   readonly reference?: string;
   pullPolicy?: string;
 }
 type Sourced = Volume & { readonly image?: ImageSource };
 
-/** Volumes that may be mounted, by name. */
+/** Valid volumes by name. */
 export type Volumes = ReadonlyMap<string, Volume>;
 
-/** `isPod`: not a template. `podName`: names the claims that are made for it, where it is known. */
+/** `isPod`: false for a template. `podName`: prefix of the names of the pod's ephemeral claims, if known. */
 export interface PodContext {
   readonly isPod: boolean;
   readonly podName: string;
 }
 
-/** Returns the errors; all volumes without any are put into `sound`. */
+/** Returns the errors and adds all valid volumes to `sound`. */
 export function validateVolumes(
   volumes: readonly Volume[] | undefined,
   path: string,
@@ -78,7 +78,7 @@ export function validateVolumes(
     if (!isSet(volume.name)) found.push(fieldError.required(`${at}.name`));
     else found.push(...validateNameRule(volume.name, dns1123LabelErrors, `${at}.name`));
     if (sound.has(volume.name)) found.push(fieldError.duplicate(`${at}.name`, volume.name));
-    // What is wrong in itself cannot be mounted.
+    // Mounts of an invalid volume are reported as unknown.
     if (found.length === 0) sound.set(volume.name, volume);
     errors.push(...found);
     const claim = volume.persistentVolumeClaim?.claimName;
@@ -115,7 +115,7 @@ function validateSource(volume: Sourced, path: string, context: PodContext): Fie
   ];
 }
 
-/** Names of iSCSI's sessions have room for no more. */
+/** Names of iSCSI sessions have a limited length. */
 const MAX_PORTAL = 64;
 
 function validateInitiator({ name, iscsi }: Volume, first: string, path: string): FieldError[] {
@@ -131,7 +131,7 @@ function validateInitiator({ name, iscsi }: Volume, first: string, path: string)
     : [];
 }
 
-/** `at`: the source's path, `path`: the volume's. */
+/** `at` is the path of the source, `path` the path of the volume. */
 function validateKnownSource(volume: Sourced, at: string, path: string, context: PodContext): FieldError[] {
   if (volume.emptyDir !== undefined) return validateEmptyDir(volume.emptyDir, at);
   if (volume.hostPath !== undefined) return validateHostPath(volume.hostPath, at);
@@ -197,7 +197,7 @@ function validateInlineCsi({ driver, nodePublishSecretRef }: NonNullable<Volume[
   return [...errors, ...validateNameRule(name, dns1123SubdomainErrors, `${at}.name`)];
 }
 
-/** Of the metadata of a claim that is to be made only these are taken over. */
+/** Metadata of a claim template that is copied to the claim. */
 const TEMPLATE_METADATA = new Set(['annotations', 'labels']);
 
 function validateEphemeral(volume: Volume, at: string, path: string, { podName }: PodContext): FieldError[] {

@@ -1,6 +1,6 @@
 /**
- * Warnings for authors of pods and templates: fields without effect, and values that may not mean what they seem to.
- * Source: k8s.io/kubernetes/pkg/api/pod/warnings.go, pkg/api/node/util.go.
+ * Warnings for pods and pod templates: fields without effect, and values that probably do not mean what the author
+ * expects. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go, pkg/api/node/util.go.
  */
 import type {
   Container,
@@ -18,7 +18,7 @@ import { claimWarnings } from '../volumes/warnings.ts';
 import { APP_ARMOR, containersWithPath, SECCOMP_CONTAINER, SECCOMP_POD } from './annotations.ts';
 import { overlapWarnings } from './overlaps.ts';
 
-/** The most warnings one answer carries; they travel in headers. */
+/** Upper bound for warnings in one response, because they are sent as headers. */
 const MAX_WARNINGS = 32;
 
 const ANNOTATIONS: Readonly<Record<string, string>> = {
@@ -37,7 +37,7 @@ const VOLUMES: Readonly<Record<string, string>> = {
   cephfs: 'deprecated in v1.28, non-functional in v1.31+',
   rbd: 'deprecated in v1.28, non-functional in v1.31+',
 };
-/** As upstream calls them in warnings. */
+/** Names in upstream's warnings that differ from the field names. */
 const VOLUME_NAMES: Readonly<Record<string, string>> = { storageos: 'storageOS' };
 const NODE_LABELS: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -53,7 +53,7 @@ const NODE_LABELS: Readonly<Record<string, string>> = {
 export const deprecatedLabel = (key: string): string | undefined =>
   Object.hasOwn(NODE_LABELS, key) ? NODE_LABELS[key] : undefined;
 
-/** The warnings of a template at `path`, of a pod at the empty path; the first of many. */
+/** Warnings for a template at `path`; the path of a pod is empty. Truncated to MAX_WARNINGS. */
 export function templateWarnings(template: PodTemplateSpec | undefined, path: string): string[] {
   return warningsOf(template?.spec, template?.metadata, path).take(MAX_WARNINGS).toArray();
 }
@@ -117,7 +117,10 @@ function* placementWarnings(spec: PodSpec, at: string): Generator<string> {
   }
 }
 
-/** Also of selectors of nodes that stand elsewhere. `values`: those too, where they are not checked. */
+/**
+ * Also used for node selectors outside of pods. `values`: also warn about invalid values, where validation does not
+ * check them.
+ */
 export function* nodeTermWarnings(term: NodeSelectorTerm, at: string, values: boolean): Generator<string> {
   for (const [index, expression] of (term.matchExpressions ?? []).entries()) {
     const { key = '' } = expression;
@@ -180,7 +183,7 @@ function* containerWarnings(container: Container, at: string): Generator<string>
   yield* fractions(container.resources?.requests, `${at}.resources.requests`);
   const seen = new Set<string>();
   for (const [index, { name, value = '', valueFrom }] of (container.env ?? []).entries()) {
-    // `X=a`, then `X=$(X):b` adds to the first and does not hide it.
+    // `X=a` followed by `X=$(X):b` extends the first value instead of hiding it.
     const adds = valueFrom === undefined && value !== `$(${name})` && value.includes(`$(${name})`);
     if (seen.has(name) && !adds) {
       yield `${at}.env[${index}]: hides previous definition of ${JSON.stringify(name)}, which may be dropped when using apply`;
@@ -189,7 +192,7 @@ function* containerWarnings(container: Container, at: string): Generator<string>
   }
 }
 
-/** How many ports of one number are compared with a further one. */
+/** Upper bound for comparisons of ports with the same number. */
 const MAX_COMPARED = 16;
 
 function* portWarnings(spec: PodSpec, at: string): Generator<string> {

@@ -1,6 +1,6 @@
 /**
- * Options of containers on Windows, checked wherever the pod runs. Source: k8s.io/kubernetes/pkg/apis/core/validation
- * validateWindowsSecurityContextOptions.
+ * Validation of Windows options, which applies to pods of all operating systems. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation validateWindowsSecurityContextOptions.
  */
 import type { WindowsSecurityContextOptions } from 'kubernetes-types/core/v1';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
@@ -32,7 +32,7 @@ export function validateWindowsOptions(options: WindowsSecurityContextOptions | 
   return errors;
 }
 
-/** `DOMAIN\user` or `user`, as Windows knows them. */
+/** Validates Windows user names: `DOMAIN\user` or `user`. */
 function userProblems(name: string): string[] {
   if (name === '') return ['runAsUserName cannot be an empty string'];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
@@ -54,7 +54,7 @@ function userProblems(name: string): string[] {
 function domainProblems(domain: string): string[] {
   const problems =
     domain.length >= MAX_DOMAIN ? [`runAsUserName's Domain length must be under ${MAX_DOMAIN} characters`] : [];
-  // What is that long is not looked at.
+  // Longer domains are not matched against the patterns.
   if (domain.length > MAX_TESTED || !(NETBIOS.test(domain) || DNS.test(domain))) {
     problems.push("runAsUserName's Domain doesn't match the NetBios nor the DNS format");
   }

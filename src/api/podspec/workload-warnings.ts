@@ -1,5 +1,5 @@
 /**
- * Warnings for authors of workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in
+ * Warnings for workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in
  * k8s.io/kubernetes/pkg/registry/{apps,batch,core}.
  */
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
@@ -14,11 +14,11 @@ interface Workload extends Named {
   readonly spec?: { readonly template?: PodTemplateSpec };
 }
 
-/** Whether there is anything new to warn of: a new object, or another spec. */
+/** Whether the object is new or its spec has changed, so that warnings are due. */
 export const isNewSpec = (object: Named, old: Named | undefined): boolean =>
   object.metadata?.generation !== old?.metadata?.generation;
 
-/** Of a template that may have changed: at `path`. */
+/** Warnings for the template at `path` if it may have changed. */
 export function changedTemplateWarnings(
   template: PodTemplateSpec | undefined,
   path: string,
@@ -32,7 +32,7 @@ export function workloadWarnings(object: Workload, old: Workload | undefined): s
   return changedTemplateWarnings(object.spec?.template, 'spec.template', object, old);
 }
 
-/** Where pods are called after it, and the name of a pod is one part of a host name. */
+/** Warns if the name is not a DNS label: pods get it as a prefix, and a pod name is a host name. */
 export function podNameWarnings({ metadata }: Named, old: Named | undefined): string[] {
   const wrong = old === undefined ? dns1123LabelErrors(metadata?.name ?? '') : [];
   if (wrong.length === 0) return [];

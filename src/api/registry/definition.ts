@@ -1,6 +1,7 @@
 /**
- * How a kind is declared. The API server's pipeline is one and the same for all kinds; what differs is this data.
- * A kind lives in `src/api/kinds/<plural>/` and exports its definitions; `src/api/registry/index.ts` lists them all.
+ * Declaration of a kind. One pipeline in the API server serves all kinds; a `KindDefinition` holds what differs between
+ * them.
+ * A kind is in `src/api/kinds/<plural>/`, which exports its definitions; `src/api/registry/index.ts` lists them all.
  * Modelled on k8s.io/kubernetes/pkg/registry strategies.
  */
 import type { FieldError } from '../meta/field-error.ts';
@@ -15,44 +16,43 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a strategy may know besides the objects. Time and randomness are passed in. */
+/** Context of a strategy beside the objects. Time and randomness are passed in. */
 export interface StrategyContext {
   readonly nowMs: number;
   readonly user: UserInfo;
-  /** Address from which the request came, without an IPv4-mapped prefix; undefined: a write of the server itself. */
+  /** Source address of the request, without an IPv4-mapped prefix. Undefined for writes of the server itself. */
   readonly sourceAddress?: string | undefined;
   newUid(): string;
-  /** Random lower-case alphanumerics as upstream's `rand.String` (no vowels, no 0 1 3). */
+  /** Random lower-case alphanumerics like upstream's `rand.String` (no vowels, no 0 1 3). */
   randomSuffix(length: number): string;
 }
 
 /**
- * Rules for one way of writing a kind. `prepare*` may mutate its argument and never fails; `validate*` never mutates.
- * The generic pipeline has already decoded, pruned, defaulted and checked types, name and metadata.
+ * Rules for writes of a kind through one endpoint. `prepare*` may change its argument and never fails; `validate*`
+ * never changes it. The pipeline has already decoded, pruned and defaulted the object and checked types, name and
+ * metadata.
  */
 export interface WriteStrategy<T extends KubeObject> {
-  /** Drops what a creator may not set (status), fills what the server sets. */
+  /** Drops fields that clients must not set (status) and sets fields that the server owns. */
   prepareForCreate?(object: T, context: StrategyContext): void;
   /**
-   * Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due.
+   * Restores fields that this endpoint must not change (for example the spec on /status) and increases the generation
+   * if due.
    */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
-  /** `old`, on updates: what was taken once is not refused by what has been asked since. */
+  /** `old` is set on updates, so that newer rules can be skipped for values that the stored object already has. */
   validate?(object: T, old?: T): FieldError[];
-  /** Runs after `validate` on creates: what is not held against objects that are there already. */
+  /** Runs after `validate` on creates. Rules that do not apply to stored objects. */
   validateCreate?(object: T): FieldError[];
-  /** Runs after `validate` on updates: immutability and transitions. */
+  /** Runs after `validate` on updates. Immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
-  /**
-   * Runs after these: what is asked only of who writes in one of the kind's versions. `old` is undefined on creates.
-   */
+  /** Runs after these. Rules of a single API version, the one of the request. `old` is undefined on creates. */
   validateVersion?(apiVersion: string, object: T, old: T | undefined): FieldError[];
   /**
-   * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others
-   * have their turn between any two.
+   * Runs last, and only if all types are correct. For expensive checks: the iterator is advanced step by step, and
+   * other requests are served between the steps.
    */
   judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
-  /** Warnings returned in `Warning` headers. */
   warnings?(object: T, old: T | undefined): string[];
 }
 
@@ -61,68 +61,70 @@ export interface Column<T extends KubeObject> {
   readonly type: 'string' | 'integer' | 'date' | 'boolean' | 'number';
   readonly format?: string;
   readonly description: string;
-  /** 0 is always shown; 1 only with `-o wide`. */
+  /** 0: always shown; 1: shown with `-o wide` only. */
   readonly priority?: number;
-  /** The cell as it is printed. Ages come from `nowMs`. */
+  /** Value of the cell. Ages are relative to `nowMs`. */
   cell(object: T, nowMs: number): string | number | bigint | boolean | null;
 }
 
-/** Reads one field for a field selector. A method type, so that definitions of all kinds fit in one list. */
+/** Reads a field for a field selector. A method type, so that definitions of all kinds fit in one list. */
 export type FieldReader<T extends KubeObject> = { read(object: T): string }['read'];
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** As of `Commit` in core/mvcc/port. */
+/** See `Commit` in core/mvcc/port. */
 export type Durability = 'durable' | 'relaxed' | 'heartbeat';
 
-/** What differs where a kind is served under another name. Columns read objects as they are stored. */
+/** Fields that differ if a kind is served under another name. Columns read objects in the stored version. */
 export type ServedNames<T extends KubeObject = KubeObject> = Pick<
   KindDefinition<T>,
   'kind' | 'plural' | 'singular' | 'listKind' | 'verbs' | 'columns' | 'schemaName'
 > & { readonly shortNames?: readonly string[]; readonly categories?: readonly string[] };
 
 /**
- * A kind in another version than the stored one, or in another group. Conversions lose nothing, and may keep parts of
- * what they are given.
+ * Another version or group in which a kind is served. Conversions lose no data. The result may share parts with the
+ * argument.
  */
 export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
-  /** Objects differ from stored ones in `apiVersion` alone. */
+  /** Objects differ from the stored ones in `apiVersion` only. */
   readonly identical?: boolean;
-  /** Releases in which upstream declared the version deprecated and ceased to serve it; clients are warned. */
+  /** Kubernetes releases in which upstream deprecated and removed the version. Clients get a warning. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
-  /** Default: the kind's own. */
+  /** Default: the skeleton of the kind. */
   readonly skeleton?: JsonObject;
   /**
-   * Field selectors that are called otherwise here, with the stored version's names. Default: those of the stored
+   * Names of field selectors in this version, with their names in the stored version. Default: those of the stored
    * version.
    */
   readonly fieldLabels?: Readonly<Record<string, string>>;
-  /** Present where the kind has another name here: Project, which is stored as Namespace. */
+  /** Set if the kind has another name here, for example Project, which is stored as Namespace. */
   readonly names?: ServedNames<T>;
-  /** Lists and watches hold the objects that the user may get, and no others. */
+  /** Lists and watches contain only the objects that the user may get. */
   readonly onlyReadable?: true;
-  /** Where users see their own objects alone, whatever roles allow: whether this one is the user's. */
+  /**
+   * Whether the object belongs to the user. Set for kinds of which users see only their own objects, whatever roles
+   * they have.
+   */
   isOwn?(object: T, user: UserInfo): boolean;
-  /** `apiVersion` and `kind` are set by the caller. */
+  /** The caller sets `apiVersion` and `kind`. */
   convertTo(object: KubeObject): T;
   convertFrom(object: T): KubeObject;
 }
 
-/** Field paths, as lists of field names. */
 export type ResetFields = readonly (readonly string[])[];
 
-/** Deletion beyond `metadata.finalizers`. */
+/** A phase of deletion in addition to `metadata.finalizers`. */
 export interface Finalization<T extends KubeObject = KubeObject> {
-  /** True while the object must not be removed. */
+  /** Whether the object must not be removed yet. */
   isHeld(object: T): boolean;
-  /** Marks an object whose deletion waits for it. May change `object`. */
+  /** Marks an object whose deletion has started. May change `object`. */
   mark(object: T): void;
 }
 
 export interface KindDefinition<T extends KubeObject = KubeObject> extends GroupVersionKind {
-  /** What clients of the kind in this version are warned of; upstream goes on to serve it. */
+  /** Warning for clients of this version, which upstream still serves. */
   readonly deprecation?: string;
   readonly plural: string;
   readonly singular: string;
@@ -131,84 +133,84 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly verbs: readonly Verb[];
-  /** Key of the type in the generated schemas: `io.k8s.api.core.v1.Pod`. */
+  /** Name of the type in the generated schemas, for example `io.k8s.api.core.v1.Pod`. */
   readonly schemaName: string;
   /**
-   * What a new object holds before a client has set a field: structures that upstream's type has by value, and lists
-   * and maps that are written when they are empty. They have no field manager. Source: the field types of k8s.io/api.
+   * Fields that every object has: structs by value in upstream's type, and lists and maps that are serialized when
+   * empty. They have no field manager. Source: the field types of k8s.io/api.
    */
   readonly skeleton?: JsonObject;
   /**
-   * A delete answers with the deleted object instead of a Status; 'undocumented': although the documents of the API
-   * promise a Status. Source: `ReturnDeletedObject` of upstream's registries.
+   * A delete returns the deleted object instead of a Status. 'undocumented': the published API documentation specifies a Status. Source:
+   * `ReturnDeletedObject` of upstream's registries.
    */
   readonly returnsDeleted?: true | 'undocumented';
-  /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
+  /** Key prefix below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
   readonly storagePrefix: string;
   readonly durability?: Durability;
-  /** An update that only reports that its writer still runs: stored with the durability `heartbeat`. */
+  /** Whether an update only reports that its writer is alive. It is stored with the durability `heartbeat`. */
   isHeartbeat?(object: T, old: Readonly<T>): boolean;
   /**
-   * Updates that the cluster's components may do although the disk is full, because they keep a node in the cluster:
-   * those of the object, or of its status.
+   * Writes that cluster components may still do when the disk is full, because they keep a node in the cluster: updates
+   * of the object or of its status.
    */
   readonly essentialUpdates?: readonly ('object' | 'status')[];
-  /** Time to live of an object in seconds (events: 3600). */
+  /** Time to live of objects in seconds, for events. */
   readonly ttlSeconds?: number;
-  /** As of an alias: a kind of which there is no other version. */
+  /** As for an alias, for a kind that has no other version. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
-  /** Further versions of the kind, all stored as this one. */
+  /** Other versions of the kind. All are stored in this version. */
   readonly aliases?: readonly KindAlias<T>[];
-  /** Served only where `--runtime-config` switches the version on, as beta APIs of upstream since 1.24. */
+  /** Served only if `--runtime-config` enables the version, as upstream's beta APIs since 1.24. */
   readonly offByDefault?: true;
-  /** Versions, the stored one among them, that are switched off: as `group/version`. */
+  /** Disabled versions as `group/version`; may include the stored one. */
   readonly unserved?: ReadonlySet<string>;
-  /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
+  /** Name rule of the kind. Default: DNS-1123 subdomain. */
   readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment' | 'ipAddress';
   /**
-   * Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents.
-   * `isApplied`: it comes from a server-side apply, whose nulls are left for the validation.
+   * Sets the same defaults as upstream's `SetDefaults_*`. Idempotent; never fails; tolerates missing parents.
+   * `isApplied`: the object comes from server-side apply, so nulls are kept for validation.
    */
   setDefaults?(object: T, isApplied?: boolean): void;
   readonly strategy: WriteStrategy<T>;
-  /** Present when the kind has a `/status` sub-resource. */
+  /** Set if the kind has a `/status` subresource. */
   readonly statusStrategy?: WriteStrategy<T>;
   /**
-   * Paths that writes of the status reset, which server-side apply does not own (upstream's GetResetFields). Default:
-   * spec.
+   * Field paths that a status write resets, so server-side apply does not own them (upstream's GetResetFields).
+   * Default: spec.
    */
   readonly statusResetFields?: ResetFields;
   /**
-   * Strategies of further writable sub-resources that carry the kind itself: `approval`, `finalize`,
-   * `ephemeralcontainers`, `resize`.
+   * Strategies of other subresources whose body is the kind itself: `approval`, `finalize`, `ephemeralcontainers`,
+   * `resize`.
    */
   readonly subresourceStrategies?: Readonly<Record<string, WriteStrategy<T>>>;
-  /** PUT on a missing name creates (upstream's AllowCreateOnUpdate). */
+  /** A PUT creates a missing object (upstream's AllowCreateOnUpdate). */
   readonly allowCreateOnUpdate?: boolean;
-  /** Update without resourceVersion allowed (upstream's AllowUnconditionalUpdate; default true). */
+  /** Updates without resourceVersion are allowed (upstream's AllowUnconditionalUpdate). Default: true. */
   readonly allowUnconditionalUpdate?: boolean;
-  /** Marks an object whose deletion begins, e.g. with a finalizer that holds it. */
+  /** Changes an object when its deletion starts, for example by adding a finalizer. */
   prepareForDelete?(object: T, nowMs: number): void;
-  /** A further phase of deletion beside `metadata.finalizers`: a namespace's `spec.finalizers`. */
+  /** Additional phase of deletion, for example the `spec.finalizers` of a namespace. */
   readonly finalization?: Finalization<T>;
-  /** Warnings of a delete, given its propagation policy; undefined: the request names none. */
+  /** Warnings for a delete. `propagation` is undefined if the request has no propagation policy. */
   warningsOnDelete?(propagation: string | undefined): readonly string[];
-  /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
+  /** Propagation policy of deletes that specify none. Default: 'Background'. */
   readonly defaultPropagation?: 'Background' | 'Orphan';
   /**
-   * Seconds of grace for a delete that names none; undefined: immediate, whatever it names. Only pods are deleted
-   * gracefully.
+   * Grace period in seconds for deletes that specify none. Undefined: the object is deleted immediately, whatever the
+   * request specifies. Only pods have a grace period.
    */
   defaultGraceSeconds?(object: T): number | undefined;
   readonly columns: readonly Column<T>[];
-  /** Upstream's message for an unknown field label, where a kind has its own wording. */
+  /** Error for an unknown field label, if the kind has its own wording upstream. */
   unknownFieldLabel?(field: string): string;
-  /** Supported field selectors beside `metadata.name` and `metadata.namespace`, with how to read each. */
+  /** Field selectors in addition to `metadata.name` and `metadata.namespace`. */
   readonly fieldSelectors?: Readonly<Record<string, FieldReader<T>>>;
   readonly scale?: ScaleMapping;
   /**
-   * Sub-resources that are not status or scale, by name (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …),
-   * for discovery.
+   * Subresources other than status and scale (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …), for
+   * discovery.
    */
   readonly extraSubresources?: readonly {
     readonly name: string;
@@ -217,36 +219,36 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
     readonly version?: string;
     readonly verbs: readonly string[];
   }[];
-  /** Finalizers may have any names, as those of kinds that users define: upstream has a definition for it. */
+  /** Finalizers may have names without a domain, because upstream defines the kind by a CustomResourceDefinition. */
   readonly anyFinalizers?: true;
-  /** Present for kinds that users define: what built-in kinds have from the generated schemas. */
+  /** Set for custom resources. Replaces the generated schemas of built-in kinds. */
   readonly custom?: CustomKind;
-  /** Longest body of a create, where clients have no credentials. Default: that of the server. */
+  /** Maximum body size of a create in bytes, for kinds with unauthenticated clients. Default: the server's limit. */
   readonly maxBodyBytes?: number;
-  /** Never stored: a create is answered by a handler (TokenReview, SubjectAccessReview …). */
+  /** Objects are never stored; a handler answers creates (TokenReview, SubjectAccessReview …). */
   readonly virtual?: boolean;
 }
 
-/** A version of a kind that a CustomResourceDefinition declares. */
+/** Schema of one version of a custom resource. */
 export interface CustomKind {
-  /** In which its objects are stored, where that one is served. */
+  /** Version in which the objects are stored, if that version is served. */
   readonly storageVersion: string | undefined;
-  /** Prunes a document of this version in place, and tells what was unknown or wrong. */
+  /** Prunes a document of this version in place. Returns unknown fields and type errors. */
   coerce(document: JsonObject, stored?: boolean): DecodeFindings;
-  /** For server-side apply. */
+  /** Schema for server-side apply. */
   readonly mergeSchema: ObjectNode;
-  /** The published schema; refers to metadata as that version of OpenAPI does. */
+  /** Schema for the OpenAPI document of this version. */
   openapi(version: 2 | 3): JsonObject;
-  /** Sent with every answer. */
+  /** Deprecation warning, sent with every response. */
   readonly deprecation: string | undefined;
 }
 
 export interface ScaleMapping {
-  /** JSON paths as in CRDs: `.spec.replicas`. */
+  /** JSON path as in CRDs, for example `.spec.replicas`. */
   readonly specReplicasPath: string;
   readonly statusReplicasPath: string;
-  /** Where the selector is, of kinds that users define. */
+  /** JSON path of the label selector. Custom resources only. */
   readonly selectorPath?: string;
-  /** The selector in string form. */
+  /** The label selector as text. */
   selector(object: KubeObject): string;
 }

@@ -1,4 +1,4 @@
-/** All built-in kinds and how to find them. Adding a kind is adding a folder and a line here. */
+/** List of all built-in kinds, with lookups. To add a kind, add a folder and a line here. */
 import { apiServices } from '../kinds/apiservices/index.ts';
 import { certificateSigningRequests } from '../kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from '../kinds/clusterrolebindings/index.ts';
@@ -79,7 +79,7 @@ import type { KindAlias, KindDefinition } from './definition.ts';
 import { openshiftKinds } from './openshift.ts';
 import { servedAs } from './versions.ts';
 
-/** Everything that has a path of its own, in the order of discovery documents. */
+/** Kinds with a URL path of their own, in the order of discovery documents. */
 export const builtinKinds: readonly KindDefinition[] = [
   bindings,
   configMaps,
@@ -157,21 +157,21 @@ export const builtinKinds: readonly KindDefinition[] = [
   rigClaims,
 ] as const;
 
-/** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */
+/** Kinds that only occur as bodies of subresources. They are found by kind, not by path. */
 export const subresourceKinds: readonly KindDefinition[] = [evictions, scales, tokenRequests];
 
-/** A kind as one of its versions: `alias` is set when the version asked for is not the stored one, and converts. */
+/** A kind in one of its versions. `alias` is set, and converts, if that version is not the stored one. */
 export interface KindMatch {
   readonly kind: KindDefinition;
   readonly alias?: KindAlias;
 }
 
-/** Finds the kind that serves `gvk`, in whichever version; sub-resource kinds included. */
+/** Finds the kind that serves `gvk` in any of its versions, including kinds of subresources. */
 export function kindByGvk(gvk: GroupVersionKind): KindMatch | undefined {
   return byGvk().get(`${gvk.group}/${gvk.version}/${gvk.kind}`);
 }
 
-/** Finds the kind by its place in URLs. `group` is '' for the core group. */
+/** Finds the kind by its URL path. The core group is ''. */
 export function kindByPath(group: string, version: string, plural: string): KindMatch | undefined {
   return byPath().get(`${group}/${version}/${plural}`);
 }

@@ -1,4 +1,4 @@
-/** Kinds of OpenShift's groups, served under both profiles. */
+/** Kinds of OpenShift's API groups. They are served in both profiles. */
 import { openshiftReviews } from '../kinds/authorization/reviews.ts';
 import { bareMetalHosts } from '../kinds/baremetalhosts/index.ts';
 import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
@@ -53,7 +53,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   ...userKinds,
   ...oauthKinds,
   ...machineConfigKinds,
-  // Of two resources of one kind, clients take the latter: that is the one that is stored.
+  // Two resources have the same kind. Clients use the last one, which must be the stored one.
   processedTemplates,
   templates,
   templateInstances,
@@ -74,7 +74,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   ...olmKinds,
 ];
 
-/** Under the profile okd `ip` means InstallPlan, as its users know it; IPAddress has the same short name. */
+/** In the profile okd the short name `ip` means InstallPlan, so IPAddress loses it. */
 export function shortNamesOf(kind: KindDefinition, profile: 'kubernetes' | 'okd' | undefined): KindDefinition {
   return profile === 'okd' && kind.kind === 'IPAddress' ? { ...kind, shortNames: [] } : kind;
 }

@@ -1,14 +1,14 @@
 /**
- * Which of the built-in groups, versions and resources are served. Source: `--runtime-config` of kube-apiserver;
- * k8s.io/apiserver/pkg/server/resourceconfig and …/server/storage `ResourceConfig`.
+ * Selection of the built-in groups, versions and resources that are served. Source: `--runtime-config` of
+ * kube-apiserver; k8s.io/apiserver/pkg/server/resourceconfig and …/server/storage `ResourceConfig`.
  */
 import type { KindDefinition } from './definition.ts';
 import { isUpstreamDefault } from './upstream.ts';
 
-/** What was said, by what it was said of: `api/beta`, `apps/v1`, `apps/v1/deployments`, `v1`. */
+/** Settings by name, for example `api/beta`, `apps/v1`, `apps/v1/deployments`, `v1`. */
 export type RuntimeConfig = ReadonlyMap<string, boolean>;
 
-/** From the widest to the narrowest; each overrides those before it. */
+/** From widest to narrowest. Each setting overrides the ones before it. */
 const STAGES: readonly (readonly [string, RegExp])[] = [
   ['api/all', /^/],
   ['api/ga', /^v\d+$/],
@@ -16,7 +16,7 @@ const STAGES: readonly (readonly [string, RegExp])[] = [
   ['api/alpha', /^v\d+alpha\d+$/],
 ];
 
-/** Names that are no group's: all versions, or those of a stage. */
+/** Names that select by stability level instead of by group. */
 export const STAGE_NAMES: readonly string[] = STAGES.map(([name]) => name);
 
 interface Place {
@@ -26,7 +26,8 @@ interface Place {
 }
 
 /**
- * What a name that is no stage's stands for; undefined: it is none. The core group is written `v1`, `/v1` or `api/v1`.
+ * Parses a name that is not in STAGE_NAMES; undefined if it is malformed. The core group is written `v1`, `/v1` or
+ * `api/v1`.
  */
 export function placeOf(name: string): Place | undefined {
   const parts = name.replace(/^(?:api)?\/(?=v1(?:\/|$))/, '').split('/');
@@ -37,7 +38,6 @@ export function placeOf(name: string): Place | undefined {
   return { group, version, ...(resource === undefined ? {} : { resource }) };
 }
 
-/** Whether any of the kinds is there. */
 export function isKnown(kinds: readonly KindDefinition[], { group, version, resource }: Place): boolean {
   return kinds.some(
     (kind) =>
@@ -47,8 +47,8 @@ export function isKnown(kinds: readonly KindDefinition[], { group, version, reso
 }
 
 /**
- * The same kinds with the versions that are not served: by default, all of those that are off by default.
- * `upstreamOnly`: versions that kube-apiserver does not have are never served.
+ * Removes versions that are not served. Without settings, versions that are off by default are removed. `upstreamOnly`:
+ * also remove versions that kube-apiserver does not have.
  */
 export function switchVersions(
   kinds: readonly KindDefinition[],

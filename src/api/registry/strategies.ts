@@ -1,11 +1,11 @@
-/** The shapes most strategies have. */
+/** Write strategies that many kinds share. */
 import { semanticEqual } from '../meta/equality.ts';
 import type { FieldError } from '../meta/field-error.ts';
 import type { KubeObject, ObjectMeta } from '../meta/object.ts';
 import { nextGeneration } from '../meta/object.ts';
 import type { StrategyContext, Verb, WriteStrategy } from './definition.ts';
 
-/** Reset fields of a status that is written without metadata and spec. */
+/** Reset fields for status writes that ignore metadata and spec. */
 export const METADATA_AND_SPEC = [['metadata'], ['spec']] as const;
 
 export const ALL_VERBS: readonly Verb[] = [
@@ -25,11 +25,11 @@ interface Parts {
 }
 
 interface SpecStatusRules<T extends KubeObject> {
-  /** The status of a new object; default: an empty one. */
+  /** Status of a new object. Default: empty. */
   readonly initialStatus?: (object: T) => unknown;
-  /** Generations count changes of the spec. Default true. */
+  /** Whether the generation increases with changes of the spec. Default: true. */
   readonly generations?: boolean;
-  /** What a generation counts changes of; default: the spec. */
+  /** Value whose changes increase the generation. Default: the spec. */
   readonly counts?: (object: T) => unknown;
   readonly prepareForCreate?: (object: T, context: StrategyContext) => void;
   readonly prepareForUpdate?: (object: T, old: T, context: StrategyContext) => void;
@@ -41,7 +41,7 @@ interface SpecStatusRules<T extends KubeObject> {
   readonly warnings?: (object: T, old: T | undefined) => string[];
 }
 
-/** Strategies of a kind with spec and status: each endpoint writes its half and restores the other. */
+/** Strategies for a kind with spec and status: each endpoint writes its part and restores the other part. */
 export function specStatusStrategies<T extends KubeObject>(
   rules: SpecStatusRules<T>,
 ): { readonly strategy: WriteStrategy<T>; readonly statusStrategy: WriteStrategy<T> } {
@@ -76,7 +76,7 @@ export function specStatusStrategies<T extends KubeObject>(
   };
 }
 
-/** Puts back all of the metadata that can be written: for sub-resources that are for their part of the object alone. */
+/** Restores all writable metadata, for subresources that change only their part of the object. */
 export function restoreMetadata(object: KubeObject, old: KubeObject): void {
   const metadata = metadataOf(object) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;
@@ -86,14 +86,13 @@ export function restoreMetadata(object: KubeObject, old: KubeObject): void {
   }
 }
 
-/** Puts a part of the old object back. */
 export function restorePart<T extends KubeObject>(object: T, old: T, part: 'spec' | 'status'): void {
   const before = (old as Parts)[part];
   if (before === undefined) delete (object as Parts)[part];
   else (object as Parts)[part] = before;
 }
 
-/** The old generation, one higher when the spec (or the deletion mark) changed. */
+/** Sets the old generation, increased by one if the spec or the deletion timestamp changed. */
 export function bumpGeneration(object: KubeObject, old: KubeObject): void {
   bumpWhere(!semanticEqual((object as Parts).spec, (old as Parts).spec), object, old);
 }
@@ -110,7 +109,7 @@ export function keepGeneration(object: KubeObject, old: KubeObject): void {
   else metadataOf(object).generation = generation;
 }
 
-/** The server writes what clients may only read. */
+/** Metadata without `readonly`: the server writes fields that clients only read. */
 type WritableMeta = { -readonly [Field in keyof ObjectMeta]: ObjectMeta[Field] };
 
 export function metadataOf(object: KubeObject): WritableMeta {

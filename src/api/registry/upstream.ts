@@ -1,6 +1,6 @@
 /**
- * The groups and versions that kube-apiserver 1.36 serves of the kinds here, by whether it serves them by default.
- * Source: pkg/controlplane/instance.go of Kubernetes.
+ * Groups and versions of kube-apiserver 1.36 that also exist here, and whether upstream serves them by default. Source:
+ * pkg/controlplane/instance.go of Kubernetes.
  */
 const UPSTREAM: ReadonlyMap<string, boolean> = new Map([
   ['/v1', true],
@@ -31,6 +31,6 @@ const UPSTREAM: ReadonlyMap<string, boolean> = new Map([
   ['storagemigration.k8s.io/v1beta1', false],
 ]);
 
-/** Undefined: kube-apiserver does not have the version. */
+/** Undefined if kube-apiserver does not have the version. */
 export const isUpstreamDefault = (group: string, version: string): boolean | undefined =>
   UPSTREAM.get(`${group}/${version}`);

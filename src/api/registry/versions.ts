@@ -1,19 +1,19 @@
-/** Versions of kinds that differ from the stored ones in name only. */
+/** Aliases for versions that differ from the stored version in name only. */
 import type { KindAlias, KindDefinition } from './definition.ts';
 
-/** A version whose objects are identical to those of the stored version, without a deprecation warning. */
+/** An identical version without a deprecation warning. */
 export function otherVersion(group: string, version: string): KindAlias<never> {
   return { group, version, identical: true, convertTo: (object) => object as never, convertFrom: (object) => object };
 }
 
-/** A beta version whose objects look as those of the stored version; `since` and `removed` are upstream's releases. */
+/** An identical beta version. `since` and `removed` are the Kubernetes releases that deprecated and removed it. */
 export function sameShape(group: string, version: string, since: string, removed: string): KindAlias<never> {
   return { ...otherVersion(group, version), deprecated: { since, removed } };
 }
 
 const renamed = new WeakMap<KindAlias, KindDefinition>();
 
-/** The kind as an alias presents it: its own definition, unless the alias has other names. */
+/** The definition as the alias presents it. Equal to `kind` unless the alias has other names. */
 export function servedAs(kind: KindDefinition, alias: KindAlias | undefined): KindDefinition {
   if (alias?.names === undefined) return kind;
   let definition = renamed.get(alias);
@@ -36,12 +36,12 @@ export function servedAs(kind: KindDefinition, alias: KindAlias | undefined): Ki
 
 const sentAs = new WeakMap<object, string>();
 
-/** Notes the version that an object to be stored was sent in, for the few rules that differ between versions. */
+/** Records the version in which an object was sent, for the few rules that differ between versions. */
 export function noteVersion(object: object, version: string): void {
   sentAs.set(object, version);
 }
 
-/** Whether the object was sent in a beta version of its kind. */
+/** Whether the object was sent in a beta version. */
 export function isBeta(object: object): boolean {
   return sentAs.get(object)?.includes('beta') === true;
 }

@@ -1,5 +1,5 @@
 /**
- * Defaults must be what the schema itself would let through. Source:
+ * Validation of defaults in a schema: a default must be valid under the schema itself. Source:
  * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -9,13 +9,13 @@ import { pruneValue } from './prune.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
 import { validateValue } from './validate.ts';
 
-/** What every embedded resource has, whatever its schema says. */
+/** Fields that every embedded resource has, whatever its schema contains. */
 const TYPE_AND_METADATA: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * Defaults of a resource's own fields are forbidden elsewhere; below `additionalProperties` none are looked at.
- * `inMeta`: of the type or the metadata of an embedded resource, where fields that the schema does not name are cut off
- * without a word.
+ * Errors for defaults in the schema. Defaults of the resource's own metadata are forbidden elsewhere; those below
+ * `additionalProperties` are not checked. `inMeta`: the schema is within the metadata of an embedded resource, where
+ * unknown fields are pruned silently.
  */
 export function defaultErrors(schema: Schema, path: string, inMeta = false): FieldError[] {
   const found: FieldError[] = [];
@@ -44,12 +44,12 @@ function errorsOf(schema: Schema, given: JsonValue, at: string, inMeta: boolean)
   return found;
 }
 
-/** A value that is embedded itself is found as a field of something. */
+/** Wraps the value into a field, because embedded resources are only searched below the root. */
 function rootOf(schema: Schema): Schema {
   return { ...schema, properties: new Map([['value', schema]]), additional: undefined, items: undefined };
 }
 
-/** Fields that a default leaves out are filled in like any others. */
+/** Adds defaults of nested fields that are missing in a default. */
 function withNestedDefaults(schema: Schema, value: JsonValue): JsonValue {
   if (!isObject(value)) return value;
   const object: JsonObject = value;

@@ -1,11 +1,11 @@
-/** Fills in defaults. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting. */
+/** Defaulting of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting. */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
 
 /**
- * Sets defaults of absent fields, in place; nulls where none may be become the default, or go: unless they stay to be
- * refused.
+ * Sets the defaults of absent fields in place. A null in a field that is not nullable is replaced by the default or
+ * dropped; with 'keep' it stays for validation to reject.
  */
 export function applyDefaults(schema: Schema, resource: JsonObject, nulls: 'drop' | 'keep' = 'drop'): void {
   fill(schema, resource);

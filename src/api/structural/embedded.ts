@@ -1,6 +1,6 @@
 /**
- * Metadata inside custom resources: of the resource itself, and of resources embedded in it. It has the shape of every
- * kind's. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
+ * Metadata of custom resources and of resources that are embedded in them. It has the same type as for built-in kinds.
+ * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
  */
 import { dns1035LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -14,8 +14,8 @@ import { fieldOf, isObject, type Schema } from './schema.ts';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 
 /**
- * Prunes and checks the metadata of a resource and of everything embedded in it, in place. `drop`: what has the wrong
- * type goes, which the store may hold.
+ * Prunes and type-checks metadata of the resource and of all embedded resources in place. `drop`: fields of a wrong
+ * type are dropped instead of reported, as for stored objects.
  */
 export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings, drop: boolean): void {
   coerceOwn(resource, '', findings, drop);
@@ -48,7 +48,7 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings,
   }
   const own = pruneAndCheck(schema, metadata);
   const owners = metadata['managedFields'];
-  // Here, unlike in built-in kinds, an empty list is the same as none.
+  // Unlike for built-in kinds, an empty list counts as absent.
   if (Array.isArray(owners) && owners.length === 0) delete metadata['managedFields'];
   if (drop && own.typeErrors.length > 0) {
     for (const name of Object.keys(metadata)) {
@@ -63,7 +63,7 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings,
   findings.typeErrors.push(...own.typeErrors.map(shown));
 }
 
-/** Embedded resources must say what they are. */
+/** Requires apiVersion and kind in embedded resources. */
 export function validateEmbedded(schema: Schema, resource: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
   each(schema, resource, '', (embedded, path) => {

@@ -1,20 +1,20 @@
-/** What a schema says anywhere below: where it says nothing of a sort, no walk has to look for it in documents. */
+/** Features that a schema uses at any depth. If a feature is unused, documents need no walk for it. */
 import type { Schema } from './schema.ts';
 
 export interface SchemaFacts {
-  /** Resources may be embedded. */
+  /** The schema has embedded resources. */
   readonly embeds: boolean;
-  /** Something has a default. */
+  /** The schema has defaults. */
   readonly defaults: boolean;
-  /** There are sets, or lists by keys. */
+  /** The schema has lists of type set or map. */
   readonly keyed: boolean;
-  /** There are lists by keys, whose order says nothing. */
+  /** The schema has lists of type map, whose order is not significant. */
   readonly maps: boolean;
 }
 
 const known = new WeakMap<Schema, SchemaFacts>();
 
-/** Found out once for each schema. */
+/** Computed once per schema. */
 export function factsOf(schema: Schema): SchemaFacts {
   let facts = known.get(schema);
   if (facts === undefined) {

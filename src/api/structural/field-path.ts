@@ -1,21 +1,21 @@
 /**
- * The paths by which rules and selectable fields name a field of a schema: `.spec.size`, `.labels['a.b']`.
- * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (ValidFieldPath).
+ * Field paths in rules and selectable fields, for example `.spec.size` or `.labels['a.b']`. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (ValidFieldPath).
  */
 import type { Schema } from './schema.ts';
 
 export interface FieldPath {
-  /** As errors name it: `spec.size`, `labels[a.b]`. */
+  /** Form for errors: `spec.size`, `labels[a.b]`. */
   readonly text: string;
   readonly steps: readonly string[];
-  /** What it leads to; undefined below `additionalProperties: true`. */
+  /** Schema of the field; undefined below `additionalProperties: true`. */
   readonly schema: Schema | undefined;
 }
 
-/** Either a quoted name, a delimiter, or a name up to one; a quote that does not end is taken by itself. */
+/** A quoted name, a delimiter, or a name up to the next delimiter. An unterminated quote is a token of its own. */
 const TOKEN = /'(?:[^'\\]|\\.)*'|[.[\]]|[^.[\]']+|'/gs;
 
-/** Throws an Error that says what is wrong. `brackets`: whether `['name']` may stand in it. */
+/** Throws an Error that describes an invalid path. `brackets`: whether `['name']` is allowed. */
 export function resolveFieldPath(schema: Schema, path: string, brackets: boolean): FieldPath {
   const tokens = path.match(TOKEN) ?? [];
   const steps: string[] = [];

@@ -1,6 +1,5 @@
 /**
- * The formats that values of custom resources are checked for. Source: k8s.io/kube-openapi/pkg/validation/strfmt,
- * KEP-5117.
+ * Value formats that are validated in custom resources. Source: k8s.io/kube-openapi/pkg/validation/strfmt, KEP-5117.
  */
 
 import { ipFamilyOf } from '../../base/addresses.ts';
@@ -26,8 +25,8 @@ const EMAIL = /^[^\s@<>(),;:\\"[\]]{1,64}@[^\s@<>(),;:\\"]{1,255}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 /**
- * What strfmt takes beside Go's own form: a number and a unit anywhere in the text, like `3 days`; also what only
- * begins like one.
+ * Other durations that strfmt accepts: a number and a unit anywhere in the text, such as `3 days`. The unit only needs
+ * to start with a known name.
  */
 const AMOUNT = /\d+\s*([A-Za-zµ]+)/g;
 const UNITS: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'hr', 'd', 'w', 'wk']);
@@ -42,7 +41,7 @@ function isDuration(text: string): boolean {
   });
 }
 
-/** As Go's ParseIP took them once: leading zeros are passed over. */
+/** Removes leading zeros, which old versions of Go's ParseIP accepted. */
 const withoutZeros = (text: string): string => text.replaceAll(/(^|\.)0+(?=\d)/g, '$1');
 
 const FORMATS: Readonly<Record<string, Check>> = {
@@ -75,16 +74,18 @@ const FORMATS: Readonly<Record<string, Check>> = {
   'k8s-long-name': (text) => dns1123SubdomainErrors(text).length === 0,
 };
 
-/** Whether it is one that values are checked for. */
 export const isFormat = (format: string): boolean => Object.hasOwn(FORMATS, format);
 
-/** Whether a string is of the format; unknown formats are not checked. */
+/** Whether the text has the format. True for unknown formats. */
 export function matchesFormat(format: string, text: string): boolean {
   const check = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   return check === undefined || check(text);
 }
 
-/** 6, 8 or 20 octets: in pairs between colons or hyphens, in fours between dots, or without anything between. */
+/**
+ * MAC addresses of 6, 8 or 20 octets: pairs separated by colons or hyphens, groups of four separated by dots, or no
+ * separators.
+ */
 function isMac(text: string): boolean {
   const digits = text.replaceAll(/[:.-]/g, '').length;
   if (digits !== 12 && digits !== 16 && digits !== 40) return false;
@@ -107,7 +108,7 @@ function isDateTime(text: string): boolean {
   );
 }
 
-/** An absolute URI, or an absolute path, as Go's ParseRequestURI takes. */
+/** An absolute URI or an absolute path, as in Go's ParseRequestURI. */
 function isUri(text: string): boolean {
   if (text.length === 0 || text.length > 8192 || hasControl(text)) return false;
   if (text.startsWith('/')) return true;

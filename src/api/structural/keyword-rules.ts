@@ -1,5 +1,5 @@
 /**
- * Keywords that may not be used, and those that ask for others. Source:
+ * Keywords that are forbidden in schemas, and keywords that require others. Source:
  * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionOpenAPISchema).
  */
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
@@ -11,11 +11,11 @@ const META: ReadonlySet<string> = new Set(['metadata', 'kind', 'apiVersion']);
 
 interface Surroundings {
   readonly root: boolean;
-  /** Within what describes a resource's own metadata. */
+  /** Whether the schema is below the resource's own metadata. */
   readonly insideMeta: boolean;
-  /** Why there may be no defaults here; undefined: there may. */
+  /** Error text if defaults are not allowed here, otherwise undefined. */
   readonly noDefaults: string | undefined;
-  /** Types must be among those that there are. */
+  /** Whether unknown types are errors. */
   readonly types: boolean;
 }
 
@@ -124,7 +124,7 @@ function lists(schema: Schema, path: string, found: FieldError[]): void {
   if (listType === 'set' || listType === 'map') keyRules(schema, listType, path, found);
 }
 
-/** Members of sets are compared as a whole. */
+/** Requires atomic items in sets, because items are compared as a whole. */
 function atomicItems({ items }: Schema, path: string, found: FieldError[]): void {
   const odd =
     items?.typeText === 'array'
@@ -180,7 +180,7 @@ function mapKeys({ items, listMapKeys, forbidden }: Schema, path: string, found:
   }
 }
 
-/** What tells the items of a list apart must always be there. */
+/** Requires that the keys of a list are required fields or have a default. */
 function keyRules({ items, listMapKeys }: Schema, listType: string, path: string, found: FieldError[]): void {
   if (items === undefined) return;
   if (items.nullable)

@@ -1,4 +1,4 @@
-/** The schema of a custom resource as server-side apply reads it. Source: structured-merge-diff's schemaconv. */
+/** Schema of a custom resource for server-side apply. Source: structured-merge-diff's schemaconv. */
 
 import type { JsonValue } from '../meta/object.ts';
 import { schemaOfType } from '../schema/index.ts';
@@ -12,8 +12,8 @@ const ANY = scalar('any');
 const STRING = scalar('string');
 
 /**
- * The whole resource: what every object has, beside what the schema says. `open`: fields that the schema does not name
- * are there all the same.
+ * Merge schema of the whole resource, including the fields that every object has. `open`: fields that are not in the
+ * schema are accepted.
  */
 export function mergeSchemaOf(schema: Schema | undefined, open = false): ObjectNode {
   const metadata = schemaOfType(META);
@@ -38,7 +38,7 @@ function objectNode(fields: ReadonlyMap<string, SchemaNode>, open: boolean, atom
   };
 }
 
-/** Fields that are not declared are there all the same, of whatever type. */
+/** Fields that are not declared are accepted with any type. */
 class OpenFields extends Map<string, SchemaNode> {
   override get(name: string): SchemaNode {
     return super.get(name) ?? ANY;

@@ -1,6 +1,6 @@
 /**
- * What OpenAPI documents say of a custom resource. Version 2 knows fewer keywords; what it cannot say is left out, so
- * that old clients do not refuse what the server takes. Source:
+ * OpenAPI documents of custom resources. Version 2 supports fewer keywords; unsupported ones are dropped, so that old
+ * clients do not reject objects that the server accepts. Source:
  * k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder.
  */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
@@ -11,16 +11,15 @@ const API_VERSION =
   'APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources';
 const KIND =
   'Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds';
-/** Never published. */
+/** Keywords that are never published. */
 const INTERNAL = ['$schema', 'definitions', 'id'];
 const PRESERVE = 'x-kubernetes-preserve-unknown-fields';
-/** Version 2 has no words for these, or its readers get them wrong. */
+/** Keywords that version 2 lacks or that its clients misinterpret. */
 const NOT_IN_V2 = ['x-kubernetes-validations', 'nullable', 'oneOf', 'anyOf', 'not', 'default'];
 
-/** The published schema of a whole resource. */
 export function publishedSchema(schema: Schema | undefined, version: 2 | 3): JsonObject {
-  // kubectl of version 2's days refuses every field beside those that are named, so of a resource that may have any
-  // none is.
+  // A kubectl that reads version 2 rejects every field that is not listed, so the schema of a resource with arbitrary
+  // fields lists none.
   if (schema === undefined || (version === 2 && schema.raw[PRESERVE] === true)) return { type: 'object' };
   const published = render(schema.raw, version);
   const properties = isObject(published['properties']) ? published['properties'] : {};
@@ -28,7 +27,7 @@ export function publishedSchema(schema: Schema | undefined, version: 2 | 3): Jso
   return { ...published, type: 'object', properties: { ...own, ...without(properties, Object.keys(own)) } };
 }
 
-/** The fields that every object has, a whole resource or one inside another. */
+/** Fields of every object: apiVersion, kind and metadata. */
 function objectFields(version: 2 | 3): JsonObject {
   const metadata = version === 2 ? `#/definitions/${META}` : `#/components/schemas/${META}`;
   const description =
@@ -61,7 +60,7 @@ function render(raw: JsonObject, version: 2 | 3): JsonObject {
   return result;
 }
 
-/** A resource inside another one has the fields of every resource, and must say what it is. */
+/** Adds the fields of every object to an embedded resource and makes apiVersion and kind required. */
 function addObjectFields(result: JsonObject, version: 2 | 3): void {
   const own = objectFields(version);
   const properties = isObject(result['properties']) ? result['properties'] : {};
@@ -96,8 +95,8 @@ function sub(value: JsonValue, version: 2 | 3): JsonValue {
 }
 
 /**
- * kubectl of those days takes types literally: what may be something else must not have one, and null is not there for
- * it.
+ * Removes types that an old kubectl would enforce literally: values that may have another type must not have one, and
+ * null must not be excluded.
  */
 function forOldReaders(raw: JsonObject, result: JsonObject): void {
   if (raw['nullable'] === true || raw['x-kubernetes-int-or-string'] === true) {

@@ -1,6 +1,6 @@
 /**
- * The simple JSON paths of definitions: `.spec.replicas` of scale and selectable fields, and those of printer columns,
- * which may also index and filter. Source: k8s.io/client-go/util/jsonpath, as far as columns are shown by it.
+ * JSON paths in definitions: simple ones for scale and selectable fields (`.spec.replicas`), and those of printer
+ * columns, which may have indices and filters. Source: k8s.io/client-go/util/jsonpath, as far as columns use it.
  */
 import type { JsonValue } from '../meta/object.ts';
 import { fieldOf, isObject } from './schema.ts';
@@ -18,7 +18,7 @@ type Step =
       readonly operand: JsonPath | JsonValue;
     };
 
-/** A path that was read; `undefined` results are left out. */
+/** A parsed path. */
 export class JsonPath {
   readonly #steps: readonly Step[];
 
@@ -26,7 +26,7 @@ export class JsonPath {
     this.#steps = steps;
   }
 
-  /** Everything that the path leads to. */
+  /** All values at the path. */
   all(root: JsonValue): JsonValue[] {
     let found: JsonValue[] = [root];
     for (const step of this.#steps) {
@@ -93,7 +93,8 @@ function passes(step: Extract<Step, { op: 'filter' }>, item: JsonValue): boolean
 }
 
 /**
- * Reads the inside of `{…}`: `.status.conditions[?(@.type=="Ready")].status`. Throws an Error that says what is wrong.
+ * Parses the inside of `{…}`, for example `.status.conditions[?(@.type=="Ready")].status`. Throws an Error that
+ * describes an invalid path.
  */
 export function parseJsonPath(text: string): JsonPath {
   if (text.length > MAX_TEXT) throw new Error(`a path may have at most ${MAX_TEXT} characters`);
@@ -187,12 +188,11 @@ function literal(text: string): JsonValue | undefined {
   return /^-?\d{1,15}(?:\.\d{1,9})?$/.test(text) ? Number(text) : undefined;
 }
 
-/** `.spec.replicas`: names between dots, whatever they are; undefined when it does not begin with one. */
+/** Splits `.spec.replicas` at the dots. Undefined if the text does not start with a dot. */
 export function simplePath(text: string): readonly string[] | undefined {
   return text.startsWith('.') ? text.slice(1).split('.') : undefined;
 }
 
-/** What a simple path leads to. */
 export function valueAt(root: JsonValue, path: readonly string[]): JsonValue | undefined {
   let value: JsonValue | undefined = root;
   for (const name of path) value = isObject(value) ? fieldOf(value, name) : undefined;

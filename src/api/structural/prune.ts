@@ -1,18 +1,20 @@
-/** Drops what the schema does not know. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning. */
+/**
+ * Pruning of fields that are not in the schema. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+ */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { isObject, type Schema } from './schema.ts';
 
 const MAX_REPORTED = 64;
 const RESOURCE_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
-/** Prunes a whole resource in place and returns the paths of what was dropped (the first of very many). */
+/** Prunes a whole resource in place and returns the paths of dropped fields, up to a limit. */
 export function prune(schema: Schema, resource: JsonObject): string[] {
   const dropped: string[] = [];
   pruneObject(schema, resource, '', dropped, true);
   return dropped;
 }
 
-/** As `prune`, for a value that is no resource by itself (a default). */
+/** Like `prune`, for a value that is not a whole resource, such as a default. */
 export function pruneValue(schema: Schema, value: JsonValue): string[] {
   const dropped: string[] = [];
   pruneBelow(schema, value, '', dropped);
@@ -53,6 +55,6 @@ function pruneObject(
 
 const placeOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-/** Nothing has to be pruned in anything else. */
+/** Other values have no fields to prune. */
 const isContainer = (value: JsonValue | undefined): value is JsonObject | JsonValue[] =>
   typeof value === 'object' && value !== null;

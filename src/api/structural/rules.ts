@@ -1,7 +1,6 @@
 /**
- * What the schema of a definition must be like. Source:
- * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (validateCustomResourceDefinitionValidation); the
- * order of the findings is upstream's.
+ * Validation of the schema in a definition. The order of the errors is upstream's. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation (validateCustomResourceDefinitionValidation).
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { JsonObject } from '../meta/object.ts';
@@ -11,8 +10,8 @@ import { fieldOf, type ParsedSchema, type Schema } from './schema.ts';
 import { structuralErrors } from './structural-rules.ts';
 
 /**
- * Where `status` is written by itself its schema is taken out of the root, so nothing else may be said there. In the
- * order upstream looks.
+ * Keywords that are forbidden at the root if the status subresource is enabled, because upstream extracts the schema of
+ * `status` from it. In upstream's order.
  */
 const NOT_BESIDE_STATUS = [
   'id',
@@ -43,25 +42,24 @@ const BESIDE_STATUS =
 
 export interface SchemaVerdict {
   readonly found: readonly FieldError[];
-  /** The schema cannot be relied on: rules over it would only repeat what is wrong. */
+  /** Whether the schema is too broken for its CEL rules to be checked. */
   readonly broken: boolean;
 }
 
-/** What is asked of a schema beside what every schema must be like. */
+/** Requirements for a schema that depend on the definition. */
 export interface SchemaDemands {
-  /** Every value has one known type. */
+  /** Every value must have one known type. */
   readonly structural: boolean;
-  /** Types are among those that there are. */
+  /** Types must be valid. */
   readonly types: boolean;
-  /** Why there may be no defaults; undefined: there may. */
+  /** Error text if defaults are not allowed, otherwise undefined. */
   readonly noDefaults: string | undefined;
 }
 
 export const STRICT: SchemaDemands = { structural: true, types: true, noDefaults: undefined };
 
 /**
- * Everything wrong with a schema, its own keywords' errors included. `status`: whether the version has that
- * sub-resource.
+ * All errors of a schema, including those of single keywords. `status`: whether the version has the status subresource.
  */
 export function validateSchema(
   parsed: ParsedSchema,

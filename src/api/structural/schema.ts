@@ -1,7 +1,6 @@
 /**
- * The schema of a custom resource as it is worked with: read once from the JSON of the definition, every keyword
- * checked for its type. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (Structural), OpenAPI v3.0's schema
- * object.
+ * Parsed schema of a custom resource. It is read once from the JSON of the definition, and the type of every keyword is
+ * checked. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (Structural), OpenAPI v3.0's schema object.
  */
 
 import { messageOf } from '../../base/errors.ts';
@@ -12,33 +11,31 @@ import type { JsonObject, JsonValue } from '../meta/object.ts';
 export const SCHEMA_TYPES = ['object', 'array', 'string', 'integer', 'number', 'boolean'] as const;
 export type SchemaType = (typeof SCHEMA_TYPES)[number] | '';
 
-/** One entry of x-kubernetes-validations. */
 export interface ValidationRule {
   readonly rule: string;
   readonly message: string;
   readonly messageExpression: string;
-  /** undefined: not given. */
   readonly reason: string | undefined;
   readonly fieldPath: string;
   readonly optionalOldSelf: boolean | undefined;
 }
 
 export interface Schema {
-  /** '' also where a definition that is refused has a type that is none. */
+  /** '' if absent or invalid. */
   readonly type: SchemaType;
-  /** As it is written. */
+  /** The type as it is written in the definition. */
   readonly typeText: string;
   readonly properties: ReadonlyMap<string, Schema>;
-  /** `true`: anything; undefined: not given. */
+  /** `true` allows any value; undefined if absent. */
   readonly additional: Schema | boolean | undefined;
   readonly items: Schema | undefined;
   readonly nullable: boolean;
-  /** undefined: no default. */
+  /** Undefined if there is no default. */
   readonly default: JsonValue | undefined;
   readonly title: string;
   readonly description: string;
   readonly format: string;
-  /** `problem`: why it is none; no text matches it then. */
+  /** `problem` describes why the pattern is invalid; an invalid pattern matches nothing. */
   readonly pattern:
     | { readonly text: string; readonly regexp: Regexp }
     | { readonly text: string; readonly problem: string }
@@ -68,28 +65,28 @@ export interface Schema {
   readonly listMapKeys: readonly string[];
   readonly mapType: string | undefined;
   readonly rules: readonly ValidationRule[];
-  /** Keywords that are there, or have a value, and may not; judged by keyword-rules. */
+  /** Forbidden keywords that are present; keyword-rules reports them. */
   readonly forbidden: readonly string[];
-  /** As it was written, for published documents. */
+  /** The original JSON, for published documents. */
   readonly raw: JsonObject;
 }
 
-/** Schemas nest no deeper: what walks them, and the documents they describe, does so recursively. */
+/** Maximum depth, because schemas and documents are walked recursively. */
 const MAX_DEPTH = 64;
-/** Distinct places of one schema; the generated schemas of real operators have a few thousand. */
+/** Maximum number of nodes. Generated schemas of real operators have a few thousand. */
 const MAX_NODES = 50_000;
 
-/** In the order in which upstream comes upon them. */
+/** In the order in which upstream checks them. */
 const UNSUPPORTED = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'];
 
 export interface ParsedSchema {
   readonly schema: Schema;
   readonly errors: FieldError[];
-  /** The first keyword for which there is no structural schema. */
+  /** First keyword that structural schemas do not support. */
   readonly unsupported: string | undefined;
 }
 
-/** Reads a schema. What is wrong with single keywords is in `errors`; the schema then lacks them. */
+/** Parses a schema. Invalid keywords are reported in `errors` and missing in the schema. */
 export function parseSchema(raw: JsonValue | undefined, path: string): ParsedSchema {
   const reader = new Reader();
   const schema = reader.schema(raw, path, 0);
@@ -234,7 +231,7 @@ class Reader {
 
   #number(from: JsonObject, name: string, path: string): number | undefined {
     const value = own(from, name);
-    // Upstream keeps the bounds of numbers as doubles.
+    // Upstream stores numeric bounds as doubles.
     if (typeof value === 'bigint') return Number(value);
     return value === undefined || typeof value === 'number' ? value : this.#wrong(`${path}.${name}`, value, 'a number');
   }
@@ -289,25 +286,25 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An own field that is not null: nulls are absence in definitions, as for every Go structure. */
+/** Own property of an object. Null counts as absent, as when Go decodes a definition. */
 function own(from: JsonObject, name: string): JsonValue | undefined {
   const value = Object.hasOwn(from, name) ? from[name] : undefined;
   return value === null ? undefined : value;
 }
 
-/** A field by name, whatever the name. */
+/** Own property of an object, safe for names such as `__proto__`. */
 export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Sets a field by name, whatever the name: `__proto__` becomes plain data. */
+/** Sets an own property, safe for names such as `__proto__`. */
 export function setFieldOf(object: JsonObject, name: string, value: JsonValue): void {
   if (name === '__proto__') {
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
   } else object[name] = value;
 }
 
-/** Equal as JSON: unlike semantic equality, empty is not absent. */
+/** Equality of JSON values. Unlike semantic equality, empty and absent differ. */
 export function jsonEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -1,5 +1,5 @@
 /**
- * What makes a schema structural: every value has one known type, and alternatives only restrict it.
+ * Rules for structural schemas: every value has one known type, and anyOf, oneOf, allOf and not only restrict values.
  * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go and complete.go.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -13,7 +13,7 @@ const EMPTY_TYPE: Readonly<Record<Level, string>> = {
   field: 'must not be empty for specified object fields',
 };
 
-/** In the order of their texts, as upstream. */
+/** Errors sorted by their text, as upstream. */
 export function structuralErrors(schema: Schema, path: string): FieldError[] {
   const found: FieldError[] = [];
   invariants(schema, 'root', path, found);
@@ -76,7 +76,7 @@ function type(schema: Schema, level: Level, path: string, found: FieldError[]): 
     found.push(fieldError.invalid(`${path}.type`, typeText, 'must be object at the root'));
 }
 
-/** The server knows metadata better than any schema; at the root only names may be restricted. */
+/** Metadata has a fixed type. A schema may only restrict name and generateName at the root. */
 function metadata(schema: Schema, level: Level, path: string, found: FieldError[]): void {
   const checked = level === 'root' || schema.embedded;
   for (const [name, expected] of [
@@ -103,7 +103,7 @@ function metadata(schema: Schema, level: Level, path: string, found: FieldError[
   );
 }
 
-/** `anyOf: [{type: integer}, {type: string}]`: how int-or-string was spelt before it had a name. */
+/** Recognizes `anyOf: [{type: integer}, {type: string}]`, the form of int-or-string that predates the keyword. */
 function isIntOrString(alternatives: readonly Schema[]): boolean {
   return (
     alternatives.length === 2 &&
@@ -115,7 +115,7 @@ function isIntOrString(alternatives: readonly Schema[]): boolean {
   );
 }
 
-/** `plainAnyOf`, `plainFirst`: alternatives that are only a spelling of int-or-string. */
+/** `plainAnyOf` and `plainFirst`: these alternatives only express int-or-string and are not checked. */
 function alternatives(
   schema: Schema,
   path: string,
@@ -150,7 +150,7 @@ const ONLY_STRUCTURE: readonly (readonly [name: string, what: string])[] = [
   ['x-kubernetes-validations', 'must be empty to be structural'],
 ];
 
-/** Inside alternatives only restrictions may stand. */
+/** Allows only restrictions in a schema inside anyOf, oneOf, allOf or not. */
 function nested(schema: Schema, path: string, plainAnyOf: boolean, found: FieldError[]): void {
   alternatives(schema, path, plainAnyOf, false, found);
   if (schema.items !== undefined) nested(schema.items, `${path}.items`, false, found);
@@ -163,7 +163,7 @@ function nested(schema: Schema, path: string, plainAnyOf: boolean, found: FieldE
     found.push(fieldError.forbidden(`${path}.properties[metadata]`, 'must not be specified in a nested context'));
 }
 
-/** Set to something that Go would not take for absent. */
+/** Whether the keyword is set to a value that Go does not treat as absent. */
 function isGiven({ raw }: Schema, name: string): boolean {
   const value = fieldOf(raw, name);
   if (value === undefined || value === null || value === '' || value === false) return false;
@@ -184,7 +184,7 @@ function completeAlternatives(
   }
 }
 
-/** What alternatives speak of must be in the structure. */
+/** Requires that fields in alternatives are also declared in the structural part. */
 function complete(
   schema: Schema,
   structural: Schema | undefined,

@@ -1,5 +1,5 @@
 /**
- * Checks a value against a schema, in upstream's words. On updates, what has not changed is not held against the writer
+ * Validation of values against a schema, with upstream's errors. On updates, unchanged invalid values are accepted
  * (KEP-4008, ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate,
  * k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
  */
@@ -10,14 +10,14 @@ import { factsOf } from './facts.ts';
 import { isFormat, matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
 
-/** More findings than these are not useful. */
+/** Maximum number of errors in one response. */
 const MAX_FINDINGS = 64;
-/** Of a long enumeration, so many values are named. */
+/** Maximum number of enumeration values that an error lists. */
 const MAX_NAMED = 128;
-/** Alternatives of alternatives multiply: beyond so many steps a value is refused rather than judged. */
+/** Nested alternatives multiply the work. A value that exceeds this limit is rejected. */
 const MAX_STEPS = 2_000_000;
 
-/** Checks a whole value; `old` is what it was before an update. */
+/** Validates a whole value. `old` is its value before an update. */
 export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue): FieldError[] {
   const walk = new Walk();
   walk.check(schema, value, '', old);
@@ -25,9 +25,8 @@ export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue)
 }
 
 /**
- * One walk over a value. Every check is made that fits the value, whatever the others found: a value of the wrong type
- * is also not one of an enumeration. `matches` counts what was right, by which the best of several alternatives is
- * chosen.
+ * One validation pass over a value. Every applicable check runs, whatever the others found. `matches` counts passed
+ * checks; it selects the best of several alternatives, as upstream.
  */
 class Walk {
   found: FieldError[] = [];
@@ -38,7 +37,7 @@ class Walk {
     this.#steps = steps;
   }
 
-  /** `old`: the same place before the update; undefined when there is none or it cannot be correlated. */
+  /** `old` is the value at the same place before the update; undefined if there is none or it cannot be correlated. */
   check(schema: Schema, value: JsonValue, path: string, old?: JsonValue): void {
     if (old !== undefined && isUnchanged(schema, value, old)) return;
     this.#steps.count += 1;
@@ -60,10 +59,7 @@ class Walk {
     this.matches += 3;
   }
 
-  /**
-   * Whether the value is of the type that is all that the schema asks for; such a one is done with. Counts what `check`
-   * would.
-   */
+  /** Shortcut for schemas that only restrict the type. Counts the same matches as `check`. */
   #fits({ type }: Schema, value: JsonValue): boolean {
     const isNumber =
       typeof value === 'number' && (type === 'integer' ? Number.isSafeInteger(value) : type === 'number');
@@ -82,7 +78,7 @@ class Walk {
     this.#add(fieldError.invalid(pathOf(path), shown(value), `${path} in body ${what}`));
   }
 
-  /** Findings about the resource as a whole. */
+  /** Adds an error about the whole resource. */
   #plain(message: string): void {
     this.#add({ type: 'FieldValueInvalid', field: '<nil>', message: `Invalid value: "": ${message}` });
   }
@@ -123,7 +119,7 @@ class Walk {
     );
   }
 
-  /** The first of length and pattern that is wrong; the format in any case. */
+  /** Reports the first error of length and pattern, and the format in any case. */
   #string(schema: Schema, value: string, path: string): void {
     const { maxLength, minLength, pattern, format } = schema;
     const length = maxLength === undefined && minLength === undefined ? 0 : lengthOf(value);
@@ -163,7 +159,7 @@ class Walk {
     this.matches += 2;
   }
 
-  /** Integers are divided as integers, whatever the factor. */
+  /** Integers are divided as integers, even if the factor is a double. */
   #multiple(value: number | bigint, multipleOf: number, path: string): void {
     const whole = typeof value === 'bigint' || Number.isSafeInteger(value);
     const factor = whole ? Math.trunc(multipleOf) : multipleOf;
@@ -209,7 +205,7 @@ class Walk {
     this.matches += 1;
   }
 
-  /** Alternatives see the value as it is: what has not changed is no excuse there. */
+  /** Alternatives are checked without ratcheting. */
   #alternatives(schema: Schema, value: JsonValue, path: string): void {
     const quoted = JSON.stringify(path);
     const { anyOf, oneOf, allOf, not } = schema;
@@ -244,7 +240,7 @@ class Walk {
     return walk;
   }
 
-  /** How many pass, and the first of those, or the one that came nearest. */
+  /** Number of alternatives that pass, and the first passing or else the best one. */
   #try(
     schemas: readonly Schema[],
     value: JsonValue,
@@ -265,7 +261,7 @@ class Walk {
     return { passed, best: success ?? failure };
   }
 
-  /** A finding is not reported twice. */
+  /** Adds the errors of another pass that are not reported yet. */
   #merge(walk: Walk | undefined): void {
     if (walk === undefined) return;
     this.matches += walk.matches;
@@ -275,7 +271,7 @@ class Walk {
   }
 }
 
-/** Whether a schema of a scalar asks for no more than its type. */
+/** Whether the schema of a scalar only restricts the type. */
 function isPlain(schema: Schema): boolean {
   if (!PLAIN_TYPES.has(schema.type) || schema.format !== '' || schema.intOrString || schema.enum !== undefined)
     return false;
@@ -288,14 +284,14 @@ const LIMITS = ['pattern', 'maxLength', 'minLength', 'maximum', 'minimum', 'mult
 
 const pathOf = (path: string): string => (path === '' ? '<nil>' : path);
 
-/** Formats count as types. */
+/** The format, for formats that count as types. */
 function formatOf({ type, format }: Schema): string {
   if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
   if (type === 'string') return isFormat(format) ? format : '';
   return type === 'number' && (format === 'float' || format === 'double') ? format : '';
 }
 
-/** The type and format that a number is out of the range of. */
+/** Type and format whose range the number exceeds; undefined if it fits. */
 function rangeOf(schema: Schema, value: number | bigint): string | undefined {
   const format = formatOf(schema);
   if (schema.type === 'integer') {
@@ -306,12 +302,12 @@ function rangeOf(schema: Schema, value: number | bigint): string | undefined {
   return format === 'float' && Math.abs(Number(value)) > MAX_FLOAT ? 'number with format float' : undefined;
 }
 
-/** What Go reads as an integer, or takes a double for. */
+/** Numbers that Go decodes as an integer or as a double with an integer value. */
 const isInt = (value: number | bigint): boolean => typeof value === 'bigint' || Number.isSafeInteger(value);
 
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
-/** Values of enumerations are looked up, however many there are. */
+/** Sets for fast lookup of enumeration values. */
 const enumerations = new WeakMap<Schema, ReadonlySet<string>>();
 
 function inEnum(schema: Schema, value: JsonValue): boolean {
@@ -324,7 +320,7 @@ function inEnum(schema: Schema, value: JsonValue): boolean {
 }
 
 /**
- * Whether a value is what it was before an update: items of lists by keys may have changed places. Source:
+ * Whether the value is unchanged by an update. Items of lists of type map may have moved. Source:
  * k8s.io/apiserver/pkg/cel/common.
  */
 export function isUnchanged(schema: Schema, value: JsonValue, old: JsonValue): boolean {
@@ -356,7 +352,9 @@ function schemaBelow({ properties, additional }: Schema, name: string): Schema |
   return properties.get(name) ?? (typeof additional === 'object' ? additional : undefined);
 }
 
-/** Finds the item that an item of a list was before: by key in maps; not at all in other lists. */
+/**
+ * Returns a function that finds the previous value of a list item: by key in lists of type map, never in other lists.
+ */
 export function correlated(schema: Schema, old: JsonValue | undefined): (item: JsonValue) => JsonValue | undefined {
   if (schema.listType !== 'map' || !Array.isArray(old)) return () => undefined;
   const byKey = new Map<string, JsonValue>();
@@ -368,7 +366,7 @@ function listKey(schema: Schema, item: JsonValue): string {
   return JSON.stringify(schema.listMapKeys.map((name) => (isObject(item) ? (fieldOf(item, name) ?? null) : null)));
 }
 
-/** Sets without repetitions, maps without two items of one key. */
+/** Reports duplicate items in sets and duplicate keys in lists of type map. */
 export function validateLists(schema: Schema, value: JsonValue, path = ''): FieldError[] {
   const found: FieldError[] = [];
   checkLists(schema, value, path, found);
@@ -396,7 +394,7 @@ function checkLists(schema: Schema, value: JsonValue, path: string, found: Field
   }
 }
 
-/** Each repeated item or key once. */
+/** Reports each duplicate item or key once. */
 function duplicateItems(schema: Schema, value: readonly JsonValue[], path: string, found: FieldError[]): void {
   const byKey = schema.listType === 'map';
   const odd = byKey ? value.findIndex((item) => item !== null && !isObject(item)) : -1;
@@ -414,7 +412,7 @@ function duplicateItems(schema: Schema, value: readonly JsonValue[], path: strin
   }
 }
 
-/** The key fields of an item, as far as it has them. */
+/** The key fields that are present in an item. */
 function keyFields(schema: Schema, item: JsonValue): JsonObject {
   if (!isObject(item)) return {};
   const names = schema.listMapKeys.filter((name) => Object.hasOwn(item, name));
@@ -447,7 +445,7 @@ function typeOf(value: JsonValue): string {
   return typeof value;
 }
 
-/** Large values are not repeated whole. */
+/** Truncates large values for errors. */
 function shown(value: JsonValue): JsonValue {
   return typeof value === 'string' && value.length > 1024 ? value.slice(0, 1024) : value;
 }
