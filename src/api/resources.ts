@@ -1,4 +1,6 @@
-/** The kinds that components address, with the types of their objects; all else of a kind stands in its folder. */
+/**
+ * Resource types that components use, with the types of their objects. Everything else about a kind is in its folder.
+ */
 
 import { apiServices } from './kinds/apiservices/index.ts';
 import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';

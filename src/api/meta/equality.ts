@@ -1,6 +1,6 @@
 /**
- * Equality of documents as upstream's `apiequality.Semantic.DeepEqual` sees it: an absent field equals an empty list,
- * an empty map and null. Both sides must have been decoded, so that quantities and times are canonical.
+ * Semantic equality as in upstream's `apiequality.Semantic.DeepEqual`: an absent field equals null, an empty list and
+ * an empty map. Both sides must be decoded, so that quantities and times are canonical.
  */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -12,7 +12,7 @@ export function semanticEqual(a: unknown, b: unknown): boolean {
   return sameFields(a as Fields, b as Fields, NOTHING);
 }
 
-/** As `semanticEqual`, of two objects whose fields `ignored` are not looked at. */
+/** Like `semanticEqual`, ignoring the fields `ignored`. */
 export function semanticEqualBut(a: object, b: object, ignored: readonly string[]): boolean {
   return sameFields(a as Fields, b as Fields, ignored);
 }
@@ -21,7 +21,7 @@ type Fields = Record<string, unknown>;
 
 function sameFields(left: Fields, right: Fields, ignored: readonly string[]): boolean {
   const [own, others] = [Object.keys(left), Object.keys(right)];
-  // What has no fields equals only that; fields that are there and empty are some.
+  // An object without fields only equals another one without fields; it differs from one whose fields are all empty.
   if (ignored === NOTHING && (own.length === 0 || others.length === 0)) return own.length === others.length;
   for (const key of own) {
     if (ignored.includes(key)) continue;

@@ -14,7 +14,7 @@ export type FieldErrorType =
   | 'InternalError';
 
 /**
- * One validation failure; `field` is a path such as `spec.containers[0].name`. `message` is upstream's `Error()` text
+ * A validation error. `field` is a path such as `spec.containers[0].name`. `message` is upstream's `Error()` text
  * without the field.
  */
 export interface FieldError {
@@ -23,21 +23,21 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** Values are echoed up to here: a large wrong value must not make a larger answer. */
+/** Maximum length of a value in an error, so that a large invalid value does not cause a larger response. */
 const MAX_ECHO = 4096;
-/** How many failures one answer names. */
+/** Maximum number of errors in one response. */
 const MAX_FAILURES = 128;
-/** Found so many, a validation is given up: a document of 3 MB can have millions, and the rest is not reported. */
+/** Validation is aborted after this many errors, because a document of 3 MB can have millions. */
 const MAX_FOUND = 20_000;
 
-/** What has been found by the validation that runs now; validations are synchronous. */
+/** Errors of the current validation. Validation is synchronous. */
 let found: { count: number; readonly first: FieldError[] } | undefined;
 
 class GivenUp extends Error {}
 
 /**
- * What a validation finds; the first failures, as many as an answer names, where they are so many that it was given up.
- * `tries`: it makes failures that do not count, of alternatives for one, and bounds them itself.
+ * Runs a validation and returns its errors, or the first ones if it was aborted. `tries`: the validation tries
+ * alternatives, whose errors do not count and which has a limit of its own.
  */
 export function failuresOf(validate: () => FieldError[], tries = false): FieldError[] {
   if (tries) return validate();
@@ -61,10 +61,10 @@ function noted(error: FieldError): FieldError {
   return error;
 }
 
-/** A list that is not there: shown as `null`, where a missing value is shown as `"null"`. */
+/** An absent list, shown as `null`. An absent value is shown as `"null"`. */
 export const NULL: unique symbol = Symbol('null');
 
-/** A value that is not shown, nor its place kept. */
+/** A value that is omitted from the message, including its separator. */
 export const OMITTED: unique symbol = Symbol('omitted');
 
 const quote = (value: unknown): string => {
@@ -124,14 +124,14 @@ export const fieldError = {
     }),
 };
 
-/** The 422 that carries the field errors (the first of very many), worded as upstream's `NewInvalid`. */
+/** The 422 error for field errors (up to the limit), in the wording of upstream's `NewInvalid`. */
 export function invalid(
   subject: { readonly group: string; readonly kind: string },
   name: string,
   all: readonly FieldError[],
 ): ApiError {
   const failures = all.slice(0, MAX_FAILURES);
-  // Said once however often it was found; the causes keep them all.
+  // The message contains each error once; the causes contain all.
   const texts = [...new Set(failures.map((failure) => `${failure.field}: ${failure.message}`))];
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;

@@ -1,20 +1,17 @@
 import type { ObjectMeta as UpstreamObjectMeta } from 'kubernetes-types/meta/v1';
 import { integerOf } from '../../base/json.ts';
 
-/** metadata of an object; `name` and `uid` are present on everything read from the API. */
+/** Metadata of an object. `name` and `uid` are set on every object that was read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;
 
-/** Any API object: JSON as it travels, type information included. */
+/** Any API object in JSON form, with apiVersion and kind. */
 export interface KubeObject {
   apiVersion?: string;
   kind?: string;
   metadata?: ObjectMeta;
 }
 
-/**
- * A free-form JSON object. Parsed documents have a null-safe shape: `__proto__` is an own property or absent, never a
- * prototype.
- */
+/** A JSON object. In parsed documents `__proto__` is an ordinary own property, never a prototype. */
 export type JsonObject = { [field: string]: JsonValue };
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
@@ -25,12 +22,12 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** The static description a client needs to address a kind. */
+/** Static facts that a client needs to address a kind. */
 export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVersionKind {
-  /** Lower-case plural used in paths: `pods`. */
+  /** Lower-case plural in URL paths, for example `pods`. */
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Phantom: carries T, never set. */
+  /** Carries T for type inference; never set. */
   readonly _type?: T;
 }
 
@@ -53,14 +50,14 @@ export function apiVersionOf(gvk: { readonly group: string; readonly version: st
 }
 
 /**
- * The generation after that of `object`. Clients may have said any; numbers beyond the safe ones are BigInts
- * (base/json.ts), which do not add to others.
+ * The generation of `object` plus one. Clients can send any 64-bit generation; unsafe integers are BigInts
+ * (base/json.ts).
  */
 export function nextGeneration(object: KubeObject): number {
   return integerOf(BigInt.asIntN(64, BigInt(object.metadata?.generation ?? 0) + 1n)) as number;
 }
 
-/** `namespace/name`, or `name` for cluster-scoped objects: the key of informers and work queues. */
+/** `namespace/name`, or `name` for cluster-scoped objects. Key in informers and work queues. */
 export function objectKey(object: KubeObject): string {
   const metadata = object.metadata;
   const name = metadata?.name ?? '';

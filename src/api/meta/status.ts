@@ -1,6 +1,6 @@
 /**
- * `metav1.Status` and the errors of the API's domain. One table turns reasons into HTTP codes.
- * Source: k8s.io/apimachinery/pkg/apis/meta/v1 StatusReason documentation.
+ * `metav1.Status` and API errors, with the table of reasons and HTTP codes. Source:
+ * k8s.io/apimachinery/pkg/apis/meta/v1 StatusReason documentation.
  */
 export interface StatusCause {
   reason?: string;
@@ -46,13 +46,13 @@ const HTTP_CODE = {
   ServiceUnavailable: 503,
   Timeout: 504,
   ServerTimeout: 500,
-  /** What upstream has no word for: the answer then names none. */
+  /** Errors for which upstream has no reason. The response then has none. */
   Unknown: 500,
 } as const;
 
 export type StatusReason = keyof typeof HTTP_CODE;
 
-/** An error that is answered to an API client as a `Status`. */
+/** An error that is sent to API clients as a `Status`. */
 export class ApiError extends Error {
   readonly reason: StatusReason;
   readonly httpCode: number;
@@ -78,7 +78,7 @@ export class ApiError extends Error {
     };
   }
 
-  /** Rebuilds the error from a `Status` received by a client; unknown reasons fall back on the HTTP code. */
+  /** Creates the error from a received `Status`. An unknown reason is replaced by one for the HTTP code. */
   static fromStatus(status: Partial<Status>, httpCode: number): ApiError {
     const reason =
       status.reason !== undefined && Object.hasOwn(HTTP_CODE, status.reason)

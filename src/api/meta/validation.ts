@@ -1,6 +1,6 @@
 /**
- * Validation of `metadata`, for the generic pipeline and for templates.
- * Source: k8s.io/apimachinery/pkg/api/validation (ObjectMeta), pkg/apis/meta/v1/validation (labels).
+ * Validation of `metadata` of objects and templates. Source: k8s.io/apimachinery/pkg/api/validation (ObjectMeta),
+ * pkg/apis/meta/v1/validation (labels).
  */
 import { addressNameErrors } from '../../base/addresses.ts';
 import {
@@ -16,7 +16,7 @@ import { semanticEqual } from './equality.ts';
 import { type FieldError, fieldError } from './field-error.ts';
 import type { KubeObject, ObjectMeta } from './object.ts';
 
-/** Annotations of one object together, keys and values. */
+/** Total size of all keys and values of an object's annotations. */
 export const MAX_ANNOTATION_BYTES = 256 * 1024;
 
 export const IMMUTABLE_MESSAGE = 'field is immutable';
@@ -29,15 +29,15 @@ const NAME_RULES = {
   ipAddress: addressNameErrors,
 } as const;
 
-/** Upstream's errors of a name under a kind's rule; `prefix`: it is a generateName, so it may end in `-`. */
+/** Errors of a name under the kind's name rule. `prefix`: the name is a generateName and may end in `-`. */
 export function nameErrors(rule: KindDefinition['nameRule'], name: string, prefix = false): string[] {
-  // What is appended to the beginning of an address is nothing that can be judged before.
+  // The beginning of an address cannot be validated before the rest is appended.
   if (prefix && rule === 'ipAddress') return [];
   const subject = prefix && name.length > 1 && name.endsWith('-') ? `${name.slice(0, -1)}a` : name;
   return NAME_RULES[rule ?? 'dns1123Subdomain'](subject);
 }
 
-/** Checks the metadata of an object that is about to be created. */
+/** Validates the metadata of a new object. */
 export function validateObjectMeta(
   metadata: ObjectMeta | undefined,
   kind: Pick<KindDefinition, 'namespaced' | 'nameRule' | 'custom' | 'anyFinalizers'>,
@@ -73,7 +73,7 @@ export function validateObjectMeta(
 const hasAnyFinalizers = ({ custom, anyFinalizers }: Pick<KindDefinition, 'custom' | 'anyFinalizers'>): boolean =>
   custom !== undefined || anyFinalizers === true;
 
-/** Checks the metadata of an update: content, and what may not change. */
+/** Validates the metadata of an update, including immutable fields. */
 export function validateObjectMetaUpdate(
   object: KubeObject,
   old: KubeObject,
@@ -104,7 +104,7 @@ export function validateObjectMetaUpdate(
     }
   }
   if (before.deletionTimestamp !== undefined) {
-    // Who may still add a finalizer could keep an object from ever going.
+    // During deletion, finalizers cannot be added, because they could prevent the deletion indefinitely.
     const added = (now.finalizers ?? []).filter((each) => before.finalizers?.includes(each) !== true);
     if (added.length > 0) {
       errors.push(
@@ -201,9 +201,9 @@ const STANDARD_FINALIZERS = new Set([
   'baremetalhost.metal3.io',
 ]);
 
-/** Finalizers of custom kinds may be any names, as upstream lets them. */
+/** As upstream, finalizers of custom resources may have any name. */
 /**
- * Warnings about finalizers that a write adds to a custom resource, which may have any name. Source:
+ * Warnings about finalizers without a domain that a write adds to a custom resource. Source:
  * k8s.io/apiextensions-apiserver's validateKubeFinalizerName.
  */
 export function finalizerWarnings(
@@ -246,17 +246,17 @@ function validateFinalizers(finalizers: readonly string[] | undefined, path: str
   return errors;
 }
 
-/** The field error of every field that differs although it may not. */
+/** Reports an error if the value differs from the old one. */
 export function validateImmutable(value: unknown, old: unknown, path: string): FieldError[] {
   return semanticEqual(value, old) ? [] : [fieldError.invalid(path, value, IMMUTABLE_MESSAGE)];
 }
 
-/** True for a non-empty string: Go's structures cannot tell absence from emptiness, so neither may validation. */
+/** Whether the text is present and not empty. Go's types do not distinguish the two, so validation must not either. */
 export function isSet(value: string | undefined | null): value is string {
   return value !== undefined && value !== null && value !== '';
 }
 
-/** Bytes of a string in UTF-8. */
+/** Length of the text in UTF-8 bytes. */
 export function utf8Length(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index++) {

@@ -1,6 +1,6 @@
 /**
- * Schema objects of the built-in types, for both OpenAPI versions: structure, documentation and the vendor extensions
- * that clients merge and explain by. Source: k8s.io/kube-openapi; the Kubernetes API's published OpenAPI documents.
+ * Schema objects of the built-in types for OpenAPI v2 and v3: structure, documentation and vendor extensions. Source:
+ * k8s.io/kube-openapi; the Kubernetes API's published OpenAPI documents.
  */
 
 import { servedKinds } from '../discovery/index.ts';
@@ -15,21 +15,21 @@ import { DELETE_OPTIONS_TYPE, PATCH_TYPE, STATUS_TYPE } from './operations.ts';
 
 export type OpenApiVersion = 2 | 3;
 
-/** A JSON-schema object as OpenAPI has it. */
+/** A JSON Schema object in an OpenAPI document. */
 export type SchemaObject = { [key: string]: unknown };
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 const RAW_EXTENSION = 'io.k8s.apimachinery.pkg.runtime.RawExtension';
-/** The fields of schemas inside definitions: defaults may be numbers, items may be schemas or lists of them. */
+/** Types of JSON values inside CustomResourceDefinition schemas. */
 const APIEXTENSIONS = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
 const ANY_JSON = `${APIEXTENSIONS}.JSON`;
 const FIELDS_V1 = `${META}.FieldsV1`;
 const TIME = `${META}.Time`;
 const MICRO_TIME = `${META}.MicroTime`;
 
-/** Types that are no structures: named so that clients recognise them. */
+/** Scalar types with a name of their own, by which clients recognize them. */
 const NAMED_SCALARS: Readonly<Record<string, (version: OpenApiVersion) => SchemaObject>> = {
   [QUANTITY]: (version) => ({
     description: 'A fixed-point number with a decimal or binary suffix, such as 500m or 2Gi.',
@@ -68,12 +68,11 @@ const SCALARS: Readonly<Record<string, SchemaObject>> = {
   byte: { type: 'string', format: 'byte' },
 };
 
-/** Schemas that are not generated: those of custom kinds and of their lists, by name. */
+/** Schemas of custom resources and their lists, by name. */
 export type CustomSchemas = ReadonlyMap<string, (version: OpenApiVersion) => SchemaObject>;
 
 const NO_CUSTOM: CustomSchemas = new Map();
 
-/** The schemas of the custom kinds among `kinds`. */
 export function customSchemas(kinds: readonly KindDefinition[]): CustomSchemas {
   const found = new Map<string, (version: OpenApiVersion) => SchemaObject>();
   for (const kind of kinds) {
@@ -104,7 +103,7 @@ export function customSchemas(kinds: readonly KindDefinition[]): CustomSchemas {
   return found;
 }
 
-/** Renders `roots` and everything they refer to. */
+/** Renders the types `roots` and all types that they refer to. */
 export function renderDefinitions(
   roots: Iterable<string>,
   version: OpenApiVersion,
@@ -169,7 +168,7 @@ function renderType(
   };
 }
 
-/** The description of a field with the values that it may have. */
+/** Description of a field, extended by its possible values. */
 function explained(text: string | undefined, values: readonly string[] | undefined): string | undefined {
   if (text === undefined || values === undefined) return text;
   return `${text}\n\nPossible enum values:\n${values.map((value) => ` - \`${JSON.stringify(value)}\``).join('\n')}`;
@@ -207,14 +206,14 @@ function renderField(
   return { ...schema, ...extensions };
 }
 
-/** Fields of any type refer to the named type upstream gives them. */
+/** Reference to the named type that upstream has for fields with arbitrary JSON. */
 function anyType(typeName: string, field: string, compact: string): string {
   if (typeName.startsWith(`${APIEXTENSIONS}.JSONSchemaProps`)) return compact.replace(/(^|\])any$/, `$1#${ANY_JSON}`);
   if (compact !== 'any') return compact;
   return typeName === `${META}.ManagedFieldsEntry` && field === 'fieldsV1' ? `#${FIELDS_V1}` : `#${RAW_EXTENSION}`;
 }
 
-/** `described`: the reference has siblings, which version 3 only allows around an allOf. */
+/** `described`: the reference has siblings, which v3 allows only if the reference is in an allOf. */
 function renderUse(
   compact: string,
   version: OpenApiVersion,
@@ -241,7 +240,7 @@ function anyItem(compact: string): string {
   return compact === 'any' ? `#${RAW_EXTENSION}` : compact;
 }
 
-/** Which kinds each schema is, lists and the meta kinds included. */
+/** Kinds by schema name, including lists and meta kinds. */
 export function schemaGvks(kinds: readonly KindDefinition[]): Map<string, GroupVersionKind[]> {
   const found = new Map<string, GroupVersionKind[]>();
   const add = (gvk: GroupVersionKind): void => {

@@ -1,6 +1,6 @@
 /**
- * Which document of OpenAPI v3 says what; v2 says all of it in one. Source: the documents that upstream publishes
- * (api/openapi-spec).
+ * Assignment of paths to the documents of OpenAPI v3. Version 2 has one document for all. Source: upstream's published
+ * documents (api/openapi-spec).
  */
 import { type GroupVersion, servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
@@ -17,20 +17,20 @@ import {
 
 const VERSION_TYPE = 'io.k8s.apimachinery.pkg.version.Info';
 
-/** `api/v1`, `apis/apps/v1`, `apis/apps` …: the keys of the index of v3 and the tails of its documents' paths. */
+/** Names such as `api/v1`, `apis/apps/v1` and `apis/apps`: keys in the v3 index and suffixes of the document paths. */
 export function documentNames(kinds: readonly KindDefinition[]): string[] {
   const own = builtinOf(kinds);
   const groups = new Set(servedGroupVersions(own).map(({ group }) => group));
   groups.delete('');
   return [
-    // What is beside the kinds is said once, with the built-in ones.
+    // Paths that belong to no kind are only in the documents of the built-in kinds.
     ...(own.length === 0 ? [] : ROOTS.keys()),
     ...[...groups].map((group) => `apis/${group}`),
     ...servedGroupVersions(kinds).map(documentOf),
   ];
 }
 
-/** Undefined when the name is not one of `documentNames`. */
+/** Undefined if the name is not in `documentNames`. */
 export function operationsOfDocument(kinds: readonly KindDefinition[], name: string): PathOperations[] | undefined {
   const own = servedGroupVersions(builtinOf(kinds));
   const root = own.length === 0 ? undefined : ROOTS.get(name);

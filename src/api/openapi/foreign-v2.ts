@@ -1,6 +1,6 @@
 /**
- * What other servers say in OpenAPI v2, as a part of our document: their own paths, the definitions those need, under
- * names of their own where ours differ. Read with care: only what is well-formed. Source:
+ * Merges OpenAPI v2 documents of aggregated API servers into the local document: their paths and the definitions that
+ * these need, renamed where they conflict. The documents are not trusted, so only well-formed parts are used. Source:
  * k8s.io/kube-openapi/pkg/aggregator.
  */
 import type { GroupVersion } from '../discovery/index.ts';
@@ -16,7 +16,7 @@ const MAX_PATHS = 5_000;
 
 type Definitions = { readonly [name: string]: SchemaObject };
 
-/** The part of `document` that is about the group and version. Nothing in it refers to what is not there. */
+/** Paths of the group and version, with all definitions that they refer to. */
 export function partOfV2(document: JsonValue, groupVersion: GroupVersion): Pick<OpenApiV2, 'paths' | 'definitions'> {
   const whole = isObject(document) ? document : {};
   const declared = objectIn(whole, 'definitions');
@@ -30,7 +30,7 @@ export function partOfV2(document: JsonValue, groupVersion: GroupVersion): Pick<
   }
   for (const [name, each] of Object.entries(declared)) if (isAbout(each, groupVersion)) used.add(name);
   const definitions: [string, SchemaObject][] = [];
-  // Grows while it is walked: what a definition refers to is needed as well.
+  // The loop adds to `used`, because definitions refer to other definitions.
   for (const name of used) definitions.push([name, read(fieldOf(declared, name))]);
   return { paths: Object.fromEntries(paths), definitions: Object.fromEntries(definitions) };
 }
@@ -98,7 +98,7 @@ function operationOf(operation: JsonObject, read: Read): OperationV2 {
   };
 }
 
-/** Those that are written out; shared ones, by reference, say nothing that clients of ours need. */
+/** Inline parameters. References to shared parameters are ignored, because clients do not need them. */
 function parametersOf(holder: JsonObject, read: Read): ParameterV2[] {
   const listed = fieldOf(holder, 'parameters');
   return (Array.isArray(listed) ? listed : []).filter(isObject).flatMap((each): ParameterV2[] => {
@@ -117,7 +117,7 @@ function parametersOf(holder: JsonObject, read: Read): ParameterV2[] {
   });
 }
 
-/** `part`, with other names for definitions that `known` has otherwise; those it has alike are left out. */
+/** Returns `part` without definitions that equal those in `known`, and with new names for those that differ. */
 export function besideKnown(
   part: Pick<OpenApiV2, 'paths' | 'definitions'>,
   known: Definitions,
@@ -127,7 +127,7 @@ export function besideKnown(
   for (const [name, definition] of entries) {
     if (Object.hasOwn(known, name) && factsOf(definition) !== factsOf(known[name])) differing.add(name);
   }
-  // What refers to something of another name is another thing itself.
+  // A definition that refers to a renamed one is renamed too.
   for (let size = -1; size !== differing.size; ) {
     size = differing.size;
     for (const [name, definition] of entries) {
@@ -148,7 +148,7 @@ export function besideKnown(
   };
 }
 
-/** Without the kinds it is for: shared types list those of their server. */
+/** The definition without its kinds, because shared types list the kinds of their server. */
 function factsOf(definition: SchemaObject | undefined): string {
   const { [GVK]: _kinds, ...facts } = (definition ?? {}) as { [field: string]: JsonValue };
   return JSON.stringify(inOrder(facts));

@@ -1,4 +1,6 @@
-/** OpenAPI v3 of a server that says only v2. Source: k8s.io/kube-openapi/pkg/openapiconv. */
+/**
+ * Conversion of OpenAPI v2 to v3, for aggregated API servers without v3. Source: k8s.io/kube-openapi/pkg/openapiconv.
+ */
 import type { OpenApiV2, OperationV2, ParameterV2 } from './v2.ts';
 
 const FROM = '#/definitions/';
@@ -53,7 +55,7 @@ function listed(parameters: readonly ParameterV2[]): { readonly parameters?: obj
   return { parameters: others.map(({ type, ...each }) => ({ ...each, schema: { type, uniqueItems: true } })) };
 }
 
-/** References lead to where schemas are in this version. */
+/** Rewrites references to the v3 location of schemas. */
 function moved(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(moved);
   if (typeof value !== 'object' || value === null) return value;

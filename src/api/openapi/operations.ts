@@ -1,4 +1,4 @@
-/** What can be done at which path: the part that both OpenAPI versions render. */
+/** Operations by path, independent of the OpenAPI version. */
 import { type Subresource, servedKinds, subresourcesOf } from '../discovery/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition, Verb } from '../registry/definition.ts';
@@ -24,17 +24,17 @@ export interface Operation {
   readonly operationId: string;
   readonly tag: string;
   readonly description: string;
-  /** In the query; what all operations of a path take is there. */
+  /** Query parameters of this operation. Parameters that all operations of a path share belong to the path. */
   readonly parameters: readonly Parameter[];
   readonly consumes: readonly string[];
   readonly produces: readonly string[];
   readonly body?: { readonly schema: string; readonly required: boolean };
   readonly responses: readonly Response[];
-  /** Undefined for what is about no kind. */
+  /** Undefined for operations that do not concern a kind. */
   readonly about?: { readonly action: Action; readonly gvk: GroupVersionKind };
 }
 
-/** x-kubernetes-action. */
+/** Values of x-kubernetes-action. */
 type Action =
   | 'get'
   | 'list'
@@ -49,7 +49,7 @@ type Action =
 
 interface Response {
   readonly code: 200 | 201 | 202;
-  /** A schema's name, or `TEXT`. */
+  /** Name of a schema, or `TEXT`. */
   readonly schema: string;
 }
 
@@ -66,7 +66,7 @@ export const PATCH_TYPE = `${META_PACKAGE}.Patch`;
 export const DELETE_OPTIONS_TYPE = `${META_PACKAGE}.DeleteOptions`;
 export const STATUS_TYPE = `${META_PACKAGE}.Status`;
 const WATCH_EVENT_TYPE = `${META_PACKAGE}.WatchEvent`;
-/** Stands for a response that is no object. */
+/** Marks a plain-text response. */
 export const TEXT = 'string';
 
 const JSON_AND_YAML = ['application/json', 'application/yaml'];
@@ -77,7 +77,7 @@ const WATCHED_FORMS = [
   'application/vnd.kubernetes.protobuf;stream=watch',
 ];
 const ANY_FORM = ['*/*'];
-/** Media types of patches, which clients look for to know what the server can do. */
+/** Media types of patches. Clients use them to detect what the server supports. */
 const PATCH_FORMS = [
   'application/json-patch+json',
   'application/merge-patch+json',
@@ -85,7 +85,7 @@ const PATCH_FORMS = [
   'application/apply-patch+yaml',
 ];
 
-/** All schemas that the operations name. */
+/** Names of all schemas that the operations use. */
 export function schemasOf(paths: readonly PathOperations[]): Set<string> {
   const found = new Set<string>();
   for (const { operations } of paths) {
@@ -97,7 +97,7 @@ export function schemasOf(paths: readonly PathOperations[]): Set<string> {
   return found;
 }
 
-/** All operations of a group and version, in path order. */
+/** All operations of a group and version, sorted by path. */
 export function operationsOf(
   kinds: readonly KindDefinition[],
   groupVersion: { readonly group: string; readonly version: string },
@@ -118,7 +118,7 @@ export function operationsOf(
       push(found, path, make.subresource(sub), sub.kind);
       if (sub.name === 'proxy') push(found, `${path}/{path}`, make.subresource(sub, 'WithPath'), sub.kind);
     }
-    // Custom kinds can be watched there as well, but upstream says so of its own only.
+    // As upstream, watch paths of custom resources exist but are not published.
     if (kind.custom !== undefined || !kind.verbs.includes('watch')) continue;
     if (kind.namespaced) push(found, `${root}/watch/${kind.plural}`, [make.watchAll()]);
     push(found, `${root}/watch${tail}`, [make.watchList()]);
@@ -127,14 +127,17 @@ export function operationsOf(
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** What is answered to a list of a virtual kind that is created is no list of its objects. */
+/** A virtual kind with creates only has no list operation. */
 function describable(kind: KindDefinition): KindDefinition {
   return kind.virtual === true && kind.verbs.includes('create')
     ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') }
     : kind;
 }
 
-/** Parameters that all operations of a path take are the path's. `kind`: what `{name}` is the name of. */
+/**
+ * Adds a path. Parameters that all operations share become parameters of the path. `kind`: kind of the object that
+ * `{name}` identifies.
+ */
 function push(found: PathOperations[], path: string, operations: readonly Operation[], kind = ''): void {
   const [first, ...others] = operations;
   if (first === undefined) return;
@@ -172,12 +175,12 @@ interface Forms {
 }
 
 interface Naming {
-  /** The start of the operation's id. */
+  /** Start of the operation ID. */
   readonly verb: string;
-  /** Behind group and version: `Collection`, or the method of a connection. */
+  /** Part of the operation ID after group and version: `Collection`, or the method of a connection. */
   readonly infix?: string;
   readonly suffix?: string;
-  /** Whether the id says that the kind is namespaced, where it is. */
+  /** Whether the operation ID contains `Namespaced` for namespaced kinds. */
   readonly scoped?: boolean;
 }
 
@@ -196,7 +199,7 @@ class OperationMaker {
     this.#group = operationGroup(gvk.group);
   }
 
-  /** Of two resources of one kind, the one that is not stored is named by its resource. */
+  /** Name in the operation ID. If two resources have the same kind, the virtual one uses its resource name. */
   get #named(): string {
     const { kind, singular, virtual } = this.#kind;
     return virtual === true && singular !== kind.toLowerCase() ? capital(singular) : kind;
@@ -323,7 +326,7 @@ class OperationMaker {
     return operations;
   }
 
-  /** `ending`: of the id. */
+  /** `ending`: suffix of the operation ID. */
   subresource(sub: Subresource, ending = ''): Operation[] {
     const suffix = `${capital(sub.name)}${ending}`;
     const gvk = { group: sub.group, version: sub.version, kind: sub.kind };
@@ -344,7 +347,7 @@ class OperationMaker {
       : this.#readWrite(what, schema, gvk, sub.verbs, suffix);
   }
 
-  /** Streams are opened by GET and POST alone, whatever is passed on comes by any method. */
+  /** Streams are opened with GET and POST; proxied requests use any method. */
   #connections(sub: Subresource, suffix: string, gvk: GroupVersionKind): Operation[] {
     const methods = sub.verbs.flatMap((verb) => CONNECT_METHODS[verb] ?? []);
     const taken = sub.name === 'proxy' ? methods : methods.filter((each) => each === 'get' || each === 'post');
@@ -398,7 +401,7 @@ class OperationMaker {
           [PRETTY, ...PATCH_PARAMETERS],
           {
             body: { schema: PATCH_TYPE, required: true },
-            // Custom kinds have no strategic merge patches.
+            // Custom resources do not support strategic merge patches.
             consumes: this.#custom ? PATCH_FORMS.filter((type) => !type.includes('strategic')) : PATCH_FORMS,
             responses: this.#custom ? answers(schema, 200) : answers(schema, 200, 201),
           },
@@ -414,7 +417,7 @@ const answers = (schema: string, ...codes: readonly Response['code'][]): Respons
   codes.map((code) => ({ code, schema }));
 
 /**
- * As operations' ids and tags name a group: `rbacAuthorization` for rbac.authorization.k8s.io, `stableExampleCom` for
+ * Group name in operation IDs and tags: `rbacAuthorization` for rbac.authorization.k8s.io, `stableExampleCom` for
  * stable.example.com.
  */
 export function operationGroup(group: string): string {

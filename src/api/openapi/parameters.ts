@@ -1,6 +1,6 @@
 /**
- * What operations take in the query and in the path. Source: metav1's options types; the options of pods' and services'
- * connections (core/v1).
+ * Query and path parameters of operations. Source: metav1's options types; connection options of pods and services
+ * (core/v1).
  */
 
 export interface Parameter {
@@ -39,7 +39,7 @@ export const PATCH_PARAMETERS: readonly Parameter[] = [
   query('force', 'boolean', 'Whether apply takes fields from other owners.'),
 ];
 
-/** Those of a list that also choose what a deletion of a collection is about. */
+/** List parameters that also select the objects of a deletecollection request. */
 export const CHOICE_PARAMETERS: readonly Parameter[] = [
   query('continue', 'string', 'Where the next page of a list starts; from the previous page.'),
   query('fieldSelector', 'string', 'A selector by fields: narrows the list of returned objects.'),
@@ -89,7 +89,7 @@ const STREAMS = [
   query('tty', 'boolean', 'Whether there is a terminal.'),
 ];
 
-/** By the name of the sub-resource that connects. */
+/** Parameters of connections by subresource. */
 export const CONNECT_PARAMETERS: Readonly<Record<string, readonly Parameter[]>> = {
   attach: [CONTAINER, ...STREAMS],
   exec: [

@@ -1,20 +1,20 @@
 /**
- * The protobuf form of the OpenAPI v2 document, which kubectl asks for before the JSON form.
- * Source: gnostic's openapiv2/OpenAPIv2.proto (message and field numbers).
+ * Protobuf form of the OpenAPI v2 document, which kubectl prefers over JSON. Source: gnostic's
+ * openapiv2/OpenAPIv2.proto (message and field numbers).
  */
 import { Writer } from '../etcd/wire.ts';
 import type { SchemaObject } from './definitions.ts';
 import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2, SecurityV2 } from './v2.ts';
 
-/** What clients name to get this form: the old name is no valid media type, so answers carry the new one. */
+/** Media types that select this form. The old name is not a valid media type, so responses have the new one. */
 export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
   'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
   'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
 ];
-/** The content type of the answer. */
+/** Content type of the response. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/** `expected`: about how many bytes it will be. */
+/** `expected`: approximate size in bytes. */
 export function encodeOpenapiV2(document: OpenApiV2, expected = 1 << 20): Uint8Array {
   const out = new Writer(expected);
   out.string(1, document.swagger);
@@ -54,7 +54,7 @@ function within(out: Writer, field: number, write: () => void): void {
   out.end(mark);
 }
 
-/** The `Named…` messages: a name and a value. */
+/** Writes a `Named…` message: a name and a value. */
 function named(out: Writer, field: number, name: string, write: () => void): void {
   within(out, field, () => {
     out.string(1, name);
@@ -66,7 +66,7 @@ function strings(out: Writer, field: number, values: readonly string[]): void {
   for (const value of values) out.string(field, value);
 }
 
-/** Vendor extensions are YAML text in the binary form, and JSON is YAML. */
+/** Writes vendor extensions. The binary form has them as YAML text, and JSON is valid YAML. */
 function vendorExtensions(out: Writer, field: number, extensions: object): void {
   for (const [name, value] of Object.entries(extensions)) {
     if (name.startsWith('x-')) named(out, field, name, () => out.string(2, `${JSON.stringify(value)}\n`));
@@ -105,7 +105,7 @@ function writeOperation(out: Writer, operation: OperationV2): void {
   vendorExtensions(out, 13, operation);
 }
 
-/** ParametersItem → Parameter → body, or non-body → query or path. */
+/** Writes a ParametersItem: Parameter, then a body or non-body parameter, then query or path. */
 function writeParameter(out: Writer, parameter: ParameterV2): void {
   const { name, description = '', required = false, type = '', schema } = parameter;
   within(out, 1, () => {
@@ -140,7 +140,7 @@ function writeSchema(out: Writer, schema: SchemaObject): void {
   const required = schema['required'];
   if (Array.isArray(required)) strings(out, 19, required as string[]);
   const values = schema['enum'];
-  // Each is YAML in a message of its own.
+  // Each value is a message of its own with YAML text.
   if (Array.isArray(values)) for (const value of values) within(out, 20, () => out.string(2, JSON.stringify(value)));
   const additional = nested('additionalProperties');
   if (additional !== undefined) within(out, 21, () => within(out, 1, () => writeSchema(out, additional)));

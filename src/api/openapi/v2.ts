@@ -1,4 +1,4 @@
-/** OpenAPI v2: one document for everything, which clients before 1.27 validate, explain and apply by. */
+/** The OpenAPI v2 document. Clients before 1.27 use it for validation, explain and apply. */
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
@@ -16,7 +16,7 @@ export interface OpenApiV2 {
   readonly security?: readonly { readonly [name: string]: readonly string[] }[];
 }
 
-/** Those that are an API key, as bearer tokens are to this version. */
+/** An API key definition. In v2, bearer tokens are declared as API keys. */
 export interface SecurityV2 {
   readonly description: string;
   readonly type: 'apiKey';
@@ -53,7 +53,7 @@ export interface ParameterV2 {
   readonly schema?: SchemaObject;
 }
 
-/** GET /openapi/v2 as JSON; `encodeOpenapiV2` makes the protobuf form of it. */
+/** The document of `GET /openapi/v2` as JSON. `encodeOpenapiV2` converts it to protobuf. */
 export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descriptions): OpenApiV2 {
   const gvks = schemaGvks(kinds);
   const operations = documentNames(kinds).flatMap((name) => operationsOfDocument(kinds, name) ?? []);
@@ -78,7 +78,7 @@ export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descri
   };
 }
 
-/** The document in pieces of JSON, to which those of custom kinds can be added. */
+/** Parts of the serialized document, between which the parts of custom resources are inserted. */
 export interface V2Parts {
   readonly head: string;
   readonly paths: string;
@@ -95,7 +95,7 @@ export function v2Parts({ paths, definitions, ...head }: OpenApiV2): V2Parts {
   };
 }
 
-/** The whole document: the built-in kinds' and what each custom kind adds. */
+/** The whole document: built-in kinds and the additions of each custom resource. */
 export function joinV2(builtin: V2Parts, custom: readonly V2Parts[]): string {
   const all = [builtin, ...custom];
   const joined = (part: 'paths' | 'definitions'): string =>
@@ -106,7 +106,7 @@ export function joinV2(builtin: V2Parts, custom: readonly V2Parts[]): string {
   return `${builtin.head}"paths":{${joined('paths')}},"definitions":{${joined('definitions')}}}`;
 }
 
-/** What one custom kind adds to the built-in kinds' document. */
+/** Additions of one custom resource to the document of the built-in kinds. */
 export function customV2(kind: KindDefinition, { names }: Pick<V2Parts, 'names'>): OpenApiV2 {
   const added = <T>(record: { readonly [name: string]: T }): { [name: string]: T } =>
     Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name)));

@@ -1,4 +1,4 @@
-/** OpenAPI v3, one document per group and version (KEP-2896). */
+/** OpenAPI v3 documents, one per group and version (KEP-2896). */
 
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import type { KindDefinition } from '../registry/definition.ts';
@@ -10,7 +10,7 @@ import type { Parameter } from './parameters.ts';
 
 export { documentNames as openapiV3Paths } from './documents.ts';
 
-/** GET /openapi/v3. `hashOf` gives the digest of a document, by which clients cache it. */
+/** The document of `GET /openapi/v3`. `hashOf` returns the digest of a document, with which clients cache it. */
 export function openapiV3Index(served: readonly string[], hashOf: (path: string) => string) {
   return {
     paths: Object.fromEntries(
@@ -22,7 +22,7 @@ export function openapiV3Index(served: readonly string[], hashOf: (path: string)
   };
 }
 
-/** GET /openapi/v3/PATH; undefined when the path is not one of `openapiV3Paths`. */
+/** The document of `GET /openapi/v3/PATH`; undefined if the path is not in the index. */
 export function openapiV3(kinds: readonly KindDefinition[], path: string, descriptions: Descriptions) {
   const operations = operationsOfDocument(kinds, path);
   if (operations === undefined) return undefined;

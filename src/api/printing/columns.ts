@@ -1,5 +1,5 @@
 /**
- * Columns that many kinds share, and how values are shown in them. Source:
+ * Table columns that many kinds share, and formatting of values. Source:
  * k8s.io/kubernetes/pkg/printers/internalversion.
  */
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
@@ -26,7 +26,7 @@ export const ageColumn: Column<KubeObject> = {
   cell: (object, nowMs) => since(object.metadata?.creationTimestamp, nowMs),
 };
 
-/** Shows the moment instead of the age. */
+/** Shows the creation time instead of the age. */
 export const createdAtColumn: Column<KubeObject> = {
   name: 'Created At',
   type: 'date',
@@ -34,7 +34,7 @@ export const createdAtColumn: Column<KubeObject> = {
   cell: (object) => object.metadata?.creationTimestamp ?? '',
 };
 
-/** `wide` columns only show with `-o wide`. */
+/** `wide`: the column is only shown with `-o wide`. */
 export function column<T extends KubeObject>(
   name: string,
   description: string,
@@ -44,7 +44,7 @@ export function column<T extends KubeObject>(
   return { name, type: options.type ?? 'string', description, cell, ...(options.wide === true ? { priority: 1 } : {}) };
 }
 
-/** Containers, Images and Selector: the wide columns of workloads. */
+/** Wide columns of workloads: Containers, Images and Selector. */
 export function workloadColumns<T extends KubeObject>(
   template: (object: T) => PodTemplateSpec | undefined,
   selector: (object: T) => string,
@@ -74,7 +74,7 @@ export function workloadColumns<T extends KubeObject>(
   ];
 }
 
-/** A selector object as tables and scale sub-resources show it. */
+/** Text form of a label selector for tables and scale subresources. */
 export function selectorText(selector: LabelSelector | undefined): string {
   return displayLabelSelector(safeSelector(selector));
 }
@@ -96,7 +96,7 @@ export function labelsText(labels: Readonly<Record<string, string>> | undefined)
   return text === '' ? NONE : text;
 }
 
-/** At most `limit` entries, then how many more there are. */
+/** Up to `limit` entries, followed by the number of remaining ones. */
 export function limitedList(entries: readonly string[], limit: number): string {
   const shown = entries.slice(0, limit).join(',');
   return entries.length > limit ? `${shown} + ${entries.length - limit} more...` : shown;

@@ -1,4 +1,4 @@
-/** Ages as tables show them. Source: k8s.io/apimachinery/pkg/util/duration HumanDuration. */
+/** Durations in tables. Source: k8s.io/apimachinery/pkg/util/duration HumanDuration. */
 export function humanDuration(milliseconds: number): string {
   const seconds = Math.trunc(milliseconds / 1000);
   if (seconds < -1) return '<invalid>';
@@ -22,7 +22,7 @@ function withRest(value: number, unit: string, rest: number, restUnit: string): 
   return rest === 0 ? `${value}${unit}` : `${value}${unit}${rest}${restUnit}`;
 }
 
-/** Time since a timestamp of an object; `<unknown>` when it has none. */
+/** Age from a timestamp; `<unknown>` if it is absent. */
 export function since(timestamp: string | undefined, nowMs: number): string {
   if (timestamp === undefined || timestamp === '') return '<unknown>';
   const then = Date.parse(timestamp);

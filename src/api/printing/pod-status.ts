@@ -1,11 +1,11 @@
-/** What the columns of a pod say. Source: k8s.io/kubernetes/pkg/printers/internalversion printPod. */
+/** Status columns of pods. Source: k8s.io/kubernetes/pkg/printers/internalversion printPod. */
 import type { ContainerStatus, Pod } from 'kubernetes-types/core/v1';
 import { humanDuration } from './duration.ts';
 
 export interface PodSummary {
   readonly ready: number;
   readonly total: number;
-  /** `Running`, `CrashLoopBackOff`, `Init:0/1`, `Terminating` … */
+  /** For example `Running`, `CrashLoopBackOff`, `Init:0/1` or `Terminating`. */
   readonly status: string;
   readonly restarts: number;
   readonly lastRestartMs: number | undefined;
@@ -48,7 +48,7 @@ function count(tally: Tally, status: ContainerStatus): void {
   if (!Number.isNaN(finished) && (tally.lastRestartMs ?? 0) < finished) tally.lastRestartMs = finished;
 }
 
-/** The reason while initialisation is going on or has failed; undefined once it is over. */
+/** Status text while init containers run or after one failed; undefined after initialization. */
 function initReason(pod: Pod, sidecars: ReadonlySet<string>, tally: Tally): string | undefined {
   for (const [index, status] of (pod.status?.initContainerStatuses ?? []).entries()) {
     count(tally, status);

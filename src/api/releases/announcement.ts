@@ -1,24 +1,26 @@
 /**
- * How an imported release is announced: a ConfigMap with its manifest and signature, which each host verifies by
- * itself. The executables are served by the masters below `RELEASE_PATH`, by digest.
+ * Announcement of an imported release: a ConfigMap with its manifest and signature, which every host verifies. Masters
+ * serve the executables by digest below `RELEASE_PATH`.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { MANIFEST_NAME, type ReleaseManifest, SIGNATURE_NAME } from './manifest.ts';
 
-/** OpenShift's namespace of the cluster version operator. */
+/** Namespace of OpenShift's cluster version operator. */
 export const RELEASE_NAMESPACE = 'openshift-cluster-version';
 export const RELEASE_LABEL = 'hyperedge.dev/release';
-/** Followed by the SHA-256 of a file in hex. */
+/** Path prefix for downloads; the hex SHA-256 of the file follows. */
 export const RELEASE_PATH = '/hyperedge/releases/sha256/';
-/** ConfigMap of namespace openshift-config: keys of releases beside those of the bootstrap file, one PEM a key. */
+/**
+ * Namespace and name of the ConfigMap with release keys in addition to those of the bootstrap file, one PEM per key.
+ */
 export const KEYS_NAMESPACE = 'openshift-config';
 export const KEYS_NAME = 'release-keys';
 
 export interface Announcement {
   readonly name: string;
-  /** The manifest's text as it was signed. */
+  /** Text of the manifest as it was signed. */
   readonly text: string;
-  /** Base64. */
+  /** Signature in base64. */
   readonly signature: string;
 }
 
@@ -35,5 +37,5 @@ export const announcing = ({ name, text, signature }: Announcement): ConfigMap =
   data: { [MANIFEST_NAME]: text, [SIGNATURE_NAME]: signature },
 });
 
-/** As a pull specification: what `oc adm upgrade` shows and sets. */
+/** The release as an image reference, which `oc adm upgrade` shows and sets. */
 export const releaseImage = (manifestSha256: string): string => `hyperedge.dev/release@sha256:${manifestSha256}`;

@@ -1,13 +1,13 @@
 /**
- * What a bundle of a release says about itself: `manifest.json`, the first member of its tar, followed by its Ed25519
- * signature. All other members are named in it with size and digest, so that nothing else has to be trusted.
+ * Manifest of a release bundle: `manifest.json` is the first member of the tar file, its Ed25519 signature the second.
+ * The manifest lists name, size and digest of all other members, so that only its signature must be trusted.
  */
 import { isReleaseVersion } from '../../base/release-version.ts';
 
 export const MANIFEST_NAME = 'manifest.json';
 export const SIGNATURE_NAME = 'manifest.json.sig';
 export const MAX_MANIFEST_BYTES = 64 * 1024;
-/** An executable with its programs has about 130 MB. */
+/** Size limit of a file. An executable with its programs has about 130 MB. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
 export const ARCHITECTURES = ['x64', 'arm64'] as const;
 const API_VERSION = 'hyperedge.dev/v1';
@@ -19,7 +19,7 @@ const MAX_CHANNELS = 16;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
 export interface ReleaseFile {
-  /** `hyperedge-linux-x64` */
+  /** For example `hyperedge-linux-x64`. */
   readonly name: string;
   readonly architecture: Architecture;
   readonly size: number;
@@ -29,22 +29,22 @@ export interface ReleaseFile {
 
 export interface ReleaseManifest {
   readonly version: string;
-  /** The Kubernetes release that it serves, `v1.36.0+hyperedge1`. */
+  /** Kubernetes release that it implements, for example `v1.36.0+hyperedge1`. */
   readonly kubernetes: string;
-  /** Empty: every channel has it. */
+  /** Update channels. Empty means all channels. */
   readonly channels: readonly string[];
   readonly files: readonly ReleaseFile[];
 }
 
 export const releaseFileName = (architecture: Architecture): string => `hyperedge-linux-${architecture}`;
 
-/** The text that is signed. */
+/** Text that is signed. */
 export function manifestText({ version, kubernetes, channels, files }: ReleaseManifest): string {
   const document = { apiVersion: API_VERSION, kind: KIND, version, kubernetes, channels, files };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-/** Returns what is wrong as text: `field: problem`. */
+/** Parses a manifest. Returns an error text `field: problem` if it is invalid. */
 export function parseManifest(text: string): ReleaseManifest | string {
   if (text.length > MAX_MANIFEST_BYTES) return `larger than ${MAX_MANIFEST_BYTES} bytes`;
   let given: unknown;

@@ -1,8 +1,8 @@
-/** A fixture's two forms: an extended resource of its Node, and a device of the Node's ResourceSlice. */
+/** Names of fixtures. A fixture is an extended resource of its Node and a device in the Node's ResourceSlice. */
 import type { ResourceClaim } from '../devices/types.ts';
 import { RIG_GROUP, type Rig } from './types.ts';
 
-/** The name as a device of a slice, which is a DNS label. */
+/** Device name of a fixture: a DNS label. */
 export const fixtureDeviceName = (fixture: string): string =>
   fixture
     .toLowerCase()
@@ -16,14 +16,14 @@ interface FixtureDevice {
   readonly device: string;
 }
 
-/** Fixtures that a claim has been allocated. An administrator's access takes nothing. */
+/** Fixtures that are allocated to a claim. Allocations with admin access do not count. */
 export function claimedFixtures({ status }: ResourceClaim): FixtureDevice[] {
   return (status?.allocation?.devices?.results ?? []).flatMap(({ driver, pool = '', device = '', adminAccess }) =>
     driver === RIG_GROUP && adminAccess !== true ? [{ node: pool, device }] : [],
   );
 }
 
-/** The first of the rigs that the device's fixture belongs to. */
+/** Name of the first rig that the device's fixture belongs to. */
 export const rigOfDevice = (rigs: readonly Rig[], device: string): string | undefined =>
   rigs.find(({ spec }) => spec?.fixtures?.some(({ fixture = '' }) => fixtureDeviceName(fixture) === device))?.metadata
     ?.name;

@@ -1,16 +1,16 @@
-/** Rigs and claims on them, as far as rules name their fields. */
+/** Types of rigs and rig claims, with the fields that are used here. */
 import type { Condition, LabelSelector } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../meta/object.ts';
 
 export const RIG_GROUP = 'rig.hyperedge.dev';
 export const RIG_VERSION = 'v1alpha1';
-/** Fixtures are resources of nodes below it. */
+/** Prefix of the extended resources for fixtures. */
 export const FIXTURE_PREFIX = `${RIG_GROUP}/`;
-/** On a pod: the claim of its namespace whose rig it uses. */
+/** Pod annotation: name of the rig claim in the pod's namespace whose rig the pod uses. */
 export const CLAIM_ANNOTATION = `${RIG_GROUP}/claim`;
-/** Of scheduling gates, before the name of the claim. */
+/** Prefix of scheduling gates; the name of the claim follows. */
 export const GATE_PREFIX = `${RIG_GROUP}/`;
-/** Holds a deleted claim until its pods have ended. */
+/** Keeps a deleted claim until its pods have ended. */
 export const RELEASE_FINALIZER = `${RIG_GROUP}/release`;
 
 export const DEFAULT_LEASE = '1h';

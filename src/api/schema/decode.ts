@@ -1,7 +1,7 @@
 /**
- * Checks a parsed document against a schema the way upstream's decoder does when it fills Go structures: unknown fields
- * are dropped and named, wrong types are errors, nulls are absence, quantities, times and base64 take their canonical
- * form, and what is empty goes where Go's encoder leaves it out.
+ * Decoding of parsed documents against a schema, as upstream's decoder fills Go types: unknown fields are dropped and
+ * reported, wrong types are errors, nulls count as absent, quantities, times and base64 become canonical, and empty
+ * fields are dropped where Go's encoder omits them.
  */
 
 import { messageOf } from '../../base/errors.ts';
@@ -14,23 +14,20 @@ import { currentTypeName } from './older-types.ts';
 export interface DecodeFindings {
   /** Paths such as `spec.containers[0].foo`, in document order. */
   readonly unknownFields: string[];
-  /** Messages in upstream's wording; not empty: the document must be refused. */
+  /** Errors in upstream's wording. If there are any, the document must be rejected. */
   readonly typeErrors: string[];
-  /**
-   * The first of them as upstream's converter words it, which fills structures from documents that were read before;
-   * where it differs.
-   */
+  /** The first type error in the wording of upstream's converter for unstructured objects, if it differs. */
   conversionError?: string;
-  /** Fields that are empty stay: what is applied means them. */
+  /** Keeps empty fields, because server-side apply owns them. */
   readonly keepsEmpty?: boolean;
 }
 
-/** How many findings of each sort are collected: a hostile document must not make a large answer. */
+/** Maximum number of findings of each kind, so that an invalid document does not cause a large response. */
 const MAX_FINDINGS = 64;
 
 /**
- * Prunes and normalises `object` in place and reports what was wrong with it. `keepsEmpty`: it is no object yet, but
- * what to apply to one.
+ * Prunes and normalizes `object` in place and reports errors. `keepsEmpty`: the document is an apply configuration, not
+ * an object.
  */
 export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>, keepsEmpty = false): DecodeFindings {
   const findings: DecodeFindings = { unknownFields: [], typeErrors: [], ...(keepsEmpty ? { keepsEmpty } : {}) };
@@ -39,8 +36,8 @@ export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown
 }
 
 /**
- * The unknown fields as upstream's strict decoding error: `strict decoding error: unknown field "a", unknown field
- * "b"`.
+ * Unknown fields in the form of upstream's strict decoding error: `strict decoding error: unknown field "a", unknown
+ * field "b"`.
  */
 export function strictDecodingMessage(unknownFields: readonly string[]): string {
   return `strict decoding error: ${unknownFields.map((field) => `unknown field "${field}"`).join(', ')}`;
@@ -50,11 +47,11 @@ type Container = { [key: string]: JsonValue };
 
 interface Place {
   readonly findings: DecodeFindings;
-  /** For people: `spec.containers[0]`. */
+  /** Path with indices, for example `spec.containers[0]`. */
   readonly path: string;
-  /** As Go's decoder names it: field names only. */
+  /** Path as Go's decoder reports it, without indices. */
   readonly goPath: string;
-  /** Innermost structure. */
+  /** Name of the innermost Go struct. */
   readonly struct: string;
 }
 
@@ -94,7 +91,7 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
   }
 }
 
-/** What Go's encoder leaves out of a field that may be left out, unless it is a pointer's. */
+/** Whether Go's encoder omits the value of an optional field that is not a pointer. */
 function isEmpty(node: SchemaNode, value: JsonValue): boolean {
   if (value === '' || value === false || value === 0) return node.kind === 'scalar' && LEFT_OUT.has(node.type);
   return node.kind === 'list' && Array.isArray(value) && value.length === 0;
@@ -102,7 +99,7 @@ function isEmpty(node: SchemaNode, value: JsonValue): boolean {
 
 const LEFT_OUT: ReadonlySet<ScalarNode['type']> = new Set(['string', 'boolean', 'int32', 'int64', 'byte']);
 
-/** The commonest case by far, answered without making a `Place`. */
+/** Fast path for the most frequent case, which needs no `Place`. */
 function isPlainString(node: SchemaNode, value: JsonValue): boolean {
   return node.kind === 'scalar' && node.type === 'string' && typeof value === 'string';
 }
@@ -134,7 +131,7 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
   }
 }
 
-/** How many entries it has. */
+/** Returns the number of remaining entries. */
 function checkMap(node: MapNode, map: Container, place: Place): number {
   const keys = Object.keys(map);
   for (const key of keys) {
@@ -181,8 +178,8 @@ const INT32_MAX = 2 ** 31 - 1;
 
 function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): JsonValue {
   if (typeof value !== 'number' && typeof value !== 'bigint') return wrongType(value, type, place);
-  // What has 64 bits and is no safe number has been read to a BigInt; other numbers of that size have more, or a
-  // fraction.
+  // 64-bit integers that are not safe numbers were parsed to BigInt. Any other number outside the safe range has more
+  // bits or a fraction.
   const fits =
     type === 'int32'
       ? Number.isInteger(value) && value <= INT32_MAX && value >= -INT32_MAX - 1
@@ -196,7 +193,7 @@ function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): 
   return value;
 }
 
-/** These are canonical as they stand; most quantities of real documents are. */
+/** Quantities that are already canonical, as most are. */
 const ALREADY_CANONICAL = /^[1-9]\d{0,2}(?:|m|[KMGTP]i|[kMGTP])$/;
 
 function checkQuantity(value: JsonValue, place: Place): JsonValue {
@@ -214,7 +211,7 @@ function checkQuantity(value: JsonValue, place: Place): JsonValue {
   return canonicalQuantity(value);
 }
 
-/** As times are stored; days that not every month has are looked at more closely. */
+/** Times that are already canonical. Days above 28 need the full check. */
 const CANONICAL_TIME = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/;
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 
@@ -265,7 +262,7 @@ function wrongType(
   return value;
 }
 
-/** Go's name of what holds such a value. */
+/** Go's name for the kind of the value. */
 function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
@@ -279,7 +276,7 @@ function jsonKind(value: JsonValue): string {
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
-/** The Go type as upstream's messages spell it. */
+/** Go type as upstream's errors show it. */
 function goType(node: SchemaNode): string {
   switch (node.kind) {
     case 'object': {
@@ -309,7 +306,7 @@ const SCALAR_GO_TYPES: Readonly<Record<ScalarNode['type'], string>> = {
   any: 'runtime.RawExtension',
 };
 
-/** What Go leaves in a list or map where the document says null. */
+/** Go's zero value, which null becomes in a list or map. */
 function zeroOf(node: SchemaNode): JsonValue {
   switch (node.kind) {
     case 'object':
@@ -329,7 +326,7 @@ function zeroOf(node: SchemaNode): JsonValue {
         case 'quantity':
           return '0';
         case 'any':
-        // Go writes a zero time as null.
+        // Go encodes a zero time as null.
         case 'date-time':
         case 'date-time-micro':
           return null;

@@ -1,7 +1,7 @@
 /**
- * Strings of which upstream's types list all values. They are published and explained; what is refused is for
- * validation to say. Source: the constants of the types that k8s.io/api and apiextensions-apiserver 1.36 mark as
- * enumerations.
+ * Possible values of string fields that upstream's types mark as enumerations. They are published in OpenAPI and shown
+ * by explain; validation rejects other values separately. Source: the constants of k8s.io/api and
+ * apiextensions-apiserver 1.36.
  */
 
 const MATCH_POLICY = 'Equivalent|Exact';
@@ -27,8 +27,7 @@ const ALLOCATION_MODE = 'All|ExactCount';
 const DEVICE_TAINT_EFFECT = 'NoExecute|NoSchedule|None';
 
 /**
- * By package and type, the values of fields with a bar between them, sorted; of lists and maps, those of what is in
- * them.
+ * Values by package, type and field, sorted and separated by bars. For lists and maps, the values of their elements.
  */
 const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   'io.k8s.api.admissionregistration.v1': {
@@ -154,8 +153,8 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<st
 };
 
 /**
- * The values of a field of a type (`io.k8s.api.core.v1.PodSpec`), when they are known; of a list or map, those of what
- * is in it.
+ * Values of a field of a type (`io.k8s.api.core.v1.PodSpec`), or undefined if it is not an enumeration. For lists and
+ * maps, the values of their elements.
  */
 export function valuesOf(typeName: string, field: string): readonly string[] | undefined {
   const dot = typeName.lastIndexOf('.');

@@ -1,12 +1,12 @@
 /**
- * Which fields tell "empty" from "absent". In upstream's types these are pointers, or are written whatever they hold;
- * of all others the encoder leaves out what is empty, false or zero, so that a read cannot show whether it was sent.
- * Source: the field types of k8s.io/api, apiextensions-apiserver and apimachinery 1.36.
+ * Optional fields for which empty and absent differ: upstream's types have them as pointers or without omitempty. For
+ * all other optional fields the encoder omits empty, false and zero values. Source: the field types of k8s.io/api,
+ * apiextensions-apiserver and apimachinery 1.36.
  */
 
 /**
- * By package and type, fields with a space between them; required ones are not named. What a package does not list has
- * no such field.
+ * Field names by package and type, separated by spaces. Required fields are not listed. A package that is not listed
+ * has no such fields.
  */
 const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'io.k8s.api.admissionregistration.v1': {
@@ -223,7 +223,7 @@ const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** The fields of a type that are kept although they are empty; undefined: nothing is known of the type. */
+/** Optional fields of a type that are kept if they are empty; undefined for unknown types. */
 export function keptWhenEmpty(typeName: string): ReadonlySet<string> | undefined {
   const found = known.get(typeName);
   if (found !== undefined) return found;

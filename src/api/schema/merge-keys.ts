@@ -1,31 +1,31 @@
 /**
- * How lists, maps and structures of the built-in types merge: the facts that upstream's Go types carry as
- * `patchStrategy`, `patchMergeKey`, `listType`, `listMapKey`, `mapType` and `structType` markers (published as OpenAPI
- * vendor extensions). Lists that are not named here are atomic for server-side apply and replaced by strategic merge.
+ * Merge rules of lists, maps and structs of the built-in types: upstream's markers `patchStrategy`, `patchMergeKey`,
+ * `listType`, `listMapKey`, `mapType` and `structType`, which are published as OpenAPI vendor extensions. Lists without
+ * an entry are atomic for server-side apply and are replaced by strategic merge.
  */
 import type { JsonValue } from '../meta/object.ts';
 import type { PatchStrategy } from './node.ts';
 
 export interface FieldFacts {
-  /** The list is identified by these fields (listType map), by its values ('set') or not at all ('atomic'). */
+  /** Items are identified by fields (map), by their value (set) or not at all (atomic). */
   readonly listType?: 'atomic' | 'set' | 'map';
   readonly mapKeys?: readonly string[];
   readonly patchStrategy?: readonly PatchStrategy[];
   readonly patchMergeKey?: string;
-  /** A map or structure owned as a whole. */
+  /** Whether a map or struct is owned as a whole. */
   readonly atomic?: boolean;
 }
 
 const merge = ['merge'] as const;
 
-/** A list of objects whose items are identified by `keys`; strategic merge uses the first. */
+/** A list of objects whose items are identified by `keys`. Strategic merge uses the first key. */
 const keyed = (...keys: [string, ...string[]]): FieldFacts => ({
   listType: 'map',
   mapKeys: keys,
   patchStrategy: merge,
   patchMergeKey: keys[0],
 });
-/** As `keyed`, for apply only. */
+/** Like `keyed`, for server-side apply only. */
 const keyedForApply = (...keys: string[]): FieldFacts => ({ listType: 'map', mapKeys: keys });
 const keyedRetaining = (key: string): FieldFacts => ({ ...keyed(key), patchStrategy: ['merge', 'retainKeys'] });
 const set: FieldFacts = { listType: 'set' };
@@ -43,7 +43,7 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const CORE = 'io.k8s.api.core.v1';
 const APPS = 'io.k8s.api.apps.v1';
 
-/** Facts of fields, by package and `Type.field`. */
+/** Merge rules by package and `Type.field`. */
 const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>> = {
   [META]: {
     'ObjectMeta.finalizers': mergedSet,
@@ -146,7 +146,7 @@ const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>
   'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1': { 'APIServiceStatus.conditions': keyed('type') },
 };
 
-/** Structures that server-side apply owns and replaces as a whole, by package. */
+/** Structs that server-side apply owns and replaces as a whole, by package. */
 const ATOMIC_TYPES: Readonly<Record<string, readonly string[]>> = {
   [META]: ['LabelSelector', 'OwnerReference'],
   [CORE]: [
@@ -179,7 +179,7 @@ const ATOMIC_TYPES: Readonly<Record<string, readonly string[]>> = {
   'io.k8s.api.rbac.v1': ['RoleRef', 'Subject'],
 };
 
-/** Values that key fields take when an item leaves them out. */
+/** Defaults of key fields that an item omits. */
 const KEY_DEFAULTS: Readonly<Record<string, Readonly<Record<string, JsonValue>>>> = {
   [`${CORE}.ContainerPort`]: { protocol: 'TCP' },
   [`${CORE}.ServicePort`]: { protocol: 'TCP' },
@@ -188,7 +188,7 @@ const KEY_DEFAULTS: Readonly<Record<string, Readonly<Record<string, JsonValue>>>
 const NO_FACTS: FieldFacts = {};
 const NO_DEFAULTS: Readonly<Record<string, JsonValue>> = {};
 
-/** Merge facts of `field` of the type named `typeName` (`io.k8s.api.core.v1.PodSpec`). */
+/** Merge rules of a field of the type `typeName`, for example `io.k8s.api.core.v1.PodSpec`. */
 export function fieldFacts(typeName: string, field: string): FieldFacts {
   const [pkg, type] = splitTypeName(typeName);
   const facts = FIELD_FACTS[pkg];
@@ -205,7 +205,7 @@ export function keyDefaults(typeName: string): Readonly<Record<string, JsonValue
   return KEY_DEFAULTS[typeName] ?? NO_DEFAULTS;
 }
 
-/** Every `package.Type.field` and `package.Type` this table speaks of; lets a test prove that they all exist. */
+/** Every `package.Type.field` and `package.Type` in this table, for the test that checks that they exist. */
 export function namedFacts(): { readonly fields: readonly string[]; readonly types: readonly string[] } {
   const join = (table: Readonly<Record<string, readonly string[]>>): string[] =>
     Object.entries(table).flatMap(([pkg, names]) => names.map((name) => `${pkg}.${name}`));

@@ -1,32 +1,31 @@
 /**
- * The schema of a place in a document, with everything that merging needs to know about it. A node describes a *use* of
- * a type: two fields of the same type have nodes of their own when their patch or list rules differ. Sources: the
- * OpenAPI vendor extensions x-kubernetes-{patch-strategy,patch-merge-key,list-type,list-map-keys,map-type}.
+ * Schema nodes with the rules for merging. A node describes a use of a type: two fields of the same type have different
+ * nodes if their patch or list rules differ. Sources: the OpenAPI vendor extensions
+ * x-kubernetes-{patch-strategy,patch-merge-key,list-type,list-map-keys,map-type}.
  */
 import type { GroupVersionKind, JsonValue } from '../meta/object.ts';
 
 export type SchemaNode = ObjectNode | MapNode | ListNode | ScalarNode;
 
-/** Strategic merge: `merge` a list by key (or as a set), `replace` it, and for unions `retainKeys`. */
+/** Strategies of strategic merge patches. */
 export type PatchStrategy = 'merge' | 'replace' | 'retainKeys';
 
 interface NodeFacts {
-  /** From the field that uses the type; empty: the default (maps and objects merge, lists are replaced). */
+  /** Strategy of the field. Empty means the default: maps and objects are merged, lists are replaced. */
   readonly patchStrategy: readonly PatchStrategy[];
 }
 
-/** A structure with known fields. `fields` is computed on first use, so recursive types are fine. */
+/** A struct with known fields. `fields` is computed on first use, so types may be recursive. */
 export interface ObjectNode extends NodeFacts {
   readonly kind: 'object';
-  /** Name in the generated schemas, `io.k8s.api.core.v1.PodSpec`. */
+  /** Name in the generated schemas, for example `io.k8s.api.core.v1.PodSpec`. */
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, SchemaNode>;
   readonly required: readonly string[];
-  /** Owned and replaced as a whole by server-side apply (x-kubernetes-map-type: atomic). */
+  /** Whether server-side apply owns and replaces it as a whole (x-kubernetes-map-type: atomic). */
   readonly atomic: boolean;
 }
 
-/** A map from arbitrary strings to values of one type. */
 export interface MapNode extends NodeFacts {
   readonly kind: 'map';
   readonly items: SchemaNode;
@@ -36,13 +35,13 @@ export interface MapNode extends NodeFacts {
 export interface ListNode extends NodeFacts {
   readonly kind: 'list';
   readonly items: SchemaNode;
-  /** For server-side apply; a list without a declared type is atomic. */
+  /** For server-side apply. A list without a declared type is atomic. */
   readonly listType: 'atomic' | 'set' | 'map';
-  /** With listType 'map': the fields that identify an item. */
+  /** Fields that identify an item, for listType 'map'. */
   readonly mapKeys: readonly string[];
-  /** Values of key fields that an item may leave out (`protocol: TCP`). */
+  /** Defaults of key fields that an item may omit (`protocol: TCP`). */
   readonly mapKeyDefaults: Readonly<Record<string, JsonValue>>;
-  /** For strategic merge, with patchStrategy 'merge' on lists of objects. */
+  /** For strategic merge of lists of objects with patchStrategy 'merge'. */
   readonly patchMergeKey: string | undefined;
 }
 
@@ -58,7 +57,7 @@ export type ScalarType =
   | 'date-time-micro'
   /** base64 text */
   | 'byte'
-  /** Any JSON value, nested ones included (RawExtension, FieldsV1, JSON). */
+  /** Any JSON value (RawExtension, FieldsV1, JSON). */
   | 'any';
 
 export interface ScalarNode extends NodeFacts {
@@ -66,5 +65,5 @@ export interface ScalarNode extends NodeFacts {
   readonly type: ScalarType;
 }
 
-/** Finds the schema of a kind; undefined when the kind is not built in. */
+/** Schema of a kind; undefined if it is not built in. */
 export type SchemaLookup = (gvk: GroupVersionKind) => ObjectNode | undefined;

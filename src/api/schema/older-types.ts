@@ -1,11 +1,11 @@
 /**
- * Types of versions that upstream has ceased to serve and that older clients still ask for. Most are those of the
- * stable version under another name; the few that differed are written out. Source: k8s.io/api.
+ * Types of API versions that upstream removed and that older clients still use. Most are equal to those of the stable
+ * version; types that differ are declared here. Source: k8s.io/api.
  */
 import { generatedTypes } from './generated/types.ts';
 import type { GeneratedType } from './types-format.ts';
 
-/** Versions, the stable ones they look like, and the kinds they have. */
+/** Removed versions, the stable version with the same types, and their kinds. */
 const SAME: readonly (readonly [older: string, current: string, kinds: string])[] = [
   [
     'admissionregistration.v1beta1',
@@ -308,7 +308,7 @@ for (const version of ['flowcontrol.v1beta1', 'flowcontrol.v1beta2']) {
 
 export const olderTypes: Readonly<Record<string, GeneratedType>> = own;
 
-/** The name of the stable type that a type looks like; its own when there is none. */
+/** Name of the equal stable type, or the given name if there is none. */
 export function currentTypeName(typeName: string): string {
   return current.get(typeName) ?? typeName;
 }

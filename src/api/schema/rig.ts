@@ -1,4 +1,4 @@
-/** rig.hyperedge.dev/v1alpha1: rigs of hardware in the loop, and claims on them. */
+/** rig.hyperedge.dev/v1alpha1: rigs for hardware-in-the-loop tests, and rig claims. */
 import { declarePackage } from './openshift/declare.ts';
 
 export const rigPackage = declarePackage(

@@ -1,4 +1,4 @@
-/** Schema nodes of the built-in types, made on first use from the generated type table and the merge facts. */
+/** Schema nodes of the built-in types, created on first use from the generated type table and the merge rules. */
 import type { GroupVersionKind, JsonValue } from '../meta/object.ts';
 import { generatedTypes } from './generated/types.ts';
 import { type FieldFacts, fieldFacts, isAtomicType, keyDefaults } from './merge-keys.ts';
@@ -19,10 +19,10 @@ const META_KINDS = new Set([
   'APIVersions',
 ]);
 
-/** The name of a kind's type in the schemas: `io.k8s.api.rbac.v1.Role` for rbac.authorization.k8s.io/v1 Role. */
+/** Name of a kind's type in the schemas, for example `io.k8s.api.rbac.v1.Role`. */
 export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === '' && META_KINDS.has(gvk.kind)) return `${META_PACKAGE}.${gvk.kind}`;
-  // The built-in groups whose types live in packages outside k8s.io/api.
+  // Built-in groups whose types are not in k8s.io/api.
   if (gvk.group === 'apiextensions.k8s.io') {
     return `io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.${gvk.version}.${gvk.kind}`;
   }
@@ -43,12 +43,11 @@ export function schemaNameOf(gvk: GroupVersionKind): string {
   return `io.k8s.api.${pkg}.${gvk.version}.${gvk.kind}`;
 }
 
-/** The schema of a built-in kind, or of one of its list kinds; undefined when there is none. */
+/** Schema of a built-in kind or of a list kind; undefined if there is none. */
 export function schemaOf(gvk: GroupVersionKind): ObjectNode | undefined {
   return schemaOfType(schemaNameOf(gvk));
 }
 
-/** The schema of a type by its full name. */
 export function schemaOfType(typeName: string): ObjectNode | undefined {
   const known = types.get(typeName);
   if (known !== undefined) return known;
@@ -59,7 +58,7 @@ export function schemaOfType(typeName: string): ObjectNode | undefined {
   return node;
 }
 
-/** The raw entry of the generated table; for documents that are made from it. */
+/** Raw entry of the type table, for generating documents. */
 export function typeOf(typeName: string): GeneratedType | undefined {
   if (Object.hasOwn(generatedTypes, typeName)) return generatedTypes[typeName];
   if (Object.hasOwn(olderTypes, typeName)) return olderTypes[typeName];
@@ -70,7 +69,7 @@ export function typeNames(): string[] {
   return [generatedTypes, olderTypes, openshiftTypes].flatMap((table) => Object.keys(table));
 }
 
-/** Follows field names from a node through lists and maps; undefined when the path leaves the schema. */
+/** Follows field names through lists and maps; undefined if the path leaves the schema. */
 export function nodeAt(node: SchemaNode | undefined, ...path: readonly string[]): SchemaNode | undefined {
   let current = node;
   for (const field of path) {
@@ -117,7 +116,7 @@ class TypeSchema implements ObjectNode {
     return this.#fields;
   }
 
-  /** The same type where a field's own rules apply. */
+  /** The same type with the merge rules of a field. */
   used(facts: FieldFacts): ObjectNode {
     if (facts.atomic === undefined && facts.patchStrategy === undefined) return this;
     return new TypeSchema(
@@ -171,8 +170,8 @@ function listOf(itemType: string, facts: FieldFacts): ListNode {
 }
 
 /**
- * A merge does not refuse an item that lacks a required key: to upstream's types the key is then empty. Validation
- * reports what is missing.
+ * Defaults of key fields. As in upstream's types, a missing required key counts as empty during a merge; validation
+ * reports it afterwards.
  */
 function defaultsOfKeys(typeName: string, keys: readonly string[]): Readonly<Record<string, JsonValue>> {
   const type = typeOf(typeName);

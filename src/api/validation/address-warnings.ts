@@ -7,7 +7,7 @@ import { canonicalAddress, groupsOf, ipFamilyOf, isMapped, textOf } from '../../
 const DOTTED = 6;
 const bytesOf = (group: number): string => `${group >> 8}.${group & 255}`;
 
-/** The address of IPv4 that stands in one of IPv6. */
+/** The IPv4 address inside an IPv4-mapped IPv6 address. */
 const unmapped = (groups: readonly number[]): string => groups.slice(DOTTED).map(bytesOf).join('.');
 
 export function addressWarnings(text: string, path: string): string[] {

@@ -1,12 +1,12 @@
 /**
- * Addresses and networks in the one form that newer kinds ask for. Source: k8s.io/apimachinery/pkg/util/validation
- * IsValidIP and IsValidCIDR, RFC 5952.
+ * Validation of addresses and CIDRs in canonical form, which newer kinds require. Source:
+ * k8s.io/apimachinery/pkg/util/validation IsValidIP and IsValidCIDR, RFC 5952.
  */
 import { canonicalAddress, groupsOf, isMapped, textOf } from '../../base/addresses.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateCidr } from './scalars.ts';
 
-/** An address with the length of its network, in canonical form. */
+/** Validates an address with a prefix length, in canonical form. */
 export function validateInterfaceAddress(text: string, path: string): FieldError[] {
   if (validateCidr(text, path).length > 0) {
     return [
@@ -17,7 +17,7 @@ export function validateInterfaceAddress(text: string, path: string): FieldError
   return mustBe(`${canonicalAddress(address)}/${bits}`, text, path);
 }
 
-/** A network: no bits beyond its length, in canonical form. */
+/** Validates a CIDR in canonical form without host bits. */
 export function validateNetwork(text: string, path: string): FieldError[] {
   const errors = validateCidr(text, path);
   if (errors.length > 0) return errors;

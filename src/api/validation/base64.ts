@@ -1,6 +1,6 @@
-/** Base64 as it stands in `data` fields, without a runtime's own buffers: this room is pure. */
+/** Base64 of `data` fields, without Node's Buffer, because src/api does not use the runtime. */
 
-/** The number of bytes that a (valid, padded) base64 text stands for. */
+/** Number of bytes that a valid, padded base64 text encodes. */
 export function base64Bytes(text: string): number {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   return (text.length / 4) * 3 - padding;
@@ -25,7 +25,7 @@ export function encodeBase64(text: string): string {
   return parts.join('');
 }
 
-/** Decodes base64 of UTF-8 text; undefined when it is not. */
+/** Decodes base64 of UTF-8 text; undefined if it is invalid. */
 export function decodeBase64(text: string): string | undefined {
   try {
     const binary = atob(text);

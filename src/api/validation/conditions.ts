@@ -1,4 +1,4 @@
-/** Conditions as most kinds have them. Source: k8s.io/apimachinery/pkg/apis/meta/v1/validation ValidateConditions. */
+/** Validation of metav1 conditions. Source: k8s.io/apimachinery/pkg/apis/meta/v1/validation ValidateConditions. */
 import type { Condition } from 'kubernetes-types/meta/v1';
 import { qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

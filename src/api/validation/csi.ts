@@ -1,4 +1,4 @@
-/** Names of drivers. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateCSIDriverName. */
+/** Validation of CSI driver names. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateCSIDriverName. */
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 

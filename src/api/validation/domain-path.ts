@@ -1,4 +1,7 @@
-/** Names such as `example.com/controller`. Source: k8s.io/apimachinery/pkg/util/validation IsDomainPrefixedPath. */
+/**
+ * Validation of names such as `example.com/controller`. Source: k8s.io/apimachinery/pkg/util/validation
+ * IsDomainPrefixedPath.
+ */
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 

@@ -1,6 +1,6 @@
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 
-/** Ranges of user or group IDs. Source: k8s.io/kubernetes/pkg/apis/policy/validation validateIDRanges. */
+/** Validates ranges of user or group IDs. Source: k8s.io/kubernetes/pkg/apis/policy/validation validateIDRanges. */
 export function validateIdRanges(
   ranges: readonly { readonly min?: number; readonly max?: number }[] | null | undefined,
   path: string,

@@ -1,12 +1,12 @@
 /**
- * Names of resources that are counted and limited. Source: k8s.io/kubernetes/pkg/apis/core/validation,
- * pkg/apis/core/helper.
+ * Validation of names of compute resources and of resources in quotas. Source:
+ * k8s.io/kubernetes/pkg/apis/core/validation, pkg/apis/core/helper.
  */
 import { qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateNameRule } from './scalars.ts';
 
-/** Objects that a quota counts by their own names. */
+/** Object counts that a quota can limit by plain name. */
 const COUNTED = [
   'configmaps',
   'persistentvolumeclaims',
@@ -39,7 +39,7 @@ export function validateQualifiedName(name: string, path: string): FieldError[] 
   return validateNameRule(name, qualifiedNameErrors, path);
 }
 
-/** A resource of the API itself, or of a domain. */
+/** Requires a standard resource name or a name with a domain. */
 export function validateResourceTypeName(name: string, path: string): FieldError[] {
   const errors = validateQualifiedName(name, path);
   if (errors.length > 0 || name.includes('/') || STANDARD_RESOURCES.has(name) || isHugePages(name)) return errors;

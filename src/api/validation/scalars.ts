@@ -1,4 +1,4 @@
-/** Checks of single values, in upstream's words. Each returns its field errors. */
+/** Validation of single values, with upstream's errors. */
 import { ipFamilyOf } from '../../base/addresses.ts';
 import { portNameErrors, portNumberErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -21,8 +21,8 @@ export function validateRange(value: number | undefined, min: number, max: numbe
 }
 
 /**
- * An enumeration. With `required`, absent and empty values are errors of that sort; without it, what is absent is
- * right, and the empty text is a value like others.
+ * Requires one of the given values. With `required`, an absent or empty value is a "required" error; otherwise an
+ * absent value is accepted and an empty one is not.
  */
 export function validateOneOf(
   value: string | undefined,
@@ -39,18 +39,18 @@ export function validatePortNumber(port: number | undefined, path: string): Fiel
   return portNumberErrors(port ?? 0).map((message) => fieldError.invalid(path, port ?? 0, message));
 }
 
-/** The protocol that is spoken on a port: a name of IANA's, or of somebody's domain. */
+/** Requires an IANA service name or a name with a domain. */
 export function validateAppProtocol(protocol: string | undefined, path: string): FieldError[] {
   return protocol === undefined ? [] : validateNameRule(protocol, qualifiedNameErrors, path);
 }
 
-/** A port number or an IANA service name. */
+/** Requires a port number or an IANA service name. */
 export function validatePortNumberOrName(port: number | string | undefined, path: string): FieldError[] {
   if (typeof port !== 'string') return validatePortNumber(port, path);
   return portNameErrors(port).map((message) => fieldError.invalid(path, port, message));
 }
 
-/** One error per message of a name rule. */
+/** Reports one error per message of a name rule. */
 export function validateNameRule(
   value: string,
   rule: (value: string) => readonly string[],
@@ -61,7 +61,7 @@ export function validateNameRule(
 
 const PERCENT = /^\d+%$/;
 
-/** A count, or a percentage such as `25%`. */
+/** Requires a count or a percentage such as `25%`. */
 export function validateCountOrPercent(value: number | string | undefined, path: string): FieldError[] {
   if (typeof value === 'number') return validateNonNegative(value, path);
   if (typeof value === 'string' && !PERCENT.test(value)) {
@@ -76,12 +76,12 @@ export function validateCountOrPercent(value: number | string | undefined, path:
   return [];
 }
 
-/** The percentage of `25%`; undefined for counts. */
+/** The number in `25%`; undefined for counts. */
 export function percentOf(value: number | string | undefined): number | undefined {
   return typeof value === 'string' && PERCENT.test(value) ? Number(value.slice(0, -1)) : undefined;
 }
 
-/** `..` is refused in relative paths because volumes are joined to host paths. */
+/** Requires a relative path without `..`, because paths in volumes are joined to host paths. */
 export function validateLocalPath(path: string, at: string): FieldError[] {
   const errors: FieldError[] = [];
   if (path.startsWith('/')) errors.push(fieldError.invalid(at, path, 'must be a relative path'));

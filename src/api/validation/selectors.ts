@@ -36,7 +36,6 @@ export function validateLabelSelector(selector: LabelSelector | undefined, path:
   return errors;
 }
 
-/** True when the selector has no requirement at all. */
 export function isEmptySelector(selector: LabelSelector | undefined): boolean {
   return Object.keys(selector?.matchLabels ?? {}).length + (selector?.matchExpressions?.length ?? 0) === 0;
 }

@@ -1,4 +1,4 @@
-/** How a webhook is reached. Source: k8s.io/apiserver/pkg/util/webhook/validation.go. */
+/** Validation of a webhook's client configuration. Source: k8s.io/apiserver/pkg/util/webhook/validation.go. */
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
@@ -12,7 +12,7 @@ interface WebhookService {
 
 const HTTPS_PORT = 443;
 const FORM = '; desired format: https://host[/path]';
-/** As Go's net/url takes a URL apart: almost any text is one. */
+/** Splits a URL as Go's net/url does, which accepts almost any text. */
 const PARTS =
   /^(?:(?<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):)?(?:\/\/(?:(?<user>[^/?#]*)@)?(?<host>[^/?#]*))?[^?#]*(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?$/s;
 
@@ -26,7 +26,7 @@ export function webhookUrlErrors(text: string, path: string): FieldError[] {
   const wrong = (value: string, what: string): void => void found.push(fieldError.invalid(path, value, what));
   if (scheme.toLowerCase() !== 'https') wrong(scheme.toLowerCase(), `'https' is the only allowed URL scheme${FORM}`);
   if (host === '') wrong(host, `host must be specified${FORM}`);
-  // What may be a password is not repeated.
+  // The user information may contain a password, so the error does not repeat it.
   if (user !== undefined) wrong('<redacted>', 'user information is not permitted in the URL');
   if (fragment !== '') wrong(fragment, 'fragments are not permitted in the URL');
   if (query !== '') wrong(query, 'query parameters are not permitted in the URL');

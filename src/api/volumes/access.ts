@@ -1,4 +1,7 @@
-/** What claims and volumes share. Source: k8s.io/kubernetes/pkg/apis/core/validation, pkg/apis/core/helper. */
+/**
+ * Access modes and classes of claims and volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation,
+ * pkg/apis/core/helper.
+ */
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -16,7 +19,7 @@ const ABBREVIATED: readonly (readonly [mode: string, short: string])[] = [
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const UNSET = '<unset>';
 
-/** `RWO,ROX`, in the order in which upstream shows them. */
+/** Abbreviated access modes, for example `RWO,ROX`, in upstream's order. */
 export function accessModesText(modes: readonly string[] | undefined): string {
   return ABBREVIATED.filter(([mode]) => modes?.includes(mode) === true)
     .map(([, short]) => short)
@@ -28,7 +31,7 @@ interface Classed {
   readonly spec?: { readonly storageClassName?: string; readonly volumeAttributesClassName?: string };
 }
 
-/** The class, which very old objects name in an annotation. */
+/** Name of the storage class. Very old objects have it in an annotation. */
 export function storageClassText(object: Classed): string {
   const annotations = object.metadata?.annotations ?? {};
   return annotations[CLASS_ANNOTATION] ?? object.spec?.storageClassName ?? '';

@@ -1,9 +1,9 @@
-/** VolumeAttributesClasses that an object names. Source: KEP-3751. */
+/** References to VolumeAttributesClasses. Source: KEP-3751. */
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 
 export const ATTRIBUTES_CLASS_PROTECTION = 'kubernetes.io/vac-protection';
 
-/** kubernetes-types stops before KEP-3751's fields. */
+/** `kubernetes-types` lacks the fields of KEP-3751. */
 interface Named {
   readonly spec?: { readonly volumeAttributesClassName?: string };
   readonly status?: {

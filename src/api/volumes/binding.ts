@@ -1,18 +1,19 @@
 /**
- * How claims and volumes record that they belong together. Source: k8s.io/component-helpers/storage/volume.
+ * Fields and annotations that record the binding of claims and volumes. Source:
+ * k8s.io/component-helpers/storage/volume.
  */
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 
-/** On a claim: both sides of the binding were written once. Without its volume such a claim is lost. */
+/** Claim annotation: the binding was complete once. Such a claim without its volume is Lost. */
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
-/** The binding was chosen by a controller and may be undone by it. */
+/** Annotation: a controller chose the binding and may undo it. */
 export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
-/** On a volume: the provisioner that made it and deletes it. */
+/** Volume annotation: the provisioner that created the volume and deletes it. */
 export const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
-/** On a claim: the node that the scheduler chose for its first pod. */
+/** Claim annotation: the node that the scheduler chose for the first pod. */
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
-/** On a claim: the provisioner that shall make its volume. */
+/** Claim annotation: the provisioner that must create the volume. */
 export const STORAGE_PROVISIONER = 'volume.kubernetes.io/storage-provisioner';
 export const BETA_STORAGE_PROVISIONER = 'volume.beta.kubernetes.io/storage-provisioner';
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
@@ -28,7 +29,7 @@ export function annotationOf(object: PersistentVolume | PersistentVolumeClaim, n
   return annotations !== undefined && Object.hasOwn(annotations, name) ? annotations[name] : undefined;
 }
 
-/** The same object with annotations set. */
+/** Returns a copy of the object with the annotations set. */
 export function withAnnotations<T extends PersistentVolume | PersistentVolumeClaim>(
   object: T,
   annotations: Readonly<Record<string, string>>,
@@ -37,17 +38,17 @@ export function withAnnotations<T extends PersistentVolume | PersistentVolumeCla
   return { ...object, metadata: { ...object.metadata, annotations: all } };
 }
 
-/** '' when there is no class. */
+/** '' if the object has no class. */
 export function classNameOf(object: PersistentVolume | PersistentVolumeClaim): string {
   return annotationOf(object, CLASS_ANNOTATION) ?? object.spec?.storageClassName ?? '';
 }
 
-/** True when the claim does not say whether it wants a class: only then the default class applies. */
+/** Whether the claim leaves the class open, so that the default class applies. */
 export function takesDefaultClass(claim: PersistentVolumeClaim): boolean {
   return claim.spec?.storageClassName === undefined && annotationOf(claim, CLASS_ANNOTATION) === undefined;
 }
 
-/** The newest of the default classes; the first by name among those of the same age. */
+/** The newest default class; if several are equally old, the first by name. */
 export function defaultClassOf(classes: readonly StorageClass[]): StorageClass | undefined {
   const age = ({ metadata }: StorageClass): string => String(metadata?.creationTimestamp ?? '');
   const name = ({ metadata }: StorageClass): string => metadata?.name ?? '';
@@ -56,12 +57,12 @@ export function defaultClassOf(classes: readonly StorageClass[]): StorageClass |
     .sort((a, b) => age(b).localeCompare(age(a)) || name(a).localeCompare(name(b)))[0];
 }
 
-/** Both sides are bound. */
+/** Whether the binding is recorded in both objects. */
 export function isFullyBound(claim: PersistentVolumeClaim): boolean {
   return (claim.spec?.volumeName ?? '') !== '' && annotationOf(claim, BIND_COMPLETED) !== undefined;
 }
 
-/** The volume is bound to this claim, or reserved for its name. */
+/** Whether the volume is bound to the claim or reserved for its name. */
 export function isBoundToClaim(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const claimRef = volume.spec?.claimRef;
   if (claimRef === undefined) return false;

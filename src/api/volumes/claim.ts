@@ -1,6 +1,6 @@
 /**
- * Claims, also where they stand as templates: in stateful sets and in pods' ephemeral volumes.
- * Source: k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation ValidatePersistentVolumeClaim.
+ * Defaults and validation of claims, including templates in stateful sets and ephemeral volumes. Source:
+ * k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation ValidatePersistentVolumeClaim.
  */
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
@@ -20,8 +20,8 @@ export function setClaimDefaults(claim: PersistentVolumeClaim): void {
 const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io';
 
 /**
- * What only newer names of the field may say: other sources than claims and snapshots are dropped from the first, and
- * sources of other namespaces, which need a feature that is off by default, altogether.
+ * Drops data sources of unsupported kinds from `dataSource`, and dataSourceRef with a namespace, which needs a feature
+ * gate that is off by default.
  */
 export function dropUnsupportedSources(spec: PersistentVolumeClaimSpec | undefined): void {
   if (spec === undefined) return;
@@ -34,7 +34,7 @@ export function dropUnsupportedSources(spec: PersistentVolumeClaimSpec | undefin
   if (!known) delete spec.dataSource;
 }
 
-/** Two names for one field, of which older clients know one: what is in one comes into the other. */
+/** Copies dataSource and dataSourceRef to each other, because older clients know the former only. */
 export function alignDataSources(spec: PersistentVolumeClaimSpec | undefined): void {
   if (spec === undefined) return;
   const { dataSource, dataSourceRef } = spec;

@@ -1,5 +1,5 @@
 /**
- * What classes of volumes have in common: who makes them, and with what. Source:
+ * Validation that storage classes and volume attributes classes share: driver and parameters. Source:
  * k8s.io/kubernetes/pkg/apis/storage/validation.
  */
 import { qualifiedNameErrors } from '../../base/names.ts';

@@ -1,5 +1,5 @@
 /**
- * Volumes of drivers that were once part of Kubernetes itself: what each must name. Source:
+ * Validation of volume types of former in-tree drivers: their required fields. Source:
  * k8s.io/kubernetes/pkg/apis/core/validation validate*VolumeSource.
  */
 import { dns1123LabelErrors } from '../../base/names.ts';
@@ -27,9 +27,9 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   vsphereVolume: ['volumePath'],
 };
 
-/** Where upstream finds the errors of a source that it calls otherwise, */
+/** Source types whose errors have a different path upstream. */
 export const PATH_OF_ERRORS: Readonly<Record<string, string>> = { gcePersistentDisk: 'persistentDisk' };
-/** and that of a source that is one too many. */
+/** Source types whose path differs in upstream's "more than 1 volume type" error. */
 export const PATH_OF_SECOND: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' };
 
 const REGISTRY = 'must be a host:port pair or multiple pairs separated by commas';
@@ -44,7 +44,8 @@ function isMissing(value: unknown): boolean {
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /**
- * What is asked of single drivers beyond that. `persistent`: of a volume of its own, whose secrets name a namespace.
+ * Additional rules of single drivers. `persistent`: the source belongs to a PersistentVolume, whose secret references
+ * have a namespace.
  */
 const FURTHER: Readonly<Record<string, (fields: Fields, at: string, persistent: boolean) => FieldError[]>> = {
   awsElasticBlockStore: validatePartition,
@@ -62,7 +63,7 @@ const FURTHER: Readonly<Record<string, (fields: Fields, at: string, persistent: 
   storageos: validateStorageOs,
 };
 
-/** `at` is the path of the source. Sources of other types have no errors here. */
+/** `at` is the path of the source. Unknown source types have no errors here. */
 export function validateDriverVolume(type: string, source: object, at: string, persistent = false): FieldError[] {
   const fields = source as Fields;
   return [
@@ -102,7 +103,7 @@ function validateAzureDisk({ cachingMode, kind, diskURI }: Fields, at: string): 
   return errors;
 }
 
-/** Options that drivers are given by the system itself. */
+/** Rejects options that the system itself passes to drivers. */
 function validateFlexOptions({ options }: Fields, at: string): FieldError[] {
   return Object.keys((options ?? {}) as Fields)
     .filter((key) => /\.(?:kubernetes|k8s)\.io$/.test(`.${(key.split('/', 1)[0] ?? '').toLowerCase()}`))

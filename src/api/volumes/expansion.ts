@@ -1,7 +1,7 @@
-/** How a claim records that it grows. Source: KEP-1790, KEP-284; k8s.io/api core/v1 ClaimResourceStatus. */
+/** Status of a claim during volume expansion. Source: KEP-1790, KEP-284; k8s.io/api core/v1 ClaimResourceStatus. */
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from 'kubernetes-types/core/v1';
 
-/** kubernetes-types stops before KEP-1790's fields. */
+/** `kubernetes-types` lacks the fields of KEP-1790. */
 export interface ExpandingStatus {
   allocatedResources?: Record<string, string> | null;
   allocatedResourceStatuses?: Record<string, string> | null;
@@ -17,7 +17,7 @@ const IN_PROGRESS_ON_NODE = 'NodeResizeInProgress';
 export const resizeStatusOf = ({ status }: PersistentVolumeClaim): string | undefined =>
   (status as ExpandingStatus | undefined)?.allocatedResourceStatuses?.['storage'];
 
-/** The volume has its new size; the node that mounts it is next. */
+/** Whether the volume has its new size and the node must now grow the file system. */
 export function awaitsNodeExpansion(claim: PersistentVolumeClaim): boolean {
   const status = resizeStatusOf(claim);
   if (status !== undefined) return status === PENDING_ON_NODE || status === IN_PROGRESS_ON_NODE;
@@ -28,7 +28,7 @@ export const withoutResizing = (
   conditions: readonly PersistentVolumeClaimCondition[] | undefined,
 ): PersistentVolumeClaimCondition[] => (conditions ?? []).filter(({ type }) => !RESIZE_CONDITIONS.includes(type));
 
-/** A merge patch of the status of a claim that has grown to `size`; what was allocated for that stays, for quotas. */
+/** Merge patch for the status of a claim that has grown to `size`. allocatedResources stay, because quotas use them. */
 export function expandedStatus({ status }: PersistentVolumeClaim, size: string): object {
   const { storage: _done, ...others } = (status as ExpandingStatus | undefined)?.allocatedResourceStatuses ?? {};
   return {
@@ -38,14 +38,14 @@ export function expandedStatus({ status }: PersistentVolumeClaim, size: string):
   };
 }
 
-/** A merge patch of the status of a claim whose node begins to grow it; undefined: it says so already. */
+/** Merge patch for the status of a claim whose node starts to grow it; undefined if the status already shows that. */
 export const startedOnNode = (claim: PersistentVolumeClaim): object | undefined =>
   resizeStatusOf(claim) === PENDING_ON_NODE
     ? { allocatedResourceStatuses: { storage: IN_PROGRESS_ON_NODE } }
     : undefined;
 
 /**
- * A merge patch of the status of a claim that its node cannot grow. `infeasible`: it is not tried again, and the claim
+ * Merge patch for the status of a claim that its node cannot grow. `infeasible`: there are no retries, and the claim
  * may request less. Source: pkg/volume/util MarkNodeExpansionInfeasible, MarkNodeExpansionFailedCondition.
  */
 export function failedOnNode(

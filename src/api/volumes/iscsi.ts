@@ -1,5 +1,5 @@
 /**
- * Volumes of iSCSI. Source: k8s.io/kubernetes/pkg/apis/core/validation validateISCSIVolumeSource,
+ * Validation of iSCSI volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation validateISCSIVolumeSource,
  * validateISCSIPersistentVolumeSource.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
@@ -49,6 +49,6 @@ function validateName(name: string, at: string, unknown: string): FieldError[] {
 
 const DEFAULT_PORT = 3260;
 
-/** A portal with its port: `192.0.2.1`, `192.0.2.1:3260`, `[2001:db8::1]:3260`. */
+/** Adds the default port to `192.0.2.1`; `192.0.2.1:3260` and `[2001:db8::1]:3260` are unchanged. */
 export const portalWithPort = (portal: string): string =>
   /^(?:\[.*\]|[^:]*):\d+$/.test(portal) ? portal : `${portal}:${DEFAULT_PORT}`;

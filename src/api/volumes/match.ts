@@ -1,4 +1,4 @@
-/** Which volume fits a claim. Source: k8s.io/component-helpers/storage/volume FindMatchingVolume. */
+/** Selection of a volume for a claim. Source: k8s.io/component-helpers/storage/volume FindMatchingVolume. */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
@@ -8,15 +8,15 @@ import { classNameOf, isBoundToClaim } from './binding.ts';
 const NONE = quantityOf(0);
 
 export interface MatchOptions {
-  /** The pod's node, whose volumes alone count; undefined: no pod is looked at. */
+  /** The pod's node, which must be able to access the volume. Undefined if no pod is considered. */
   readonly node?: Node;
-  /** The claim waits for its pod: without a node it gets only a volume that is reserved for it. */
+  /** The claim waits for its first pod. Without a node, it only gets a volume that is reserved for it. */
   readonly waitsForConsumer: boolean;
   /** Names of volumes that other claims of the pod get. */
   readonly taken?: ReadonlySet<string>;
 }
 
-/** The volume reserved for the claim, or else the smallest that fits. */
+/** The volume that is reserved for the claim, otherwise the smallest one that fits. */
 export function findMatchingVolume(
   claim: PersistentVolumeClaim,
   volumes: readonly PersistentVolume[],
@@ -38,7 +38,7 @@ export function findMatchingVolume(
   return smallest;
 }
 
-/** Why the volume does not satisfy the claim, in upstream's words; undefined: it does. */
+/** Reason why the volume does not satisfy the claim, in upstream's wording; undefined if it does. */
 export function mismatchOf(volume: PersistentVolume, claim: PersistentVolumeClaim): string | undefined {
   if (compareQuantity(sizeOf(volume.spec?.capacity), sizeOf(claim.spec?.resources?.requests)) < 0) {
     return 'requested PV is too small';
@@ -54,7 +54,7 @@ export function mismatchOf(volume: PersistentVolume, claim: PersistentVolumeClai
   return (claim.spec?.accessModes ?? []).every((mode) => modes.includes(mode)) ? undefined : 'incompatible accessMode';
 }
 
-/** The volume's required node affinity admits the node. */
+/** Whether the volume's node affinity matches the node. */
 export function reaches(volume: PersistentVolume, node: Node): boolean {
   const required = volume.spec?.nodeAffinity?.required;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));

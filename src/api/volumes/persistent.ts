@@ -1,6 +1,6 @@
 /**
- * The spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePersistentVolumeSpec,
- * pkg/apis/core/v1 defaults.
+ * Defaults and validation of the spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation
+ * ValidatePersistentVolumeSpec, pkg/apis/core/v1 defaults.
  */
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
@@ -47,7 +47,7 @@ const SECRETS = [
 
 type Source = Pick<PersistentVolumeSpec, (typeof SOURCES)[number]>;
 
-/** The one source of a volume, as it was given. */
+/** The volume sources that are set. */
 export function sourceOf(spec: PersistentVolumeSpec | undefined): Source {
   return Object.fromEntries(SOURCES.filter((name) => spec?.[name] !== undefined).map((name) => [name, spec?.[name]]));
 }
@@ -74,7 +74,7 @@ export function setVolumeSpecDefaults(spec: PersistentVolumeSpec): void {
   }
 }
 
-/** `inline`: the volume is part of an attachment and has no life of its own. */
+/** `inline`: the spec is part of a VolumeAttachment. */
 export function validateVolumeSpec(
   given: PersistentVolumeSpec | undefined,
   path: string,
@@ -168,7 +168,7 @@ function validateSources(spec: PersistentVolumeSpec, path: string): FieldError[]
   const [first, ...others] = SOURCES.filter((name) => spec[name] !== undefined);
   if (first === undefined) return [fieldError.required(path, 'must specify a volume type')];
   return [
-    // Of several sources only the first is looked into.
+    // If several sources are set, only the first one is validated.
     ...validateKnown({ [first]: spec[first] }, path),
     ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${PATH_OF_ERRORS[first] ?? first}`, true),
     ...others.map((name) =>

@@ -1,6 +1,6 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 
-/** Names of the claims that a pod names, or has for itself. */
+/** Names of the claims that a pod references, including those of its ephemeral volumes. */
 export function claimNames({ metadata, spec }: Pod): string[] {
   return (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
     if (persistentVolumeClaim !== undefined) return [persistentVolumeClaim.claimName];

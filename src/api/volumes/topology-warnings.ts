@@ -1,9 +1,11 @@
-/** Warnings for authors of classes and capacities. Source: k8s.io/kubernetes/pkg/api/{storage,node}. */
+/**
+ * Warnings about deprecated topology labels in storage classes and capacities. Source:
+ * k8s.io/kubernetes/pkg/api/{storage,node}.
+ */
 import type { TopologySelectorTerm } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { deprecatedLabel } from '../podspec/warnings.ts';
 
-/** Old labels of nodes by which a class chooses where there are volumes. */
 export const topologyWarnings = (terms: readonly TopologySelectorTerm[] | undefined): string[] =>
   (terms ?? []).flatMap(({ matchLabelExpressions }, index) =>
     (matchLabelExpressions ?? []).flatMap(({ key }, place) => {
@@ -12,7 +14,6 @@ export const topologyWarnings = (terms: readonly TopologySelectorTerm[] | undefi
     }),
   );
 
-/** Old labels in a selector of nodes. */
 export function nodeSelectorWarnings(selector: LabelSelector | undefined, at: string): string[] {
   const expressions = (selector?.matchExpressions ?? []).flatMap(({ key }, index) => {
     const why = deprecatedLabel(key);

@@ -1,4 +1,4 @@
-/** Warnings for authors of claims. Source: k8s.io/kubernetes/pkg/api/persistentvolumeclaim. */
+/** Warnings for claims. Source: k8s.io/kubernetes/pkg/api/persistentvolumeclaim. */
 import type { PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
 import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
 

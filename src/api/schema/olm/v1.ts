@@ -7,7 +7,7 @@ import { CATALOG_PACKAGE_ROOT, OLM_ROOT, PACKAGE_SERVER_ROOT } from './roots.ts'
 
 const CONDITIONS: DeclaredField = ['[]#meta.Condition', 'Aspects of the state.'];
 
-/** The same in v1, where upstream's has no conditions in the spec: objects of both versions hold the same. */
+/** Used for v1 and v2. Upstream's v1 lacks conditions in the spec; here both versions have the same fields. */
 const operatorCondition = (): Readonly<Record<string, DeclaredType>> => ({
   OperatorCondition: {
     isKind: true,

@@ -1,7 +1,7 @@
 /** authorization.openshift.io/v1. Source: openshift/api authorization/v1 of release 4.10. */
 import { type DeclaredField, declarePackage } from './declare.ts';
 
-/** What an access review asks; the fields stand in the review itself. */
+/** Action of an access review. The fields are at the top level of the review. */
 const ACTION: Readonly<Record<string, DeclaredField>> = {
   namespace: ['string', 'Namespace of the action; empty: all namespaces, or cluster-scoped resources.'],
   verb: ['string', 'One of get, list, watch, create, update, patch, delete, use, impersonate …'],

@@ -1,5 +1,5 @@
 /**
- * metal3.io/v1alpha1, as far as hosts without a management controller have its fields, and offers of hosts. Source:
+ * metal3.io/v1alpha1 with the fields that apply to hosts without a management controller, and host offers. Source:
  * metal3-io/baremetal-operator apis/metal3.io/v1alpha1 of release 4.10.
  */
 import { type DeclaredType, declarePackage } from './declare.ts';

@@ -1,4 +1,6 @@
-/** config.openshift.io/v1: what the cluster is and runs. Source: openshift/api config/v1 of release 4.10. */
+/**
+ * Types of config.openshift.io/v1 about the cluster and its version. Source: openshift/api config/v1 of release 4.10.
+ */
 import type { DeclaredType } from './declare.ts';
 
 const object = (about: string, spec: `#${string}`, status: `#${string}`): DeclaredType => ({

@@ -4,7 +4,6 @@ import { type DeclaredField, type DeclaredType, declarePackage } from './declare
 
 type Fields = Readonly<Record<string, DeclaredField>>;
 
-/** A kind with the types of its spec and status. */
 const kind = (name: string, about: string, spec: Fields, status: Fields = {}): Record<string, DeclaredType> => ({
   [name]: {
     isKind: true,

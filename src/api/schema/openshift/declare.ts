@@ -1,13 +1,13 @@
 /**
- * Types of OpenShift's groups and of hyperedge's own, declared by hand with their documentation: no client package
- * carries them. Field names of OpenShift's are those of openshift/api 4.10; names of types are those of its published
- * OpenAPI documents, `com.github.openshift.api.GROUP.VERSION.KIND`.
+ * Helpers for types that are declared by hand, with documentation: OpenShift's groups and this project's own, which no
+ * npm package contains. Field names are those of openshift/api 4.10; type names are those of its published OpenAPI
+ * documents, `com.github.openshift.api.GROUP.VERSION.KIND`.
  */
 import type { Descriptions, GeneratedType } from '../types-format.ts';
 
 /**
- * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it required. `#Name` is a type of
- * the same package, `#core.Name` one of the core group, `#meta.Name` one of the machinery, `#config.Name` one of
+ * A field: its compact type (types-format.ts) and documentation. A leading `!` marks it as required. `#Name` refers to
+ * a type of the same package, `#core.Name` to the core group, `#meta.Name` to apimachinery and `#config.Name` to
  * config.openshift.io/v1; see PACKAGES.
  */
 export type DeclaredField = readonly [type: string, documentation: string];
@@ -15,9 +15,9 @@ export type DeclaredField = readonly [type: string, documentation: string];
 export interface DeclaredType {
   readonly about: string;
   readonly fields: Readonly<Record<string, DeclaredField>>;
-  /** An object of its own with apiVersion, kind, metadata, and a list type. */
+  /** A kind with apiVersion, kind, metadata, and a list type. */
   readonly isKind?: true;
-  /** `isKind` whose objects have no list: requests and reviews. */
+  /** A kind without a list type, for requests and reviews. */
   readonly isRequest?: true;
 }
 
@@ -37,7 +37,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
 const API_VERSION = 'APIVersion defines the versioned schema of this representation of an object.';
 const KIND = 'Kind is the type of the object.';
 
-/** The type table and documentation of one package below `root`: `declarePackage('route.v1', {…})`. */
+/** Types and documentation of one package below `root`: `declarePackage('route.v1', {…})`. */
 export function declarePackage(
   name: string,
   declared: Readonly<Record<string, DeclaredType>>,

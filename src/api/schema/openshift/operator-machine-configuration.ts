@@ -1,6 +1,6 @@
 /**
- * MachineConfiguration: what applying a machine configuration does to a node. Source: openshift/api operator/v1 of
- * release 4.17, enhancement "node disruption policies".
+ * Types of MachineConfiguration, including node disruption policies. Source: openshift/api operator/v1 of release 4.17,
+ * enhancement "node disruption policies".
  */
 import type { DeclaredType } from './declare.ts';
 import { staticPodKind } from './operator-shared.ts';

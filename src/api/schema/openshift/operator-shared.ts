@@ -33,7 +33,6 @@ const STATIC_POD_STATUS: Fields = {
   nodeStatuses: ['[]#NodeStatus', 'The revisions of each master.'],
 };
 
-/** A kind with the types of its spec and status. */
 export const operatorKind = (
   name: string,
   about: string,

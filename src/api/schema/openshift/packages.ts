@@ -1,4 +1,6 @@
-/** All packages that are declared by hand: OpenShift's groups, those of operators and `rig.hyperedge.dev`. */
+/**
+ * All packages that are declared by hand: OpenShift's groups, the operator lifecycle manager and `rig.hyperedge.dev`.
+ */
 import { olmPackages } from '../olm/index.ts';
 import { rigPackage } from '../rig.ts';
 import type { Descriptions, GeneratedTypes } from '../types-format.ts';
