@@ -1,10 +1,10 @@
 /**
- * What follows the program in the executable's file, for `src/cli/launch.ts`: the files, a table of their places as JSON,
- * and the table's length as eight hexadecimal digits.
+ * Appends files to the executable for `src/cli/launch.ts`: the files, a JSON table of their positions, and the length
+ * of the table as eight hexadecimal digits.
  */
 import { appendFile, readFile, stat } from 'node:fs/promises';
 
-/** `files`: paths by name. */
+/** `files`: paths of the files by name. */
 export async function appendFiles(executable: string, files: Readonly<Record<string, string>>): Promise<void> {
   let { size } = await stat(executable);
   const table: Record<string, readonly [number, number]> = {};

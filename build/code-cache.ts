@@ -1,6 +1,7 @@
 /**
- * `node build/code-cache.ts BUNDLE OUTPUT [--evaluate]`: V8's code cache of a bundle. With `--evaluate` all modules are
- * evaluated first, so the cache has the code that a start runs; functions that only requests run stay out of it.
+ * Writes V8's code cache for a bundle: `node build/code-cache.ts BUNDLE OUTPUT [--evaluate]`. With `--evaluate`, all
+ * modules are evaluated first, so that the cache contains the code that runs at start. Functions that only run for
+ * requests are not in it.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -15,5 +16,5 @@ if (evaluate === '--evaluate') {
   module.exports.evaluateAll?.();
 }
 await writeFile(output, script.createCachedData());
-// Modules may have begun something.
+// Evaluated modules may have started timers or servers.
 process.exit(0);

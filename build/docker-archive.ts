@@ -1,4 +1,4 @@
-/** Writes images as a docker-archive, the same bytes every time: no registry, no network, no container tools. */
+/** Writes reproducible images in docker-archive format without a registry, network or container tools. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, open, readFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { pack } from 'tar-stream';
 const CANDIDATES = ['/bin/busybox', '/usr/bin/busybox'];
 const EPOCH = new Date(0);
 
-/** A file, directory or symbolic link of a layer, named without a leading slash. */
+/** A file, directory or symbolic link in a layer. The name has no leading slash. */
 export interface Entry {
   readonly name: string;
   readonly type: 'file' | 'directory' | 'symlink';
@@ -20,13 +20,13 @@ export interface Entry {
 export interface ImageToWrite {
   readonly tag: string;
   readonly layers: readonly (readonly Entry[])[];
-  /** The image configuration's `config`: Env, Cmd, Entrypoint, User … */
+  /** Field `config` of the image configuration: Env, Cmd, Entrypoint, User … */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
 export const directory = (name: string, mode = 0o755): Entry => ({ name, type: 'directory', mode });
 
-/** Writes `images` into one archive at `path`; a layer that several of them share (the same array) is in it once. */
+/** Writes `images` to one archive at `path`. A layer that several images share (the same array) is stored once. */
 export async function writeDockerArchive(path: string, images: readonly ImageToWrite[]): Promise<void> {
   const file = await open(path, 'w');
   const written = new Map<readonly Entry[], string>();
@@ -77,7 +77,7 @@ export async function writeDockerArchive(path: string, images: readonly ImageToW
   }
 }
 
-/** A small system of a static busybox, by default the one of this host. Throws when there is none (Debian package busybox-static). */
+/** Layer with a static busybox, by default this host's. Throws if there is none (Debian package busybox-static). */
 export async function busyboxLayer(path?: string): Promise<readonly Entry[]> {
   const busybox = path ?? (await findBusybox());
   const binary = await readFile(busybox);

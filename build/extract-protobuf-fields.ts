@@ -1,17 +1,17 @@
 /**
- * Extracts protobuf field numbers of the Kubernetes API from the sources of its libraries: numbers and types from each package's
- * `generated.proto`, names in JSON and what JSON leaves out when it is zero from the tags in `types.go`. Reads what is reachable from
- * the kinds this project serves and writes `src/components/apiserver/http/protobuf/generated/messages.ts`. Run when kinds are added,
- * or for a newer release:
+ * Extracts protobuf field numbers of the Kubernetes API from the sources of k8s.io/api and k8s.io/apimachinery. Numbers
+ * and types come from `generated.proto`, JSON names and omitempty from the tags in `types.go`. Includes all types that
+ * the served kinds reach. Writes `src/components/apiserver/http/protobuf/generated/messages.ts`. Run it when kinds are
+ * added, or for a newer Kubernetes release:
  *
  *   node build/extract-protobuf-fields.ts DIRECTORY...
  *
- * Each directory holds `api` and `apimachinery` of a release of k8s.io. The first that has a message says what it is, so the newest
- * comes first, and older ones add versions that it has dropped (1.36.4 and 1.20.2 were read).
+ * Each directory contains `api` and `apimachinery` of one release. If several define a message, the first directory
+ * wins, so list the newest release first; older ones add removed versions (1.36.4 and 1.20.2 were used).
  *
- * Field of a message in the table: `NUMBER NAME CODE`, joined by `;`. CODE is `s` text, `y` bytes, `i` integer, `b` boolean,
- * `d` double, `m` and a message's index, prefixed with `*` when repeated, `%` for a map with text keys, `>` for a structure
- * whose fields JSON shows as those of its parent; `!` behind it says that JSON leaves it out when it is zero.
+ * A field of a message is `NUMBER NAME CODE`; fields are joined by `;`. CODE is `s` string, `y` bytes, `i` integer,
+ * `b` boolean, `d` double, or `m` with the index of a message, prefixed with `*` if repeated, `%` for a map with string
+ * keys, or `>` for a struct whose fields are inlined in JSON. A trailing `!` means that JSON omits a zero value.
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { schemaNameOf } from '../src/api/schema/index.ts';
 import { readSources, type SourceField } from './protobuf-sources.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-/** Answered by hand: JSON shows them as something other than a structure. */
+/** Types whose JSON form is not an object; they are encoded by hand. */
 const SPECIAL = new Set([
   `${META}.Time`,
   `${META}.MicroTime`,
@@ -69,13 +69,14 @@ function rowOf(field: SourceField): string {
   return `${field.number} ${field.name || '-'} ${prefix}${value}${field.omitZero ? '!' : ''}`;
 }
 
-/** Kinds of other projects have no numbers: they travel as JSON. */
+/** Kinds of other projects have no field numbers, so they are only available as JSON. */
 const addKind = (name: string): void => {
   if (declared.has(name)) indexOf(name);
 };
 
 for (const kind of [...builtinKinds, ...subresourceKinds]) {
-  // Schemas of custom resources are called otherwise in JSON than in protobuf; they travel as JSON. API services are written by hand.
+  // JSON and protobuf names differ in schemas of custom resources, so these are only available as JSON. API services
+  // are encoded by hand.
   if (kind.group === 'apiextensions.k8s.io' || kind.group === 'apiregistration.k8s.io') continue;
   addKind(kind.schemaName);
   for (const alias of kind.aliases ?? []) {

@@ -1,10 +1,10 @@
 /**
- * Generates the built-in schemas from what `@kubernetes/client-node` (attribute maps, required fields, documentation) and
- * `kubernetes-types` (which strings are quantities; documentation of fields that refer to other types) carry.
+ * Generates the built-in schemas from `@kubernetes/client-node` (attribute maps, required fields, documentation) and
+ * `kubernetes-types` (which strings are quantities; documentation of fields that refer to other types).
  *
  *   node build/generate-schemas.ts      writes src/api/schema/generated/{types.ts,descriptions.json}
  *
- * A field's type is a compact text: a scalar name, `#full.type.name`, `[]` or `{}` followed by a type.
+ * The type of a field is a compact text: a scalar name or `#full.type.name`, after any number of `[]` and `{}`.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,7 +19,7 @@ interface Attribute {
 }
 
 interface GeneratedType {
-  /** Required fields. */
+  /** Names of the required fields. */
   r?: string[];
   /** Fields with their compact types. */
   f: Record<string, string>;
@@ -38,7 +38,7 @@ const typesDir = dirname(require.resolve('kubernetes-types/package.json'));
 
 const SCALARS: Readonly<Record<string, string>> = { string: 'string', boolean: 'boolean', any: 'any', object: 'any' };
 
-/** Short type name (`PodSpec`) of a client class (`V1PodSpec`, `CoreV1Event`). */
+/** Short type name of a client class: `PodSpec` for `V1PodSpec`. */
 const shortName = (className: string): string =>
   RENAMED[className] ?? className.replace(/^V\d+(?:(?:alpha|beta)\d+)?/, '');
 
@@ -84,7 +84,7 @@ function commentText(block: string): string {
     .replaceAll(/\\(["'\\])/g, '$1');
 }
 
-/** Class names a client type text mentions. */
+/** Class name in a type text of the client. */
 const referencedClass = (type: string): string | undefined =>
   /\b((?:[A-Z][a-z]+)?V\d\w*)\b/.exec(stripMicro(type))?.[1];
 const stripMicro = (type: string): string => type.replaceAll(/\bV1MicroTime\b/g, 'MicroTime');
@@ -103,7 +103,10 @@ async function reach(roots: readonly string[], skip: ReadonlyMap<string, string>
   }
 }
 
-/** The client's classes of the kinds and their Lists, by package. The registry cannot be imported: it needs what is generated here. */
+/**
+ * Client classes of the kinds and their lists, by package. The registry cannot be imported, because it imports the
+ * generated files.
+ */
 function kindClasses(): Map<string, string[]> {
   const classes = new Map<string, string[]>();
   for (const file of globSync(join(here, '../src/api/kinds/*/*.ts')).sort()) {
@@ -118,7 +121,7 @@ function kindClasses(): Map<string, string[]> {
   return classes;
 }
 
-/** Classes whose name several packages have carry the group's name. */
+/** Client class of a kind. If several packages have a type of that name, the class is prefixed with the group. */
 function classOf(group: string, version: string, kind: string): string | undefined {
   const plain = `${capitalized(version)}${kind}`;
   return [`${capitalized(group)}${plain}`, plain].find((name) => existsSync(join(modelsDir, `${name}.js`)));
@@ -126,7 +129,7 @@ function classOf(group: string, version: string, kind: string): string | undefin
 
 const capitalized = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
-/** Full upstream names, `io.k8s.api.core.v1.PodSpec`, of every class reachable from the roots. */
+/** Full upstream names, for example `io.k8s.api.core.v1.PodSpec`, of all classes that the roots reach. */
 async function nameClasses(): Promise<Map<string, string>> {
   const names = new Map<string, string>();
   for (const className of META_TYPES) {
@@ -147,7 +150,7 @@ interface QuantityFacts {
   has(typeName: string, field: string): boolean;
 }
 
-/** Reads `kubernetes-types` declarations: quantities, and documentation by `group/version/Type.field`. */
+/** Reads the declarations of `kubernetes-types`: quantities, and documentation by `group/version/Type.field`. */
 function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Documentation> } {
   const quantities = new Set<string>(EXTRA_QUANTITIES);
   const docs = new Map<string, Documentation>();
@@ -157,7 +160,7 @@ function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Docu
   packages.set('meta.v1', 'io.k8s.apimachinery.pkg.apis.meta.v1');
   for (const [dotted, prefix] of packages) {
     const file = join(typesDir, `${dotted.replace('.', '/')}.d.ts`);
-    // Not every package is declared there.
+    // `kubernetes-types` lacks some packages.
     if (!existsSync(file)) continue;
     const source = readFileSync(file, 'utf8');
     for (const match of source.matchAll(
@@ -215,7 +218,7 @@ async function main(): Promise<void> {
     for (const attribute of attributes) {
       const field = attribute.baseName;
       fields[field] = compactType(attribute.type, attribute, names, declarations.quantities.has(name, field));
-      // For integers-or-strings the client documents the type, not the field.
+      // For IntOrString fields the client has the documentation of the type instead of the field.
       const own = attribute.type === 'IntOrString' ? '' : docs.fields.get(field);
       const text = own || other?.fields.get(field) || docs.fields.get(field) || '';
       if (text !== '') texts[field] = text;

@@ -1,12 +1,12 @@
 /**
- * Makes the sample image as a docker-archive from this host's static busybox: no registry, no network. Usage:
- * `node build/hello-image.ts OUT.tar`. The same bytes every time.
+ * Builds the sample image reproducibly as a docker-archive from this host's static busybox, without a registry or
+ * network. Usage: `node build/hello-image.ts OUT.tar`.
  */
 import { busyboxLayer, writeDockerArchive } from './docker-archive.ts';
 
 export const HELLO_IMAGE = 'hyperedge.local/hello:1';
 
-/** Writes the archive to `path`. Throws when there is no static busybox (Debian package busybox-static). */
+/** Writes the archive to `path`. Throws if there is no static busybox (Debian package busybox-static). */
 export async function writeHelloImage(path: string): Promise<void> {
   const config = { Env: ['PATH=/bin'], Cmd: ['/bin/sh'], WorkingDir: '/' };
   await writeDockerArchive(path, [{ tag: HELLO_IMAGE, layers: [await busyboxLayer()], config }]);

@@ -1,6 +1,7 @@
 /**
- * Programs that the executable carries for hosts without them (runc, conmon, nft, ip, bridge, socat, setfattr), with their
- * loader and libraries, from Debian's packages as apt is configured. Kept in dist/cache; remove it to fetch newer ones.
+ * Programs that the executable carries for hosts without them (runc, conmon, nft, ip, bridge, socat, setfattr), with
+ * their loader and libraries. They come from Debian packages through the configured apt sources and are cached in
+ * dist/cache; delete the cache to get newer ones.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -17,7 +18,7 @@ type Architecture = 'x64' | 'arm64';
 const run = promisify(execFile);
 const compress = promisify(zstdCompress);
 
-/** Programs and the Debian packages that bring them. */
+/** Programs and the Debian packages that contain them. */
 const PROGRAMS = {
   runc: 'runc',
   conmon: 'conmon',
@@ -27,7 +28,7 @@ const PROGRAMS = {
   socat: 'socat',
   setfattr: 'attr',
 } as const;
-/** Changes when what is made from the packages changes. */
+/** Increase it when the contents of the bundle change, to invalidate the cache. */
 const FORMAT = 1;
 const DEBIAN: Readonly<Record<Architecture, { readonly name: string; readonly triplet: string }>> = {
   x64: { name: 'amd64', triplet: 'x86_64-linux-gnu' },
@@ -37,13 +38,16 @@ const APT_TIMEOUT_MS = 10 * 60_000;
 const ZSTD_LEVEL = 19;
 
 export interface HelperBundle {
-  /** Files: the manifest, and the compressed contents one after the other. */
+  /** Paths of the manifest and of the concatenated compressed files. */
   readonly manifest: string;
   readonly contents: string;
   readonly notices: readonly Notice[];
 }
 
-/** Undefined, after one line that says why, where apt cannot provide them: such an executable needs the host's own. */
+/**
+ * Returns undefined, after logging the reason, if apt cannot provide the packages. The executable then needs the host's
+ * programs.
+ */
 export async function helperBundle(
   architecture: Architecture,
   cache: string,
@@ -104,7 +108,7 @@ async function make(architecture: Architecture, work: string): Promise<void> {
     files.set('lib/ld.so', await find(packages, loader.slice(1), `lib/${debian.triplet}/${basename(loader)}`));
   }
   for (const name of libraries) {
-    // The loader is in every process already.
+    // The loader is already in the bundle.
     if (files.has(`lib/${name}`) || name.startsWith('ld-linux')) continue;
     const places = ['usr/lib', 'lib'].map((directory) => `${directory}/${debian.triplet}/${name}`);
     const original = await find(packages, ...places);
@@ -116,7 +120,7 @@ async function make(architecture: Architecture, work: string): Promise<void> {
   for (const [path, original] of [...files].sort(([left], [right]) => (left < right ? -1 : 1))) {
     const copy = join(work, 'copy');
     await copyFile(original, copy);
-    // DT_RPATH, unlike DT_RUNPATH, also applies to the libraries' own libraries.
+    // DT_RPATH, unlike DT_RUNPATH, also applies to libraries of libraries.
     if (path.startsWith('bin/'))
       await run(patchelf, [
         ...['--set-interpreter', `${HELPER_PREFIX}/lib/ld.so`],
@@ -143,11 +147,11 @@ async function make(architecture: Architecture, work: string): Promise<void> {
 interface DebianPackage {
   readonly name: string;
   readonly version: string;
-  /** Where its files are unpacked. */
+  /** Directory with the unpacked files. */
   readonly root: string;
 }
 
-/** The packages with all that they depend on, verified by apt and unpacked below `directory`. */
+/** Downloads the packages with all dependencies, verified by apt, and unpacks them below `directory`. */
 async function fetchPackages(
   architecture: string,
   names: readonly string[],
@@ -156,7 +160,7 @@ async function fetchPackages(
   for (const name of ['lists/partial', 'cache/archives/partial', 'debs', 'roots'])
     await mkdir(join(directory, name), { recursive: true });
   await writeFile(join(directory, 'status'), '');
-  // A state of its own: nothing changes for the machine's apt, and no package counts as installed.
+  // A separate state directory keeps the machine's apt state unchanged and makes every package count as not installed.
   const options = [
     ...['-qq', '-o', `APT::Architecture=${architecture}`, '-o', `APT::Architectures=${architecture}`],
     ...['-o', `Dir::State::lists=${join(directory, 'lists')}`, '-o', `Dir::State::status=${join(directory, 'status')}`],
@@ -172,7 +176,7 @@ async function fetchPackages(
         env: { PATH: process.env['PATH'], LANG: 'C.UTF-8' },
       })
     ).stdout;
-  // An unreachable source of other software is no reason to fail; a missing package is one below.
+  // Other, unreachable sources must not fail the build. A missing package fails below.
   await apt('update').catch(() => {});
   const simulated = await apt('--simulate', '--no-install-recommends', 'install', ...names);
   const chosen = [...simulated.matchAll(/^Inst (\S+) \((\S+) /gm)].map(([, name = '', version = '']) => ({
@@ -192,7 +196,7 @@ async function fetchPackages(
   return found;
 }
 
-/** The first of `paths` in any package, links followed within it. Throws when there is none. */
+/** The first of `paths` that a package contains, after following links in it. Throws if there is none. */
 async function find(packages: readonly DebianPackage[], ...paths: readonly string[]): Promise<string> {
   for (const path of paths) {
     for (const { root } of packages) {
@@ -205,7 +209,7 @@ async function find(packages: readonly DebianPackage[], ...paths: readonly strin
   throw new Error(`no package has ${paths.join(' or ')}`);
 }
 
-/** Debian's copyright files of the packages in use, and the licences that they refer to. */
+/** Debian's copyright files of the used packages, and the license texts that they refer to. */
 async function noticesOf(
   packages: readonly DebianPackage[],
   used: ReadonlySet<DebianPackage | undefined>,

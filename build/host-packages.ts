@@ -1,4 +1,4 @@
-/** Programs of the host that the appliance and its tests use, and the Debian packages that bring them. */
+/** Host programs that the appliance and its tests use, with their Debian packages. */
 import { execFile, spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
@@ -12,7 +12,7 @@ export interface HostProgram {
   readonly debianPackage: string;
 }
 
-/** What a host needs to run pods. */
+/** Programs that a host needs to run pods. */
 export const APPLIANCE_PROGRAMS: readonly HostProgram[] = [
   { program: 'runc', debianPackage: 'runc' },
   { program: 'conmon', debianPackage: 'conmon' },
@@ -23,14 +23,14 @@ export const APPLIANCE_PROGRAMS: readonly HostProgram[] = [
   { program: 'mount', debianPackage: 'mount' },
 ];
 
-/** What the sample workload and its instructions need besides. */
+/** Programs that the sample workload and its instructions need. */
 export const SAMPLE_PROGRAMS: readonly HostProgram[] = [
   ...APPLIANCE_PROGRAMS,
   { program: 'busybox', debianPackage: 'busybox-static' },
   { program: 'kubectl', debianPackage: 'kubernetes-client' },
 ];
 
-/** What the tests need besides: real peers and tools. */
+/** Programs that the tests need: real peers and tools. */
 export const TEST_PROGRAMS: readonly HostProgram[] = [
   ...SAMPLE_PROGRAMS,
   { program: 'etcd', debianPackage: 'etcd-server' },
@@ -46,7 +46,7 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
 ];
 
 async function onPath(program: string): Promise<boolean> {
-  // Debian keeps some of these in sbin, which is not on every user's path.
+  // Debian has some of these in sbin, which is not in every user's PATH.
   const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
   for (const directory of directories) {
     const found = await access(join(directory, program), constants.X_OK).then(
@@ -58,13 +58,12 @@ async function onPath(program: string): Promise<boolean> {
   return false;
 }
 
-/** Those of `programs` that this host lacks. */
 export async function missingPrograms(programs: readonly HostProgram[]): Promise<HostProgram[]> {
   const present = await Promise.all(programs.map((each) => onPath(each.program)));
   return programs.filter((_, index) => !present[index]);
 }
 
-/** Runs apt with its output shown. Throws when it fails. */
+/** Runs apt and shows its output. Throws if it fails. */
 async function apt(args: readonly string[]): Promise<void> {
   const code = await new Promise<number>((resolve, reject) => {
     const child = spawn('apt-get', args, {
@@ -78,7 +77,8 @@ async function apt(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Installs what is missing, after naming it. Without root or apt it throws one line that says what to install.
+ * Lists the missing programs and installs them. Without root or apt, throws an error that names the packages to
+ * install.
  */
 export async function ensurePrograms(programs: readonly HostProgram[], say: (line: string) => void): Promise<void> {
   const missing = await missingPrograms(programs);

@@ -1,4 +1,4 @@
-/** Third-party notices of the executable, from the licence files of the packages that it contains. */
+/** Third-party notices for the executable, from the license files of its packages. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,14 +11,18 @@ export interface Notice {
   readonly text: string;
 }
 
-/** Shipped beside the bundled modules: the native add-on with its headers, and the package of the generated schemas. */
+/**
+ * Packages that are shipped but not in a bundle: the native add-on with its headers, and the package from which schemas
+ * are generated.
+ */
 const UNBUNDLED = ['better-sqlite3', 'node-addon-api', '@kubernetes/client-node'];
 const LICENSE_FILE = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
 const RULE = '='.repeat(80);
 
 /**
- * The text of `hyperedge version --licenses`: Node with its bundled libraries, SQLite, and every package of `modules`, the bundled files
- * below `root`, and `carried` programs. Throws an Error with the package that has no licence file.
+ * Text of `hyperedge version --licenses`: Node with its bundled libraries, SQLite, every package of `modules` (the
+ * bundled files, relative to `root`), and the `carried` programs. Throws an Error that names a package without a
+ * license file.
  */
 export async function thirdPartyNotices(
   root: string,
@@ -31,7 +35,7 @@ export async function thirdPartyNotices(
     if (directory !== undefined) directories.add(directory);
   }
   const found = await Promise.all([...directories].map((directory) => packageNotice(join(root, directory))));
-  // npm nests copies of one version.
+  // npm may install the same version of a package several times.
   const packages = [...new Map(found.map((each) => [`${each.name} ${each.version}`, each])).values()];
   packages.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
   const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages, ...carried];
@@ -42,7 +46,10 @@ export async function thirdPartyNotices(
   return `Third-party software in this executable:\n\n${list}\n${texts.join('\n')}`;
 }
 
-/** `node_modules/a/node_modules/@b/c/lib/d.js` → `node_modules/a/node_modules/@b/c`; undefined for the project's own files. */
+/**
+ * `node_modules/a/node_modules/@b/c/lib/d.js` → `node_modules/a/node_modules/@b/c`; undefined for files of this
+ * project.
+ */
 function packageOf(module: string): string | undefined {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(module)?.[0];
 }
@@ -55,7 +62,7 @@ async function packageNotice(directory: string): Promise<Notice> {
   return { name, version, license: license.replace(/^\((.*)\)$/, '$1'), text: texts.join('\n') };
 }
 
-/** Node's LICENSE contains those of V8, OpenSSL, ICU and its other libraries. */
+/** Node's LICENSE includes those of V8, OpenSSL, ICU and its other libraries. */
 async function nodeNotice(root: string): Promise<Notice> {
   const name = `node-linux-${process.arch}`;
   const places = [join(root, 'node_modules/node/node_modules', name), join(root, 'node_modules', name)];

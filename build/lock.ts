@@ -1,4 +1,4 @@
-/** Reads `package-lock.json` and checks archives against it: what ships is what the lock names, byte for byte. */
+/** Verification of archives against the digests in `package-lock.json`. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,7 +15,7 @@ interface LockFile {
 
 const LOCK = join(import.meta.dirname, '..', 'package-lock.json');
 
-/** Throws when the lock has no entry with version and integrity for a top-level package. */
+/** Throws if the lock file has no version and integrity for a top-level package. */
 export async function lockedPackage(name: string, lock = LOCK): Promise<LockedPackage> {
   const { packages } = JSON.parse(await readFile(lock, 'utf8')) as LockFile;
   const { version, integrity } = packages[`node_modules/${name}`] ?? {};
@@ -24,7 +24,7 @@ export async function lockedPackage(name: string, lock = LOCK): Promise<LockedPa
   return { version, integrity };
 }
 
-/** Throws when a file does not have the locked digest. */
+/** Throws if the file does not have the expected digest. */
 export async function checkIntegrity(file: string, integrity: string): Promise<void> {
   const [, algorithm, expected] = /^(sha512|sha384|sha256)-([A-Za-z0-9+/]+=*)$/.exec(integrity) ?? [];
   if (algorithm === undefined) throw new Error(`integrity ${integrity}: not a SHA-2 digest; run npm install`);

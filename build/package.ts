@@ -1,10 +1,10 @@
 /**
- * Makes the single executables: bundle, assets and the pinned Node in one file.
+ * Builds the single-file executables: bundles, assets and the pinned Node.
  *
- *   node build/package.ts                    dist/hyperedge-linux-<this machine's architecture>
+ *   node build/package.ts                    dist/hyperedge-linux-<architecture of this machine>
  *   node build/package.ts --all              x64 and arm64
- *   node build/package.ts --release 0.2.0 --output FILE   another version, for tests of updates
- *   node build/package.ts --if-stale         does nothing when no source is newer than the executable
+ *   node build/package.ts --release 0.2.0 --output FILE   with another version, for tests of updates
+ *   node build/package.ts --if-stale         only if a source is newer than the executable
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -78,13 +78,13 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   await quietly(() =>
     sea(bundled.main, {
       nodePath: node,
-      // With the local Node named too, the blob is made by this process's own Node, whatever the target's architecture.
+      // The blob is created by the local Node, also for another target architecture.
       useLocalNode: true,
       targets: [{ platform: 'linux', arch: architecture, nodeRange: 'node24', output: temporary }],
       seaConfig: {
         disableExperimentalSEAWarning: true,
         execArgv: ['--disable-warning=ExperimentalWarning'],
-        // The environment's NODE_OPTIONS must not apply to the executable.
+        // NODE_OPTIONS in the environment must not apply to the executable.
         execArgvExtension: 'none',
         assets: {
           'assets.json': manifest,
@@ -105,7 +105,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   await checkVersion(output, architecture);
 }
 
-/** The bundles of commands and their compiled code, which is of the architecture that compiled it. */
+/** The bundles of the commands, and their code cache if the architecture is this machine's. */
 async function commandFiles(architecture: Architecture): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const file of bundled.commands) {
@@ -113,7 +113,7 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
     files[`${name}.cjs`] = file;
     if (architecture !== host) continue;
     const code = file.replace(/\.cjs$/, '.code');
-    // Most calls of the other commands need one of them.
+    // The bundle `others` contains many commands, and most calls need only one of them.
     const how = name === 'others' ? [] : ['--evaluate'];
     await run(process.execPath, [join(root, 'build/code-cache.ts'), file, code, ...how]);
     files[`${name}.code`] = code;
@@ -121,7 +121,7 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
   return files;
 }
 
-/** The first thing any user does with it. Foreign architectures run under user-mode emulation where that is installed. */
+/** Smoke test. Executables of other architectures run under user-mode emulation, if it is installed. */
 async function checkVersion(output: string, architecture: Architecture): Promise<void> {
   const name = relative(root, output);
   if (architecture === host) {
@@ -144,7 +144,7 @@ async function checkVersion(output: string, architecture: Architecture): Promise
   say(`${name} version (emulated): ${stdout.trim().split('\n')[0]}`);
 }
 
-/** The few libraries that Node is linked with, from Debian's own packages of the other architecture. */
+/** Libraries that Node links dynamically, from Debian packages of the other architecture. */
 async function makeSysroot(sysroot: string, architecture: Architecture): Promise<void> {
   const debian = architecture === 'x64' ? 'amd64' : architecture;
   const work = `${sysroot}.work`;
@@ -169,7 +169,7 @@ async function makeSysroot(sysroot: string, architecture: Architecture): Promise
   }
 }
 
-/** The pinned Node for an architecture: this process's own, or the locked package of the other architecture. */
+/** The pinned Node for an architecture: this process's own, or the package in the lock file. */
 async function nodeBinary(architecture: Architecture): Promise<string> {
   if (architecture === host) return process.execPath;
   const name = `node-linux-${architecture}`;
@@ -200,7 +200,7 @@ async function nodeBinary(architecture: Architecture): Promise<string> {
   return binary;
 }
 
-/** Debugging symbols are a fifth of Node's binary. Without a fitting strip(1) it is packed as it is. */
+/** Removes debug symbols, a fifth of Node's binary. Without a suitable strip(1), the binary is used unchanged. */
 async function strip(binary: string, architecture: Architecture): Promise<string> {
   const { size, mtimeMs } = await stat(binary);
   const key = createHash('sha256').update(`${binary} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
@@ -225,7 +225,7 @@ function addon(architecture: Architecture): string {
 }
 
 interface Manifest {
-  /** Of all contents: names the directory that they are unpacked to. */
+  /** Hash of all contents; name of the directory to which they are unpacked. */
   readonly hash: string;
   readonly files: Readonly<Record<string, string>>;
 }
@@ -258,7 +258,7 @@ async function onPath(name: string): Promise<boolean> {
   return (process.env['PATH'] ?? '').split(':').some((directory) => existsSync(join(directory, name)));
 }
 
-/** The packer reports its steps on stdout; ours say the same in one line. */
+/** Suppresses the output of the packer, which this script replaces by one line. */
 async function quietly(body: () => Promise<void>): Promise<void> {
   const { log, info, warn } = console;
   const kept: unknown[][] = [];

@@ -1,6 +1,6 @@
 /**
- * The cgroup levels above pods (`kubepods` and its QoS levels, in either driver's names), so that a trial run leaves none that it made. An appliance
- * keeps them: its pods outlive the host process.
+ * Cleanup of the cgroup levels above pods (`kubepods` and the QoS levels, for both cgroup drivers) after trial runs. A
+ * regular appliance keeps them, because its pods outlive the host process.
  */
 import { execFile } from 'node:child_process';
 import { access, readdir, readFile, rmdir } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createCgroupFileSystem } from '../src/io/cgroupfs/index.ts';
 
-/** Below each hierarchy's mount, the innermost first. */
+/** Relative to each hierarchy's mount point, innermost first. */
 const LEVELS = [
   'kubepods/burstable',
   'kubepods/besteffort',
@@ -18,7 +18,7 @@ const LEVELS = [
   'kubepods.slice',
 ];
 
-/** Directories of levels that are there. `mountinfo` is this process's own unless a test says otherwise. */
+/** Directories of existing levels. Tests pass another `mountinfo`. */
 export async function podLevels(mountinfo = '/proc/self/mountinfo'): Promise<readonly string[]> {
   const hierarchies = await createCgroupFileSystem({ mountinfo }).hierarchies();
   const candidates = hierarchies.flatMap(({ mount }) => LEVELS.map((level) => join(mount, level)));
@@ -26,7 +26,7 @@ export async function podLevels(mountinfo = '/proc/self/mountinfo'): Promise<rea
   return candidates.filter((_, index) => isThere[index]);
 }
 
-/** Removes the levels that were not there `before` and have nothing in them: neither pods nor processes. */
+/** Removes empty levels that did not exist `before`. */
 export async function removeNewPodLevels(before: readonly string[], mountinfo?: string): Promise<void> {
   const slices = new Set<string>();
   for (const level of await podLevels(mountinfo)) {
@@ -34,7 +34,7 @@ export async function removeNewPodLevels(before: readonly string[], mountinfo?: 
     await rmdir(level).catch(ignoreIfUsed);
     if (level.endsWith('.slice')) slices.add(basename(level));
   }
-  // A slice without its directory is still a unit to systemd.
+  // systemd keeps the unit of a slice whose directory was removed.
   if (slices.size > 0) await promisify(execFile)('systemctl', ['stop', ...slices]).catch(() => undefined);
 }
 
@@ -50,7 +50,7 @@ async function isEmpty(level: string): Promise<boolean> {
   return processes.trim() === '' && !entries.some((entry) => entry.isDirectory());
 }
 
-/** Somebody's pod may have come in between, or another have removed it: the kernel refuses the first. */
+/** Another process may have added a pod or removed the level in the meantime. */
 function ignoreIfUsed(error: NodeJS.ErrnoException): void {
   if (!['EBUSY', 'ENOTEMPTY', 'ENOENT'].includes(error.code ?? '')) throw error;
 }

@@ -1,23 +1,23 @@
-/** Messages as the sources of k8s.io declare them: `generated.proto` beside the structure tags of `types.go`. */
+/** Parser for messages in the sources of k8s.io: `generated.proto` and the struct tags of `types.go`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface SourceField {
-  /** As JSON has it; '' when JSON shows its fields as those of its parent. */
+  /** JSON name; '' if the fields are inlined in JSON. */
   readonly name: string;
   readonly number: number;
   readonly repeated: boolean;
-  /** A scalar's name, or the full name of a message. */
+  /** Scalar type, or full name of a message. */
   readonly type: string;
-  /** Of a map with text keys: what it maps to is `type`. */
+  /** A map with string keys; `type` is the type of its values. */
   readonly isMap: boolean;
-  /** JSON leaves out its zero. */
+  /** JSON omits a zero value. */
   readonly omitZero: boolean;
 }
 
 const SCALARS = new Set(['string', 'bytes', 'int32', 'int64', 'bool', 'double']);
 
-/** All messages below `root`, by the name that their type has in the schemas. */
+/** All messages below `root`, by the name of their type in the schemas. */
 export function readSources(root: string): Map<string, readonly SourceField[]> {
   const found = new Map<string, readonly SourceField[]>();
   for (const each of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
@@ -34,7 +34,7 @@ interface Tag {
   readonly omitZero: boolean;
 }
 
-/** Tags of a package's structures by `Structure NUMBER`. */
+/** Struct tags of a package by `Struct NUMBER`. */
 function tagsOf(directory: string): ReadonlyMap<string, Tag> {
   const tags = new Map<string, Tag>();
   for (const file of readdirSync(directory)) {

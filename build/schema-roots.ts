@@ -1,6 +1,6 @@
 /**
- * Where schema generation starts beside the kinds, whose types are those that `schemaName` names in `src/api/kinds`: the client's classes,
- * by package. `+` adds the List. Order matters: a type belongs to the first package that reaches it.
+ * Client classes, by package, from which schema generation starts in addition to the kinds of `src/api/kinds`. `+` also
+ * adds the List. The order matters: a type belongs to the first package that reaches it.
  */
 export const ROOTS: readonly { readonly prefix: string; readonly classes: readonly string[] }[] = [
   {
@@ -85,7 +85,7 @@ export const META_TYPES: readonly string[] = [
   'V1WatchEvent',
 ];
 
-/** Classes the client renames because several packages have the name. */
+/** Classes that the client renames because several packages have the same type name. */
 export const RENAMED: Readonly<Record<string, string>> = {
   VersionInfo: 'Info',
   CoreV1Event: 'Event',
@@ -109,7 +109,7 @@ export const RENAMED: Readonly<Record<string, string>> = {
   ApiregistrationV1ServiceReference: 'ServiceReference',
 };
 
-/** Quantities that the declarations we read are too old to know. */
+/** Quantities that `kubernetes-types` lacks. */
 export const EXTRA_QUANTITIES: readonly string[] = [
   'io.k8s.api.autoscaling.v2.HPAScalingRules.tolerance',
   'io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus.resources',

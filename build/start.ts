@@ -1,7 +1,8 @@
 /**
- * `npm start [-- --once] [-- --root DIR]`: a whole appliance on this host with the sample workload. Installs what the host lacks, builds the
- * executable when a source is newer, runs it below `./.hyperedge`, imports the sample image, applies `examples/hello.yaml` and checks that its
- * service answers. Ctrl-C ends it. `--once` verifies each step, cleans up and exits 0, or says what failed and exits 1.
+ * `npm start [-- --once] [-- --root DIR]` runs an appliance on this host with the sample workload. It installs missing
+ * programs, builds the executable if a source is newer, runs it below `./.hyperedge`, imports the sample image, applies
+ * `examples/hello.yaml` and checks that the service responds. Ctrl-C stops it. With `--once` it verifies each step,
+ * cleans up and exits with 0, or prints the failure and exits with 1.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -33,7 +34,7 @@ let interrupted = false;
 const say = (line: string): void => console.log(line);
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-// The terminal sends Ctrl-C to the host process as well; this one only waits for it.
+// The terminal also sends Ctrl-C to the host process; this process only waits for its exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     interrupted = true;
@@ -45,7 +46,7 @@ async function kubectl(...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** Tries until `attempt` succeeds; the last problem is the error's reason. */
+/** Retries until `attempt` succeeds. After `seconds`, throws an error with the last failure. */
 async function within<T>(what: string, seconds: number, attempt: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {

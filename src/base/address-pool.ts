@@ -1,4 +1,4 @@
-/** Pools of addresses for load balancers: `10.0.0.240-10.0.0.250`, `10.0.1.0/28`, `fd00::10`. */
+/** Address pools of load balancers: `10.0.0.240-10.0.0.250`, `10.0.1.0/28`, `fd00::10`. */
 import { addressText, addressValue, parseNetwork, sizeOf } from './networks.ts';
 
 export interface AddressRange {
@@ -7,7 +7,7 @@ export interface AddressRange {
   readonly last: bigint;
 }
 
-/** Undefined for what is no range. */
+/** Undefined for an invalid range. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   if (text.includes('/')) {
     const network = parseNetwork(text);
@@ -22,7 +22,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return { family: first.family, first: first.value, last: last.value };
 }
 
-/** Texts that are no range are left out. */
+/** Invalid ranges are ignored. */
 export const parseAddressPool = (texts: readonly string[]): AddressRange[] =>
   texts.map(parseAddressRange).filter((range) => range !== undefined);
 
@@ -34,7 +34,7 @@ export function isInPool(pool: readonly AddressRange[], address: string): boolea
   );
 }
 
-/** The lowest address of the pool that is not in use; looks at no more addresses than are in use. */
+/** Lowest unused address of the pool. Checks at most one address more than are in use. */
 export function freeAddress(
   pool: readonly AddressRange[],
   family: 4 | 6,

@@ -1,8 +1,8 @@
-/** IP addresses as texts. Source: Go's net/netip, RFC 5952. */
+/** IP addresses in text form. Source: Go's net/netip, RFC 5952. */
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** 4 or 6, or 0 when the text is no IP address (in the form that upstream accepts today: no leading zeros). */
+/** 4 or 6, or 0 if the text is not an IP address. As upstream, leading zeros are invalid. */
 export function ipFamilyOf(text: string): 0 | 4 | 6 {
   if (IPV4.test(text)) return 4;
   return isIpv6(text) ? 6 : 0;
@@ -31,10 +31,10 @@ function isIpv6(text: string): boolean {
 }
 
 const GROUPS = 8;
-/** What IPv6 puts before an address of IPv4. */
+/** Prefix of IPv4-mapped IPv6 addresses. */
 const MAPPED = [0, 0, 0, 0, 0, 0xffff];
 
-/** Sixteen bits each: two of IPv4, eight of IPv6. */
+/** The address as 16-bit groups: two for IPv4, eight for IPv6. */
 export function groupsOf(text: string): number[] {
   const words = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
     const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
@@ -65,14 +65,14 @@ export function textOf(groups: readonly number[]): string {
   return `${hex.slice(0, best.from).join(':')}::${hex.slice(best.from + best.length).join(':')}`;
 }
 
-/** The form that every address has once; undefined for what is no address. */
+/** The canonical text form; undefined if the text is not an address. */
 export function canonicalAddress(text: string): string | undefined {
   return ipFamilyOf(text) === 0 ? undefined : textOf(groupsOf(text));
 }
 
 /**
- * The canonical form of a peer's address: without a zone, and as IPv4 where a socket of both families shows it mapped.
- * A text that is no address is returned as it is.
+ * Canonical form of a socket's peer address, without a zone and without the IPv6 mapping of an IPv4 address. Text that
+ * is not an address is returned unchanged.
  */
 export function peerAddress(text: string): string {
   const plain = text.replace(/%.*$/, '');
@@ -84,8 +84,8 @@ export function peerAddress(text: string): string {
 const NETWORK_GROUPS = 4;
 
 /**
- * The network of a peer, for limits by source: an IPv4 address itself, of IPv6 the /64, within which a host chooses its
- * addresses as it likes.
+ * Peer network for rate limits: the IPv4 address, or the /64 of an IPv6 address, because a host can choose any address
+ * in its /64.
  */
 export function peerNetwork(text: string): string {
   const address = peerAddress(text);
@@ -94,7 +94,7 @@ export function peerNetwork(text: string): string {
   return `${textOf(groups)}/64`;
 }
 
-/** What is wrong with `name` as that of an address. */
+/** Validates the name of an IPAddress object. */
 export function addressNameErrors(name: string): string[] {
   const canonical = canonicalAddress(name);
   if (canonical === undefined) return [`ParseAddr(${JSON.stringify(name)}): unable to parse IP`];
@@ -105,8 +105,8 @@ export const isMapped = (groups: readonly number[]): boolean =>
   groups.length === GROUPS && MAPPED.every((group, index) => groups[index] === group);
 
 /**
- * Whether an address is in a network, `10.0.0.0/8` or `2001:db8::/64`; false for one of another family. Both have to be
- * valid.
+ * Whether an address is in a network such as `10.0.0.0/8` or `2001:db8::/64`. False for another family. Both arguments
+ * must be valid.
  */
 export function isInNetwork(address: string, network: string): boolean {
   const [base = '', bits = ''] = network.split('/');

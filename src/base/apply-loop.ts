@@ -1,6 +1,7 @@
 /**
- * Brings something outside to a desired state, again and again: the first change is applied at once, those that arrive
- * until shortly after it together. A failed application is tried again with back-off, and with the next change.
+ * Applies a desired state to an external system repeatedly. The first change is applied immediately; changes that
+ * follow within a short time are applied together. A failed application is retried with back-off and on the next
+ * change.
  */
 import type { Clock } from './clock.ts';
 import { messageOf } from './errors.ts';
@@ -9,18 +10,18 @@ import type { Log } from './log.ts';
 export interface ApplyLoopOptions {
   /** Reads the desired state and applies it. */
   readonly apply: () => Promise<void>;
-  /** The log's phrase for a failure, which is tried again. */
+  /** Log message for a failure. The application is retried. */
   readonly failure: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface ApplyLoop {
-  /** The desired state has changed. */
+  /** Call when the desired state has changed. */
   touch(): void;
-  /** Resolves when everything until now has been applied; never when the loop is stopped before. */
+  /** Resolves when all changes so far are applied. Never resolves if the loop is stopped before. */
   settled(): Promise<void>;
-  /** Resolves when no application is under way. */
+  /** Resolves when no application is in progress. */
   stop(): Promise<void>;
 }
 
@@ -28,7 +29,7 @@ const COALESCE_MS = 10;
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 30_000;
 
-/** Begins with an application when `touch` is called for the first time. */
+/** The first application starts with the first call of `touch`. */
 export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions): ApplyLoop {
   let running = true;
   let touched = 0;
@@ -72,7 +73,7 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
       } catch (error) {
         log.warn(failure, { error: messageOf(error), retryMs });
         await pause(RETRY_MIN_MS);
-        // A change does not wait for the retry of what failed before it.
+        // A change does not wait for the back-off of an earlier failure.
         if (touched === present) {
           wake = () => endPause?.();
           await pause(retryMs - RETRY_MIN_MS);

@@ -1,12 +1,12 @@
 /**
- * When a certificate is renewed: a pure function of its dates and the time. Certificates of this project's authorities
- * are valid since 1970, for hosts whose clock starts there; their life is counted back from its end.
+ * Renewal times of certificates, computed from their dates. This project's certificates are valid from 1970 on, for
+ * hosts whose clock starts there, so their lifetime is counted backwards from notAfter.
  */
 
 export interface CertificateDates {
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Hexadecimal. Spreads the renewals of certificates that were issued together. */
+  /** Hexadecimal. Distributes the renewals of certificates that were issued at the same time. */
   readonly serial: string;
 }
 
@@ -14,16 +14,16 @@ export type RenewalReason =
   | 'not valid yet'
   | 'expired'
   | 'about to expire'
-  /** The clock was ahead when it was issued, or the lifetime was shortened since. */
+  /** The clock was ahead when the certificate was issued, or the configured lifetime was reduced. */
   | 'valid beyond its lifetime';
 
-/** Earliest and latest part of its life at which a certificate is renewed. */
+/** Earliest and latest fraction of the lifetime at which a certificate is renewed. */
 const EARLIEST = 0.7;
 const LATEST = 0.8;
 const JITTER_DIGITS = 4;
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Milliseconds since the epoch. `lifeMs`: of certificates that are valid since 1970. */
+/** Time of renewal in milliseconds since the epoch. `lifeMs`: lifetime of certificates that are valid from 1970 on. */
 export function renewalDueMs(dates: CertificateDates, lifeMs: number): number {
   const { beganMs, wholeMs } = lifeOf(dates, lifeMs);
   const digits = Number.parseInt(dates.serial.slice(-JITTER_DIGITS), 16);
@@ -31,7 +31,7 @@ export function renewalDueMs(dates: CertificateDates, lifeMs: number): number {
   return beganMs + wholeMs * (EARLIEST + (LATEST - EARLIEST) * jitter);
 }
 
-/** Undefined: the certificate is good until `renewalDueMs`. */
+/** Undefined if the certificate is valid and not yet due for renewal. */
 export function whyRenew(dates: CertificateDates, lifeMs: number, nowMs: number): RenewalReason | undefined {
   if (nowMs < dates.notBeforeMs) return 'not valid yet';
   if (nowMs >= dates.notAfterMs) return 'expired';

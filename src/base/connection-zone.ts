@@ -1,8 +1,8 @@
 const ZONES = 65_535;
 
 /**
- * The connection tracking zone of a destination: 1 to 65535, as 0 is the default. The same text has the same zone in
- * every process. Source: FNV-1a.
+ * Connection tracking zone (1 to 65535; 0 is the default zone) of a destination. Every process computes the same zone
+ * for the same text, with FNV-1a.
  */
 export function connectionZone(text: string): number {
   let hash = 0x811c9dc5;

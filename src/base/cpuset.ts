@@ -1,8 +1,8 @@
-/** Sets of CPUs and of memory nodes as the kernel writes them: `0-3,7`. Source: cpuset(7), "List format". */
+/** Lists of CPUs and memory nodes in the kernel's format: `0-3,7`. Source: cpuset(7), "List format". */
 
 const MAX_CPU = 8191;
 
-/** Ascending, without repetition. Throws RangeError for text that is no list. */
+/** Sorted, without duplicates. Throws RangeError for invalid text. */
 export function parseCpuSet(text: string): readonly number[] {
   const found = new Set<number>();
   for (const part of text.trim() === '' ? [] : text.trim().split(',')) {

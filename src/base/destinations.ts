@@ -1,20 +1,19 @@
 /**
- * What an address is that something is about to connect to. Every spelling that `getaddrinfo` reads is parsed once into
- * bytes, and judged by them: an IPv4 address counts wherever IPv6 carries one, because a translator or the kernel may
- * unwrap it. Sources: RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP); inet_aton(3); RFC 1122
- * §3.2.1.3.
+ * Classification of a destination address before a connection. Every spelling that `getaddrinfo` accepts is parsed to
+ * bytes. An IPv4 address inside an IPv6 address counts too, because a translator or the kernel may extract it. Sources:
+ * RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP); inet_aton(3); RFC 1122 §3.2.1.3.
  */
 import { groupsOf, ipFamilyOf } from './addresses.ts';
 
 export type AddressKind =
-  /** No address, or no single host's: 0.0.0.0/8, `::`, broadcast, multicast. */
+  /** No valid address, or no address of a single host: 0.0.0.0/8, `::`, broadcast, multicast. */
   | 'invalid'
   | 'loopback'
-  /** Also where clouds keep their machines' identities. */
+  /** Includes the metadata services of clouds. */
   | 'link-local'
   | 'unicast';
 
-/** Sixteen bytes; IPv4 as ::ffff:0:0/96. */
+/** Sixteen bytes; IPv4 in ::ffff:0:0/96. */
 type Bytes = Uint8Array;
 
 const LENGTH = 16;
@@ -23,7 +22,7 @@ const V4_PREFIX_BITS = 96;
 
 const bytesOfGroups = (groups: readonly number[]): number[] => groups.flatMap((group) => [group >> 8, group & 0xff]);
 
-/** The dotted, octal, hexadecimal and short forms of IPv4 that inet_aton(3) reads. */
+/** Parses the dotted, octal, hexadecimal and short IPv4 forms of inet_aton(3). */
 function legacyIpv4(text: string): number[] | undefined {
   const parts = text.split('.');
   if (parts.length > 4) return undefined;
@@ -41,7 +40,7 @@ function legacyIpv4(text: string): number[] | undefined {
   return numbers;
 }
 
-/** The bytes of an address in any spelling, with brackets and a zone; undefined for a name. */
+/** Bytes of an address in any spelling, with or without brackets and zone; undefined for a name. */
 function addressBytes(text: string): Bytes | undefined {
   const plain = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
   const [address = ''] = plain.split('%', 1);
@@ -52,7 +51,7 @@ function addressBytes(text: string): Bytes | undefined {
   return v4 === undefined ? undefined : mapped(v4);
 }
 
-/** Whether the text is an address, and not a name that has to be resolved. */
+/** Whether the text is an address, so that it needs no name resolution. */
 export const isAddress = (text: string): boolean => addressBytes(text) !== undefined;
 
 function mapped(v4: Iterable<number>): Bytes {
@@ -67,32 +66,31 @@ const startsWith = (bytes: Bytes, prefix: readonly number[]): boolean =>
 const zeros = (count: number): number[] => Array<number>(count).fill(0);
 
 const MAPPED = [...zeros(10), 0xff, 0xff];
-/** Prefixes of IPv6 that carry an IPv4 address, and the places of its bytes. */
+/** IPv6 prefixes that contain an IPv4 address, and the positions of its bytes. */
 const CARRIERS: readonly { readonly prefix: readonly number[]; readonly places: readonly number[] }[] = [
-  // IPv4-compatible, and IPv4-translated (SIIT).
+  // IPv4-compatible and IPv4-translated (SIIT) addresses.
   { prefix: zeros(12), places: [12, 13, 14, 15] },
   { prefix: [...zeros(8), 0xff, 0xff, 0, 0], places: [12, 13, 14, 15] },
-  // NAT64: the well-known prefix, and the local one in the two lengths that are in use.
+  // NAT64: the well-known prefix, and the local-use prefix in the two common lengths.
   { prefix: [0, 0x64, 0xff, 0x9b, ...zeros(8)], places: [12, 13, 14, 15] },
   { prefix: [0, 0x64, 0xff, 0x9b, 0, 1], places: [12, 13, 14, 15] },
   { prefix: [0, 0x64, 0xff, 0x9b, 0, 1], places: [6, 7, 9, 10] },
-  // 6to4.
   { prefix: [0x20, 0x02], places: [2, 3, 4, 5] },
 ];
 const TEREDO = [0x20, 0x01, 0, 0];
 /** AWS's metadata service in IPv6, a unique local address. */
 const EC2_METADATA = [0xfd, 0, 0x0e, 0xc2, ...zeros(10), 0x02, 0x54];
 
-/** The address itself and those of IPv4 that it carries. */
+/** The address itself and the IPv4 addresses inside it. */
 function readings(bytes: Bytes): readonly Bytes[] {
   if (startsWith(bytes, MAPPED)) return [bytes];
   const found = [bytes];
-  // `::` and `::1` are themselves.
+  // `::` and `::1` contain no IPv4 address.
   const small = startsWith(bytes, zeros(15));
   const at = (places: readonly number[]): number[] => places.map((place) => bytes[place] ?? 0);
   for (const { prefix, places } of CARRIERS) {
     const carried = at(places);
-    // Zeros are the padding of another length of prefix; no translator leads to 0.0.0.0.
+    // Zero bytes are padding of another prefix length; no translator leads to 0.0.0.0.
     if (!small && startsWith(bytes, prefix) && carried.some((byte) => byte !== 0)) found.push(mapped(carried));
   }
   if (startsWith(bytes, TEREDO)) found.push(mapped([...bytes.subarray(V4_AT)].map((byte) => byte ^ 0xff)));
@@ -117,7 +115,7 @@ function kindOfBytes(bytes: Bytes): AddressKind {
   return (first === 0xfe && (second & 0xc0) === 0x80) || startsWith(bytes, EC2_METADATA) ? 'link-local' : 'unicast';
 }
 
-/** What `text` is by the worst of its readings; 'invalid' for a text that is no address. */
+/** The most restricted kind among all readings of `text`; 'invalid' if it is not an address. */
 export function addressKind(text: string): AddressKind {
   const bytes = addressBytes(text);
   if (bytes === undefined) return 'invalid';
@@ -128,7 +126,7 @@ export function addressKind(text: string): AddressKind {
   );
 }
 
-/** Addresses and networks (`10.0.0.0/8`); what cannot be parsed covers nothing. */
+/** A set of addresses and networks (`10.0.0.0/8`). Invalid entries match nothing. */
 export class AddressSet {
   readonly #networks: readonly { readonly base: Bytes; readonly bits: number }[];
 

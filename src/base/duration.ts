@@ -1,4 +1,4 @@
-/** Durations as Go writes and reads them: `500ms`, `1h30m`. */
+/** Durations in Go's format: `500ms`, `1h30m`. */
 
 const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],
@@ -11,10 +11,10 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
 ]);
 
-/** Longer durations are never intended, and the input is untrusted. */
+/** Maximum text length, because the input is not trusted. */
 const MAX_TEXT = 256;
 
-/** In milliseconds. Source: time.ParseDuration. */
+/** Milliseconds, or undefined if the text is invalid. Source: time.ParseDuration. */
 export function parseDuration(text: string): number | undefined {
   if (text.length > MAX_TEXT) return undefined;
   const [, sign, rest = ''] = /^([+-]?)(.*)$/.exec(text) ?? [];

@@ -1,6 +1,6 @@
 /**
- * An operating error: something outside went wrong and the caller may act on `code`. Bugs are plain `Error`s (see
- * `assert`). The message is one line that names the file, field or address and, where there is one, the fix.
+ * An operating error: an external failure that the caller may handle by `code`. Bugs are plain `Error`s (see `assert`).
+ * The message is one line with the file, field or address and, if there is one, a fix.
  */
 export class CodedError extends Error {
   readonly code: string;
@@ -11,25 +11,24 @@ export class CodedError extends Error {
   }
 }
 
-/** Throws when `condition` is false: a programming error, never an input error. */
+/** Throws if `condition` is false. For programming errors, never for invalid input. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`);
 }
 
 /**
- * Marks unreachable code; keeps exhaustive switches exhaustive.
+ * Makes the compiler check that a switch is exhaustive.
  * @public
  */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
 
-/** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether the file system has no room, has reached a quota or is read-only. */
+/** Whether the file system is full, over quota or read-only. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS';

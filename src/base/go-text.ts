@@ -1,10 +1,10 @@
-/** JSON as Go's `%v` prints it, for messages that upstream makes so. */
+/** Formats JSON values like Go's `%v`, for upstream's error texts. */
 
 type Printed = null | boolean | number | bigint | string | readonly Printed[] | { readonly [key: string]: Printed };
 
 const MAX_SHOWN = 253;
 
-/** The beginning of a document as Go prints it. */
+/** The value as text, truncated to `atMost` characters. */
 export function goText(value: Printed, atMost = MAX_SHOWN): string {
   if (value === null) return '<nil>';
   if (typeof value !== 'object') return String(value).slice(0, atMost);

@@ -1,6 +1,6 @@
-/** Counts of observations in buckets, as Prometheus has them. */
+/** A histogram in the sense of Prometheus. */
 export class Histogram {
-  /** The upper bounds of the buckets, ascending. */
+  /** Upper bounds of the buckets, ascending. */
   readonly #bounds: readonly number[];
   readonly #counts: Float64Array;
   sum = 0;
@@ -20,7 +20,7 @@ export class Histogram {
     this.count += 1;
   }
 
-  /** How many observations were at most each bound; the last one is "+Inf". */
+  /** Cumulative counts by upper bound. The last bound is "+Inf". */
   cumulative(): ReadonlyArray<readonly [le: string, count: number]> {
     let total = 0;
     const bounds = this.#bounds;
@@ -31,10 +31,10 @@ export class Histogram {
   }
 }
 
-/** As Prometheus writes it: exponents have two digits. */
+/** Number in the format of Prometheus, with two-digit exponents. */
 const written = (bound: number): string => String(bound).replace(/e-(\d)$/, 'e-0$1');
 
-/** `buckets` bounds that double, the first one `first`. */
+/** `buckets` bounds, starting with `first`; each is twice the one before. */
 export function doubling(first: number, buckets: number): number[] {
   return Array.from({ length: buckets }, (_, index) => Number((first * 2 ** index).toPrecision(12)));
 }

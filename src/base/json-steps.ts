@@ -1,8 +1,8 @@
-/** JSON of large values, written a piece at a time. */
+/** Incremental JSON serialization of large values. */
 import type { Steps } from './steps.ts';
 import { isHeavy, Pieces, Weigher } from './weight.ts';
 
-/** What `JSON.stringify` makes of data. */
+/** Same result as `JSON.stringify` for plain data. */
 export function* jsonSteps(value: object): Steps<string> {
   const writer = new Writer();
   yield* writer.write(value);
@@ -26,7 +26,7 @@ class Writer {
   *#array(items: readonly unknown[]): Steps<void> {
     const { parts } = this;
     let separator = '[';
-    /** The first of those that are written together. */
+    /** First of the values that are serialized together. */
     let first = 0;
     const flush = (end: number): void => {
       if (end === first) return;

@@ -1,19 +1,17 @@
 /**
- * JSON whose integers are exact within 64 bits, as Kubernetes' are: one that a number would round is read to a BigInt,
- * and BigInts print as the digits that they are. Every other number is a number; what is beyond 64 bits, or is written
- * with a point or an exponent, is the nearest double. Source: sigs.k8s.io/json, UnmarshalCaseSensitivePreserveInts.
- * docs/decisions/0013.
+ * JSON with exact 64-bit integers, as Kubernetes requires. An integer that a double would round is parsed to a BigInt,
+ * and BigInts are serialized as digits. All other numbers, including those beyond 64 bits and those with a point or
+ * exponent, are doubles. Source: sigs.k8s.io/json, UnmarshalCaseSensitivePreserveInts. docs/decisions/0013.
  */
 
 declare global {
   interface JSON {
-    /** ECMAScript's "JSON.parse source text access", which the library of types does not have yet. */
+    /** ECMAScript proposal "JSON.parse source text access", which the TypeScript library lacks. */
     rawJSON(text: string): unknown;
   }
 }
 
-// Such an integer is always created here, so its printed form is known wherever there is one. No integer of a document
-// was ever a BigInt before.
+// Defined here, in the module that creates such integers, so it is always present when one is serialized.
 Object.defineProperty(BigInt.prototype, 'toJSON', {
   value(this: bigint): unknown {
     return JSON.rawJSON(String(this));
@@ -22,31 +20,31 @@ Object.defineProperty(BigInt.prototype, 'toJSON', {
   writable: true,
 });
 
-/** The shortest integer that a number may round has so many digits. */
+/** Number of digits of the shortest integer that a double may round. */
 const DIGITS = 16;
 const ZERO = 0x30;
 const NINE = 0x39;
 /**
- * What stands before a number in a document: `:` `,` `[` `-` and space. Digits after anything else are in a text or
- * behind a point.
+ * Characters that can precede a number in a document: `:` `,` `[` `-` and white space. Digits after other characters
+ * are part of a string or of a fraction.
  */
 const BEFORE: ReadonlySet<number> = new Set([0x3a, 0x2c, 0x5b, 0x2d, 0x20, 0x0a, 0x0d, 0x09]);
 
-/** As `JSON.parse`, with exact integers. Throws SyntaxError. Only a text that may hold a long integer pays for them. */
+/** Like `JSON.parse`, with exact integers. Throws SyntaxError. Text without long integers takes the fast path. */
 export function parseJson(text: string): unknown {
   return mayHaveLongInteger(text) ? (JSON.parse(text, exactly as Reviver) as unknown) : JSON.parse(text);
 }
 
-/** What `number` is when the document says `source`: itself, or a BigInt where it would be rounded. */
+/** Value for `number`, written as `source` in the document: a BigInt if the double is rounded. */
 export function exactInteger(number: number, source: string): number | bigint {
   if (Number.isSafeInteger(number) || !/^-?\d+$/.test(source)) return number;
-  // Longer ones have more than 64 bits.
+  // More digits do not fit in 64 bits.
   if (source.length > 20) return number;
   const exact = BigInt(source);
   return BigInt.asIntN(64, exact) === exact ? exact : number;
 }
 
-/** A whole number as documents hold it: a BigInt only where a number would round it. */
+/** An integer in document form: a BigInt only if a double would round it. */
 export function integerOf(exact: bigint): number | bigint {
   const number = Number(exact);
   return Number.isSafeInteger(number) ? number : exact;
@@ -58,9 +56,7 @@ function exactly(_key: string, value: unknown, context?: { readonly source?: str
   return typeof value === 'number' && context?.source !== undefined ? exactInteger(value, context.source) : value;
 }
 
-/**
- * A run of so many digits has one of them at a place that the number of them divides: the others need not be looked at.
- */
+/** Samples every DIGITS-th character: each run of DIGITS digits contains one of these positions. */
 function mayHaveLongInteger(text: string): boolean {
   for (let at = DIGITS - 1; at < text.length; at += DIGITS) {
     if (!isDigit(text.charCodeAt(at))) continue;
@@ -69,7 +65,7 @@ function mayHaveLongInteger(text: string): boolean {
     let end = at + 1;
     while (isDigit(text.charCodeAt(end))) end += 1;
     if (end - start >= DIGITS && (start === 0 || BEFORE.has(text.charCodeAt(start - 1)))) return true;
-    // Nothing of this run is looked at twice.
+    // Continue after this run.
     at += Math.floor((end - 1 - at) / DIGITS) * DIGITS;
   }
   return false;

@@ -1,4 +1,4 @@
-/** Names of links to the executable; each starts the component or command of this name. */
+/** Names of symbolic links to the executable. Each one starts the component or command of that name. */
 export const LINK_NAMES = [
   'hyperkube',
   'etcd',

@@ -1,23 +1,24 @@
 /**
- * The logging port. One line per event: time, level, component, message, then key=value fields. Verbosity follows klog
- * as OKD's `--loglevel` does: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10 all.
+ * The logging interface. One line per event: time, level, component, message, then key=value fields. Verbosity levels
+ * are those of klog and OKD's `--loglevel`: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10
+ * everything.
  */
 export interface Log {
   error(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** Informational, shown at any log level (klog V(0)). */
+  /** Shown at any log level (klog V(0)). */
   info(message: string, fields?: LogFields): void;
-  /** Shown when `level` ≤ the configured log level (klog V(level)). */
+  /** Shown if `level` is at most the configured log level (klog V(level)). */
   v(level: number, message: string, fields?: LogFields): void;
-  /** True when `v(level, …)` would print: guard costly field computation with it. */
+  /** Whether `v(level, …)` would print. Use it to avoid computing expensive fields. */
   enabled(level: number): boolean;
-  /** A child for a sub-component; its name is appended as `parent/name`. */
+  /** A logger for a sub-component; its name is `parent/name`. */
   named(name: string): Log;
 }
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Where formatted lines go (stderr of the process, or an array in tests). */
+/** Destination of formatted lines: stderr, or an array in tests. */
 export interface LogSink {
   write(line: string): void;
 }
@@ -25,7 +26,7 @@ export interface LogSink {
 export interface LogOptions {
   readonly component: string;
   readonly level: number;
-  /** Anything less severe is not shown; `info` by default. */
+  /** Less severe lines are not shown. Default: `info`. */
   readonly least?: 'info' | 'warn' | 'error';
   readonly sink: LogSink;
   readonly nowMs: () => number;
@@ -56,7 +57,7 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
-/** A logger that discards everything; for tests and for callers that opt out. */
+/** A logger that discards everything. */
 export const silentLog: Log = {
   error: () => {},
   warn: () => {},
@@ -82,7 +83,7 @@ function formatValue(value: unknown): string {
   return String(value);
 }
 
-/** Keeps the one-line-per-event promise even when a message carries somebody else's newlines. */
+/** Replaces line breaks, so that every event is one line. */
 function oneLine(message: string): string {
   return message.includes('\n') ? message.replaceAll(/\s*\n\s*/g, ' ⏎ ') : message;
 }

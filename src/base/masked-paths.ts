@@ -1,4 +1,4 @@
-/** What containers do not see of the kernel's file systems, and what they may not write there. */
+/** Kernel files that are hidden from containers, and those that are read-only for them. */
 export const MASKED_PATHS = [
   '/proc/asound',
   '/proc/acpi',

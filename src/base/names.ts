@@ -1,9 +1,9 @@
 /**
- * The name rules of the API. Each function returns upstream's messages, empty when the value is fine.
- * All patterns are linear: a hostile name costs no more than its length.
+ * Name rules of the API. Each function returns upstream's errors; an empty list means that the value is valid.
+ * All patterns take linear time.
  * Source: k8s.io/apimachinery/pkg/util/validation (RFC 1123, RFC 1035).
  */
-/** What is longer is no name in any case and is not looked at. */
+/** Longer values are rejected without matching the pattern. */
 const MAX_TESTED = 4096;
 export const MAX_LABEL_LENGTH = 63;
 export const MAX_SUBDOMAIN_LENGTH = 253;
@@ -16,11 +16,11 @@ const CONFIG_MAP_KEY = /^[-._a-zA-Z0-9]+$/;
 const HTTP_HEADER = /^[-A-Za-z0-9]+$/;
 const PORT_NAME_CHARACTERS = /^[-a-z0-9]+$/;
 
-/** Names are measured in characters, labels in bytes: both are ASCII, so this is a matter of words alone. */
+/** Upstream words the limit in characters for names and in bytes for labels. */
 const tooLong = (length: number, unit: 'bytes' | 'characters' = 'characters'): string =>
   `must be no more than ${length} ${unit}`;
 
-/** Upstream's RegexError text: the rule, examples, and its published pattern. */
+/** Upstream's RegexError text: the rule, examples and the pattern. */
 function rule(message: string, pattern: string, ...examples: string[]): string {
   const listed = examples.map((example) => `'${example}', `).join(' or ');
   return `${message} (e.g. ${listed}regex used for validation is '${pattern}')`;
@@ -107,7 +107,7 @@ function subdomainErrors(value: string, unit: 'bytes' | 'characters'): string[] 
   return errors;
 }
 
-/** A domain that is searched for names without one: its labels may have underscores. */
+/** A DNS search domain, whose labels may contain underscores. */
 export function searchDomainErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > MAX_SUBDOMAIN_LENGTH) errors.push(tooLong(MAX_SUBDOMAIN_LENGTH));
@@ -157,7 +157,7 @@ export function labelValueErrors(value: string): string[] {
   return errors;
 }
 
-/** A name that is one segment of a URL path (RBAC names, for example). */
+/** A name that must be one segment of a URL path, for example of RBAC objects. */
 export function pathSegmentErrors(value: string): string[] {
   if (value === '.' || value === '..') return [`may not be '${value}'`];
   const errors: string[] = [];
@@ -167,7 +167,7 @@ export function pathSegmentErrors(value: string): string[] {
   return errors;
 }
 
-/** A key of a config map or secret: it becomes a file name. */
+/** A key of a config map or secret; it is used as a file name. */
 export function configMapKeyErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > MAX_SUBDOMAIN_LENGTH) errors.push(tooLong(MAX_SUBDOMAIN_LENGTH));
@@ -177,7 +177,7 @@ export function configMapKeyErrors(value: string): string[] {
   return errors;
 }
 
-/** An environment variable's name: printable ASCII without `=` (KEP-4369). */
+/** The name of an environment variable: printable ASCII without `=` (KEP-4369). */
 export function environmentNameErrors(value: string): string[] {
   for (let index = 0; index < value.length; index++) {
     const code = value.charCodeAt(index);
@@ -188,7 +188,7 @@ export function environmentNameErrors(value: string): string[] {
   return value === '' ? ['environment variable name must be non-empty'] : [];
 }
 
-/** An IANA service name: a container's named port. */
+/** An IANA service name, as for named ports of containers. */
 export function portNameErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > 15) errors.push(tooLong(15));

@@ -1,8 +1,8 @@
-/** Facts of the own process that only the kernel has. Implemented by `src/io/host`. */
+/** Facts about this process from the kernel. Implemented in `src/io/host`. */
 export interface ProcessFacts {
-  /** Open file descriptors; undefined where `/proc` is not mounted. */
+  /** Number of open file descriptors; undefined if `/proc` is not mounted. */
   openFiles(): Promise<number | undefined>;
-  /** Text of `limits` and `status` of `/proc/self`; empty where it is not mounted. Source: proc(5). */
+  /** Contents of `/proc/self/limits` and `/proc/self/status`; empty if `/proc` is not mounted. Source: proc(5). */
   limits(): Promise<string>;
   status(): Promise<string>;
 }

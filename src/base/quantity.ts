@@ -1,10 +1,10 @@
 /**
- * Resource quantities: fixed-point numbers with a suffix (`500m`, `1536Mi`, `12e6`), exact to one billionth.
- * Source: k8s.io/apimachinery/pkg/api/resource Quantity (grammar, rounding up to nano, canonical form).
+ * Resource quantities: fixed-point numbers with a suffix (`500m`, `1536Mi`, `12e6`), exact to 10⁻⁹. Source:
+ * k8s.io/apimachinery/pkg/api/resource Quantity (grammar, rounding up to nano, canonical form).
  */
 import { CodedError } from './errors.ts';
 
-/** How a quantity is written; kept from parsing so that `1Gi` stays binary and `12e6` stays exponential. */
+/** Notation of the quantity, kept so that `1Gi` stays binary and `12e6` exponential. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {
@@ -15,9 +15,9 @@ export interface Quantity {
 
 const NANO = 1_000_000_000n;
 const MAX_BINARY_NANOS = (2n ** 63n - 1n) * NANO;
-/** Longer texts are refused before any arithmetic: they are never intended, and big-integer parsing is not linear. */
+/** Longer texts are rejected before any arithmetic, because parsing of big integers is not linear. */
 const MAX_TEXT = 128;
-/** Beyond this decimal exponent the text is refused: the value would be past every limit the API knows. */
+/** Larger decimal exponents are rejected; the value would exceed every limit of the API. */
 const MAX_EXPONENT = 64;
 
 const GRAMMAR = /^([+-]?)(\d*)(?:\.(\d*))?([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i|)$/;
@@ -44,10 +44,7 @@ const BINARY_SUFFIX = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 export const QUANTITY_FORMAT_MESSAGE =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/**
- * Parses a quantity as it stands in JSON (string or number). Throws `CodedError('quantity-invalid')` with upstream's
- * message.
- */
+/** Parses a quantity in JSON form. Throws `CodedError('quantity-invalid')` with upstream's message. */
 export function parseQuantity(input: string | number | bigint): Quantity {
   const text = (typeof input === 'string' ? input : String(input)).trim();
   if (text === '' || text.length > MAX_TEXT) throw quantityError(QUANTITY_FORMAT_MESSAGE);
@@ -75,7 +72,7 @@ export function parseQuantity(input: string | number | bigint): Quantity {
   return { nanos: sign === '-' ? -nanos : nanos, format };
 }
 
-/** `parseQuantity`, or undefined when the text is no quantity. */
+/** Like `parseQuantity`; undefined if the input is not a quantity. */
 export function tryParseQuantity(input: unknown): Quantity | undefined {
   if (typeof input !== 'string' && typeof input !== 'number' && typeof input !== 'bigint') return undefined;
   try {
@@ -85,7 +82,7 @@ export function tryParseQuantity(input: unknown): Quantity | undefined {
   }
 }
 
-/** The canonical text: no fraction, the largest suffix that keeps precision. */
+/** Canonical text: no fraction, and the largest suffix that keeps precision. */
 export function formatQuantity(quantity: Quantity): string {
   const { nanos } = quantity;
   if (nanos === 0n) return '0';
@@ -111,18 +108,18 @@ export function formatQuantity(quantity: Quantity): string {
   return `${value}${DECIMAL_SUFFIX.get(exponent) ?? ''}`;
 }
 
-/** Canonical text of a quantity in a document; the input itself when it is no quantity. */
+/** Canonical text of a quantity; the input itself if it is not a quantity. */
 export function canonicalQuantity(input: string | number | bigint): string {
   const parsed = tryParseQuantity(input);
   return parsed === undefined ? String(input) : formatQuantity(parsed);
 }
 
-/** Negative, zero or positive as `a` is less than, equal to or greater than `b`. */
+/** Comparison result: negative, zero or positive. */
 export function compareQuantity(a: Quantity, b: Quantity): number {
   return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0;
 }
 
-/** The sum, in the first operand's format unless it is zero (then the second's), as upstream's `Add`. */
+/** Sum, in the format of the first operand unless it is zero, as upstream's `Add`. */
 export function addQuantity(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }
@@ -131,32 +128,32 @@ export function subtractQuantity(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos - b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }
 
-/** A quantity of `value` whole units (bytes, cores, pods). `value` must be a safe integer or a bigint. */
+/** Quantity of whole units (bytes, cores, pods). `value` must be a safe integer or a bigint. */
 export function quantityOf(value: number | bigint, format: QuantityFormat = 'DecimalSI'): Quantity {
   return { nanos: BigInt(value) * NANO, format };
 }
 
-/** A quantity of `value` thousandths: millicores. */
+/** Quantity of thousandths, for example millicores. */
 export function quantityOfMilli(value: number | bigint, format: QuantityFormat = 'DecimalSI'): Quantity {
   return { nanos: BigInt(value) * 1_000_000n, format };
 }
 
-/** Whole units (bytes), rounded up; saturates at ±2^53−1 so that it is always a safe integer. */
+/** Whole units, rounded up and limited to ±2^53−1. */
 export function quantityValue(quantity: Quantity): number {
   return toSafeNumber(roundUp(quantity.nanos, NANO));
 }
 
-/** Thousandths (millicores), rounded up; saturates at ±2^53−1. */
+/** Thousandths, rounded up and limited to ±2^53−1. */
 export function quantityMilliValue(quantity: Quantity): number {
   return toSafeNumber(roundUp(quantity.nanos, 1_000_000n));
 }
 
-/** Bytes of a quantity text, rounded up. Throws as `parseQuantity`. */
+/** Bytes, rounded up. Throws like `parseQuantity`. */
 export function parseBytes(input: string | number): number {
   return quantityValue(parseQuantity(input));
 }
 
-/** Millicores of a quantity text, rounded up. Throws as `parseQuantity`. */
+/** Millicores, rounded up. Throws like `parseQuantity`. */
 export function parseMillicores(input: string | number): number {
   return quantityMilliValue(parseQuantity(input));
 }

@@ -1,28 +1,28 @@
 /**
- * Detects that another program has changed what was applied outside: the outcome is read back shortly after each
- * application and compared later.
+ * Detects that another program changed an applied state: the result is read shortly after each application and compared
+ * later.
  */
 import type { Clock, Timer } from './clock.ts';
 
 export interface ReadBackOptions {
-  /** Texts of what is there now; undefined: it is missing. */
+  /** Reads the current state as texts; undefined for a missing part. */
   readonly read: () => Promise<readonly (string | undefined)[]>;
-  /** Called when the outcome could not be read after an application. */
+  /** Called if the result could not be read after an application. */
   readonly onError: (error: unknown) => void;
   readonly clock: Clock;
 }
 
 export interface ReadBack {
-  /** An application begins. */
+  /** Call before an application starts. */
   applying(): void;
-  /** An application has succeeded. */
+  /** Call after a successful application. */
   applied(): void;
-  /** True when something is missing or differs from what was read back. Rejects when it cannot be read. */
+  /** Whether the state is incomplete or differs from the last result. Rejects if it cannot be read. */
   differs(): Promise<boolean>;
   stop(): void;
 }
 
-/** Applications that follow each other are read back once. */
+/** Delay before reading, so that applications in quick succession cause one read. */
 const READ_MS = 300;
 
 export function createReadBack({ read, onError, clock }: ReadBackOptions): ReadBack {
@@ -46,7 +46,7 @@ export function createReadBack({ read, onError, clock }: ReadBackOptions): ReadB
       });
     },
     async differs() {
-      // Before the first application nothing is expected to be there.
+      // There is no expected state before the first application.
       if (applications === 0) return false;
       const present = await read();
       const before = outcome;

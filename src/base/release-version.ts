@@ -1,12 +1,12 @@
-/** Versions of releases: semantic versions without build metadata. Source: semver.org 2.0.0, section 11. */
+/** Release versions: semantic versions without build metadata. Source: semver.org 2.0.0, section 11. */
 
 const RELEASE = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(?:-([0-9a-z]+(?:[.-][0-9a-z]+)*))?$/;
 const MAX_LENGTH = 63;
 
-/** True for a version that a release may have: lower case, for it names files and objects. */
+/** Whether the text is a valid release version. It must be lower case, because files and objects are named after it. */
 export const isReleaseVersion = (text: string): boolean => text.length <= MAX_LENGTH && RELEASE.test(text);
 
-/** Negative: `a` is older than `b`. A text that is no version is older than all versions. */
+/** Negative if `a` is older than `b`. Invalid text is older than all versions. */
 export function compareReleases(a: string, b: string): number {
   const [left, right] = [RELEASE.exec(a), RELEASE.exec(b)];
   if (left === null || right === null) return Number(left !== null) - Number(right !== null);
@@ -17,7 +17,7 @@ export function compareReleases(a: string, b: string): number {
   return comparePre(left[4], right[4]);
 }
 
-/** A version before a release is older than the release. */
+/** A pre-release is older than its release. */
 function comparePre(a: string | undefined, b: string | undefined): number {
   if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
   const [left, right] = [a.split('.'), b.split('.')];
@@ -33,10 +33,10 @@ function comparePre(a: string | undefined, b: string | undefined): number {
   return 0;
 }
 
-/** Undefined: there is none. */
+/** Undefined for an empty list. */
 export const oldestVersion = (versions: readonly string[]): string | undefined => versions.toSorted(compareReleases)[0];
 
-/** True when the minor version, or the major one, changes between two releases. */
+/** Whether the minor or major version differs. */
 export function isMinorChange(from: string, to: string): boolean {
   const [left, right] = [RELEASE.exec(from), RELEASE.exec(to)];
   return left === null || right === null || left[1] !== right[1] || left[2] !== right[2];

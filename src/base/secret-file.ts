@@ -1,9 +1,9 @@
 /**
- * What makes a file with private material (a key, a kubeconfig, a token) not private. Every reader of one judges by
- * this.
+ * Permission rules for files with private material (a key, a kubeconfig, a token). Every reader of such a file applies
+ * them.
  */
 
-/** Of stat(2). */
+/** Fields of stat(2). */
 export interface FileOwnership {
   readonly mode: number;
   readonly uid: number;
@@ -11,7 +11,7 @@ export interface FileOwnership {
 
 const OTHERS = 0o077;
 
-/** A sentence with the command that repairs it; undefined when only root and the user `own` have access. */
+/** Problem and the command that fixes it; undefined if only root and the user `own` have access. */
 export function secretFileProblem(path: string, { mode, uid }: FileOwnership, own: number): string | undefined {
   if (uid !== 0 && uid !== own) return `${path}: private material that belongs to uid ${uid}; run chown ${own} ${path}`;
   if ((mode & OTHERS) === 0) return undefined;
@@ -21,8 +21,8 @@ export function secretFileProblem(path: string, { mode, uid }: FileOwnership, ow
 }
 
 /**
- * The same of a directory: `others` are the permission bits that other users must not have, 0o077 where it holds
- * nothing public and 0o022 where they may read but must not replace.
+ * The same for a directory. `others` are the permission bits that other users must not have: 0o077 for private
+ * directories, 0o022 if they may read but not replace files.
  */
 export function directoryProblem(
   path: string,

@@ -1,6 +1,6 @@
 /**
- * Label and field selectors: text, objects, matching.
- * Source: k8s.io/apimachinery/pkg/labels (grammar, canonical text), pkg/fields, and metav1.LabelSelectorAsSelector.
+ * Label and field selectors: parsing, formatting and matching. Source: k8s.io/apimachinery/pkg/labels (grammar,
+ * canonical text), pkg/fields, and metav1.LabelSelectorAsSelector.
  */
 import { CodedError } from './errors.ts';
 import { labelValueErrors, qualifiedNameErrors } from './names.ts';
@@ -14,7 +14,7 @@ export interface LabelRequirement {
   readonly values: readonly string[];
 }
 
-/** All requirements must hold. `nothing` matches no object whatever the requirements. */
+/** All requirements must match. If `nothing` is set, the selector matches no object. */
 export interface LabelSelector {
   readonly requirements: readonly LabelRequirement[];
   readonly nothing: boolean;
@@ -22,7 +22,7 @@ export interface LabelSelector {
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** The selector object as it stands in specs (`metav1.LabelSelector`). */
+/** Label selector in a spec (`metav1.LabelSelector`). */
 export interface LabelSelectorObject {
   readonly matchLabels?: Labels | undefined;
   readonly matchExpressions?:
@@ -33,7 +33,7 @@ export interface LabelSelectorObject {
 export const everything: LabelSelector = { requirements: [], nothing: false };
 export const nothing: LabelSelector = { requirements: [], nothing: true };
 
-/** A selector text longer than this is refused. */
+/** Longer texts are rejected. */
 const MAX_SELECTOR_TEXT = 64 * 1024;
 
 /** Parses `a=b,c in (d,e),!f,g>1`. Throws `CodedError('selector-invalid')`. */
@@ -43,7 +43,7 @@ export function parseLabelSelector(text: string): LabelSelector {
 }
 
 /**
- * The selector of a `metav1.LabelSelector`; an absent one selects nothing, an empty one everything. Throws
+ * Converts a `metav1.LabelSelector`. An absent one selects nothing, an empty one everything. Throws
  * `CodedError('selector-invalid')`.
  */
 export function labelSelectorOf(object: LabelSelectorObject | undefined | null): LabelSelector {
@@ -60,7 +60,7 @@ export function labelSelectorOf(object: LabelSelectorObject | undefined | null):
 }
 
 /**
- * The selector that wants exactly these labels (service and replication controller selectors); an empty map selects
+ * Selector that requires exactly these labels, as for services and replication controllers. An empty map selects
  * everything.
  */
 export function selectorOfLabels(labels: Labels | undefined | null): LabelSelector {
@@ -82,12 +82,12 @@ export function isEverything(selector: LabelSelector): boolean {
   return !selector.nothing && selector.requirements.length === 0;
 }
 
-/** Canonical text; `parseLabelSelector` reads it back. The selector of nothing has no text and yields ''. */
+/** Canonical text, which `parseLabelSelector` accepts. '' for a selector that matches nothing. */
 export function formatLabelSelector(selector: LabelSelector): string {
   return selector.requirements.map(formatRequirement).join(',');
 }
 
-/** How tables show a selector: `<none>` when it selects everything or nothing. */
+/** Text for tables: `<none>` if the selector matches everything or nothing. */
 export function displayLabelSelector(selector: LabelSelector): string {
   const text = formatLabelSelector(selector);
   return text === '' ? '<none>' : text;
@@ -116,7 +116,7 @@ export function parseFieldSelector(text: string): FieldSelector {
   return terms;
 }
 
-/** `read` returns a field of the object in hand. */
+/** `read` returns the value of a field of the object. */
 export function matchesFields(selector: FieldSelector, read: (field: string) => string): boolean {
   for (const term of selector) {
     if ((read(term.field) === term.value) !== (term.operator === '=')) return false;
@@ -128,7 +128,7 @@ export function formatFieldSelector(selector: FieldSelector): string {
   return selector.map((term) => `${term.field}${term.operator}${escapeFieldValue(term.value)}`).join(',');
 }
 
-/** The value that `field` must equal, if the selector says so: lets a list go straight to one object. */
+/** The value that the selector requires for `field`, if any. With it, a list can read a single object. */
 export function requiredFieldValue(selector: FieldSelector, field: string): string | undefined {
   return selector.find((term) => term.field === field && term.operator === '=')?.value;
 }
@@ -187,7 +187,7 @@ function formatRequirement(requirement: LabelRequirement): string {
   }
 }
 
-/** Checks a requirement as upstream's NewRequirement does. */
+/** Validates a requirement like upstream's NewRequirement. */
 function requirement(key: string, operator: LabelOperator, values: readonly string[]): LabelRequirement {
   const keyErrors = qualifiedNameErrors(key);
   if (keyErrors.length > 0) throw selectorError(`key: Invalid value: ${JSON.stringify(key)}: ${keyErrors.join('; ')}`);
@@ -220,7 +220,7 @@ type Token = { readonly kind: 'word' | 'symbol' | 'end'; readonly text: string }
 const SYMBOL_START = new Set(['=', '!', '(', ')', ',', '>', '<']);
 const LONG_SYMBOLS = new Set(['==', '!=']);
 
-/** Recursive descent over upstream's grammar; one pass, no backtracking. */
+/** Recursive-descent parser for upstream's grammar, without backtracking. */
 class LabelParser {
   readonly #text: string;
   #position = 0;
@@ -396,7 +396,7 @@ function unescapeFieldValue(text: string): string | undefined {
   return value;
 }
 
-/** Labels as they stand in flags and annotations: `a=b,c=d`. Undefined: it is something else. */
+/** Parses labels in flags and annotations: `a=b,c=d`. Undefined if the text is invalid. */
 export function labelsOfText(text: string): Labels | undefined {
   const labels = new Map<string, string>();
   for (const part of text.trim() === '' ? [] : text.split(',')) {

@@ -1,6 +1,6 @@
 /**
- * Work that takes a step at a time, each about one pass over a document. Who has a document of a megabyte lets others
- * have their turn between two steps; for all others the steps are taken at once.
+ * Work in steps, each about one pass over a document. For large documents the caller yields to other work between
+ * steps; otherwise it runs all steps at once.
  */
 export type Steps<T> = Generator<undefined, T>;
 

@@ -1,6 +1,6 @@
 /**
- * Resolves as `Promise.all`. When one of them rejects it waits for the others all the same, so that nothing of them is
- * under way while the caller clears up, and rejects with the first in their order.
+ * Like `Promise.all`, but waits until all are settled before it rejects, so that no work is in progress while the caller
+ * cleans up. Rejects with the first error in the order of the arguments.
  */
 export async function together<T extends readonly unknown[] | []>(
   work: T,

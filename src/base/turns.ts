@@ -1,4 +1,4 @@
-/** Runs the operations of one key one after the other, in the order of the calls. Keys are independent. */
+/** Serializes asynchronous operations per key, in the order of the calls. Different keys are independent. */
 export class Turns {
   readonly #turns = new Map<string, Promise<unknown>>();
 

@@ -1,14 +1,14 @@
-/** Something that can be under way in one place at a time. */
+/** An item that can be in one `UnderWay` at a time. */
 export interface Placed {
-  /** Where it stands; -1 when it is nowhere. Set by `UnderWay` alone. */
+  /** Index of the item, -1 if it is in none. Set by `UnderWay` only. */
   place: number;
 }
 
 /**
- * What is under way and comes and goes by the thousand: a set without an order. JavaScript's own keeps alive what has
- * left it: it rebuilds its table again and again, each old table points to the next, and once one of them is old for
- * the garbage collector all that follow are taken for reachable, with whatever was in them, until the whole heap is
- * marked. Here a place is cleared, or taken by another, when its owner leaves.
+ * An unordered set for many short-lived items. JavaScript's Set keeps deleted items alive: it rebuilds its table
+ * repeatedly and each old table refers to the next one, so that once one of them is in the old generation, all
+ * following tables and their items are retained until a full garbage collection. Here the slot of a deleted item is
+ * cleared or reused immediately.
  */
 export class UnderWay<T extends Placed> {
   readonly #items: T[] = [];
@@ -27,7 +27,7 @@ export class UnderWay<T extends Placed> {
     return this.#items[item.place] === item;
   }
 
-  /** Does nothing for one that is not there. */
+  /** Does nothing if the item is not in the set. */
   delete(item: T): void {
     if (!this.has(item)) return;
     const last = this.#items.pop();
@@ -38,7 +38,7 @@ export class UnderWay<T extends Placed> {
     item.place = -1;
   }
 
-  /** Those that are there now, whatever becomes of them meanwhile. */
+  /** A snapshot of the items. */
   all(): T[] {
     return [...this.#items];
   }

@@ -1,33 +1,33 @@
-/** Which versions may work together. Source: kubernetes.io "Version Skew Policy". */
+/** Supported version skew between components. Source: kubernetes.io "Version Skew Policy". */
 
-/** A kubelet may be this many minor versions older than the API server. */
+/** Minor versions that a kubelet may be older than the API server. */
 const KUBELET_MINORS = 3;
-/** API servers of one cluster may differ by this many minor versions. */
+/** Minor versions by which API servers of a cluster may differ. */
 const API_SERVER_MINORS = 1;
 
 const VERSION = /^v?(\d+)\.(\d+)(?:\.|$)/;
 
-/** Minor versions by which `version` is newer than `than`; undefined when one cannot be read. */
+/** Minor versions by which `version` is newer than `than`; undefined if one cannot be parsed. */
 function minorsAhead(version: string, than: string): number | undefined {
   const [own, other] = [VERSION.exec(version), VERSION.exec(than)];
   if (own === null || other === null) return undefined;
-  // There is no second major version to compare the minor ones of.
+  // Minor versions of different major versions cannot be compared.
   const majors = Number(own[1]) - Number(other[1]);
   return majors === 0 ? Number(own[2]) - Number(other[2]) : majors * Number.POSITIVE_INFINITY;
 }
 
-/** Why a kubelet of this version must not register at an API server of that one; undefined: it may. */
+/** Reason why the kubelet must not register with the API server; undefined if it may. */
 export function newerKubelet(kubelet: string, apiServer: string): string | undefined {
   const ahead = minorsAhead(kubelet, apiServer);
   if (ahead === undefined || ahead <= 0) return undefined;
   return `kubelet ${kubelet} is newer than API server ${apiServer}; upgrade the masters first`;
 }
 
-/** A kubelet may be this many minor versions older and the cluster still be upgraded. */
+/** Minor versions that a kubelet may be older for the cluster to be upgradeable. */
 const UPGRADEABLE_MINORS = 2;
 
 /**
- * How a kubelet's version fits the API server's, as reasons of conditions and events. Source: isKubeletSkewSupported in
+ * Version skew of a kubelet as a reason for conditions and events. Source: isKubeletSkewSupported in
  * pkg/operator/status.go of openshift/machine-config-operator.
  */
 export function kubeletSkewState(
@@ -40,7 +40,7 @@ export function kubeletSkewState(
   return ahead < 0 && ahead >= -UPGRADEABLE_MINORS ? 'KubeletSkewPresent' : 'KubeletSkewUnsupported';
 }
 
-/** Why a kubelet of this version must not work with an API server of that one; undefined: it may. */
+/** Reason why the kubelet must not work with the API server; undefined if it may. */
 export function kubeletSkew(kubelet: string, apiServer: string): string | undefined {
   const ahead = minorsAhead(kubelet, apiServer);
   if (ahead === undefined) return undefined;
@@ -51,7 +51,9 @@ export function kubeletSkew(kubelet: string, apiServer: string): string | undefi
   return undefined;
 }
 
-/** Why an API server of version `own` must not join a cluster with one of version `other`; undefined: it may. */
+/**
+ * Reason why an API server of version `own` must not join a cluster with one of version `other`; undefined if it may.
+ */
 export function apiServerSkew(own: string, other: string): string | undefined {
   const ahead = minorsAhead(own, other);
   if (ahead === undefined || Math.abs(ahead) <= API_SERVER_MINORS) return undefined;

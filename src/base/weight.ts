@@ -1,20 +1,20 @@
 /**
- * Which parts of a document are so large that a walk over one of them is cut into pieces. The names of an object with
- * very many fields cost tens of milliseconds to list, whatever is done with them: a walk lists them once.
+ * Estimates the size of parts of a document, to split work on large ones into pieces. Listing the property names of an
+ * object with very many fields takes tens of milliseconds, so a walk lists them once.
  */
 
-/** Values, counted with all that are in them, that are worked on at once. */
+/** Number of values, including nested ones, that are processed at once. */
 const PIECE = 1000;
-/** So much text counts as one value more. */
+/** Length of text that counts as one additional value. */
 const TEXT = 1024;
 
-/** Whether something of this weight is more than one piece. Only containers are. */
+/** Whether a container is larger than one piece. */
 export const isHeavy = (weight: number): boolean => weight > PIECE;
 
 export class Weigher {
   readonly #names = new Map<object, readonly string[]>();
 
-  /** The object's own names, in their order. It is not changed while it is walked over. */
+  /** Own property names in their order. The object must not change during the walk. */
   names(object: object): readonly string[] {
     return this.#names.get(object) ?? this.#listed(object);
   }
@@ -25,7 +25,7 @@ export class Weigher {
     return names;
   }
 
-  /** How many values it is, itself among them; not counted much beyond a piece. */
+  /** Number of values including nested ones; counting stops shortly above one piece. */
   weight(value: unknown): number {
     if (typeof value === 'string') return Math.min(PIECE, 1 + Math.floor(value.length / TEXT));
     if (typeof value !== 'object' || value === null) return 1;
@@ -48,11 +48,11 @@ export class Weigher {
   }
 }
 
-/** Tells every so many values that a piece is done. */
+/** Reports when a piece of work is done. */
 export class Pieces {
   #done = 0;
 
-  /** Whether what has been done since the last piece, with this, is one. */
+  /** Whether the work since the last piece, including this, is at least one piece. */
   isOver(weight = 1): boolean {
     this.#done += weight;
     if (this.#done < PIECE) return false;

@@ -15,18 +15,19 @@ export interface Output {
 }
 
 export interface Command {
-  /** After `hyperedge`: `image import FILE…`. */
+  /** Arguments after `hyperedge`, for example `image import FILE…`. */
   readonly usage: string;
   /** One line for the list of commands. */
   readonly summary: string;
-  /** Further lines of `--help`, without the flags. */
+  /** Additional lines for `--help`, without the flags. */
   readonly description?: string;
   readonly flags: Readonly<Record<string, Flag>>;
   /**
-   * Minimum and maximum of positional arguments; `own`: the command parses its arguments itself, such as etcd's flags.
+   * Minimum and maximum number of positional arguments. `own`: the command parses its arguments itself, for example
+   * etcd's flags.
    */
   readonly arguments: readonly [number, number] | 'own';
-  /** Resolves with the exit code: 0 done, 1 failed. Throws UsageError for 2. */
+  /** Resolves with the exit code: 0 success, 1 failure. Throws UsageError for 2. */
   run(invocation: Invocation): Promise<number>;
 }
 
@@ -34,12 +35,12 @@ export interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: boolean;
-  /** Placeholder of a string flag's value. */
+  /** Placeholder for the flag's value in the help text. */
   readonly value?: string;
   readonly help: string;
 }
 
-/** A usage error: exit code 2. */
+/** Invalid usage; the exit code is 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -47,7 +48,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Flags of all commands. */
+/** Flags that all commands have. */
 export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
   help: { type: 'boolean', short: 'h', help: 'show this help' },
   verbose: { type: 'boolean', help: 'print the stack of an error' },
@@ -71,13 +72,13 @@ export function toParseArgs(flags: Readonly<Record<string, Flag>>): ParseArgsOpt
   return options;
 }
 
-/** A string flag; undefined if not given. */
+/** Value of a string flag; undefined if it is not set. */
 export function stringFlag(flags: FlagValues, name: string): string | undefined {
   const value = flags[name];
   return typeof value === 'string' ? value : undefined;
 }
 
-/** A flag that is a whole number in a range. Throws UsageError. */
+/** Value of an integer flag in a range. Throws UsageError. */
 export function integerFlag(flags: FlagValues, name: string, min: number, max: number): number | undefined {
   const text = stringFlag(flags, name);
   if (text === undefined) return undefined;
@@ -88,7 +89,7 @@ export function integerFlag(flags: FlagValues, name: string, min: number, max: n
   return value;
 }
 
-/** Separates this project's flags from another program's. Throws UsageError. */
+/** Separates this project's flags from those of another program. Throws UsageError. */
 export function takeOwnFlags(
   command: string,
   own: readonly string[],

@@ -1,4 +1,6 @@
-/** The command line: argv → command. Exit codes: 0 done, 1 failed, 2 usage. Errors are one line. */
+/**
+ * The command line: selects and runs a command. Exit codes: 0 success, 1 failure, 2 usage error. Errors are one line.
+ */
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
@@ -10,7 +12,7 @@ interface Entry {
   load(): Promise<Command>;
 }
 
-/** Commands by name, loaded on use. Two-word commands have two-word names. */
+/** Commands by name, which may be two words. They are loaded when they are used. */
 const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: 'run the host process: kubelet, service proxy and, as static pods, the control plane',
@@ -300,11 +302,11 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 };
 
 export interface MainOptions extends Invocation {
-  /** Default: the process's own streams. */
+  /** Default: stdout and stderr of the process. */
   readonly out?: Output;
 }
 
-/** Runs one command; never rejects. */
+/** Runs one command and returns the exit code; never rejects. */
 export async function main(options: MainOptions): Promise<number> {
   const out = options.out ?? processOutput;
   const link = linkOf(options);
@@ -361,7 +363,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
   try {
     parsed = parseArgs({ args: [...argv], options: toParseArgs(flags), allowPositionals: true, strict: true });
   } catch (error) {
-    // The first sentence names the flag; Node's further advice is about quoting.
+    // The first sentence of Node's message names the flag; the rest is advice about quoting.
     throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${name} --help`);
   }
   if (parsed.values['help'] === true) {

@@ -1,18 +1,18 @@
 /**
- * The executable's entry: evaluates the bundle that contains the command. The bundles follow the program in its file
- * (`build/appended.ts`) and are read, not mapped: pages of the file that are mapped stay in memory.
+ * Entry point of the executable: evaluates the bundle with the command. The bundles are at the end of the executable's
+ * file (`build/appended.ts`). They are read instead of mapped, because mapped pages stay in memory.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
 import { bundleOf } from './links.ts';
 
-/** The last bytes of the file: the length of the table before them, as eight hexadecimal digits. */
+/** Last bytes of the file: the length of the preceding table as eight hexadecimal digits. */
 const TRAILER_BYTES = 8;
 
 interface Bundle {
   readonly source: Buffer;
-  /** V8's code cache; a build for another architecture has none. */
+  /** V8's code cache; undefined if the bundle was built on another architecture. */
   readonly code: Buffer | undefined;
 }
 
@@ -53,7 +53,7 @@ interface Exports {
 
 function evaluate(name: string): Exports {
   const { source, code } = readBundle(name);
-  // Bundles are ASCII: as Latin-1 a character takes one byte.
+  // Bundles are ASCII, so a Latin-1 string with one byte per character is sufficient.
   const script = new Script(source.toString('latin1'), {
     filename: `${name}.cjs`,
     ...(code === undefined ? {} : { cachedData: code }),

@@ -1,14 +1,17 @@
-/** Which command an invocation names, and the bundle of the executable that contains it. */
+/** Determines the command of an invocation and the bundle that contains it. */
 import { basename } from 'node:path';
 import type { LINK_NAMES } from '../base/link-names.ts';
 
 export interface Invocation {
-  /** Without the executable. */
+  /** Arguments without the executable. */
   readonly argv: readonly string[];
   readonly argv0: string;
 }
 
-/** Names of links to the executable and their commands; `hyperkube` takes one of the others as its first argument. */
+/**
+ * Commands by the name of the link that started the executable. `hyperkube` takes one of the other names as its first
+ * argument.
+ */
 const LINKED: Readonly<Record<Exclude<(typeof LINK_NAMES)[number], 'hyperkube'>, string>> = {
   'master-restart': 'master-restart',
   'master-logs': 'master-logs',
@@ -29,7 +32,7 @@ export interface Link {
   readonly argv: readonly string[];
 }
 
-/** The link that started the executable, or that `hyperkube` names, and the arguments after it. */
+/** The link that started the executable or that was given to `hyperkube`, and the remaining arguments. */
 export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
   const started = basename(argv0);
   const hyperkube = started === 'hyperkube';
@@ -40,12 +43,12 @@ export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
 const isLinkName = (name: string): name is LinkName => Object.hasOwn(LINKED, name);
 
 /**
- * Commands that run for as long as the host does; each is the file of its name in `commands`. V8 keeps the
- * source of a bundle in memory: these have bundles without the other commands.
+ * Long-running commands. Each has a file of its name in `commands` and a bundle of its own, because V8 keeps the source
+ * of a bundle in memory.
  */
 export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers'];
 
-/** The name of the bundle that contains the command: that of the command or, for all others, `others`. */
+/** Name of the bundle with the command: the name of the command, or `others`. */
 export function bundleOf(invocation: Invocation): string {
   const command = linkOf(invocation)?.command ?? invocation.argv[0] ?? '';
   return OWN_BUNDLES.includes(command) ? command : 'others';

@@ -1,9 +1,9 @@
-/** Output of commands: tables, JSON and YAML. */
+/** Command output as tables, JSON and YAML. */
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
 
-/** Rejects unknown formats before any request. Throws UsageError. */
+/** Rejects unknown output formats before any request is sent. Throws UsageError. */
 export function checkFormat(flags: FlagValues): void {
   const format = flags['output'];
   if (format !== undefined && format !== 'json' && format !== 'yaml' && format !== 'wide') {
@@ -11,7 +11,7 @@ export function checkFormat(flags: FlagValues): void {
   }
 }
 
-/** The document in the requested format; undefined for a table. Throws UsageError. */
+/** The document in the requested format; undefined if a table was requested. Throws UsageError. */
 export async function printDocument(flags: FlagValues, document: unknown): Promise<string | undefined> {
   checkFormat(flags);
   switch (flags['output']) {
@@ -25,7 +25,7 @@ export async function printDocument(flags: FlagValues, document: unknown): Promi
   }
 }
 
-/** Columns as kubectl prints them: three spaces apart, the last one unpadded. */
+/** Table in kubectl's layout: columns are three spaces apart and the last one is not padded. */
 export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((name, column) => Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)));
   return [header, ...rows]
@@ -39,7 +39,7 @@ export function printTable(header: readonly string[], rows: readonly (readonly s
     .join('');
 }
 
-/** `1.5MiB` */
+/** Size with a unit, for example `1.5MiB`. */
 export function humanBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;

@@ -1,7 +1,10 @@
-/** Runs the command of this process and ends the process with its exit code. */
+/** Runs the command of this process and exits with its exit code. */
 import { main } from './index.ts';
 
-/** Resolves when the output is written or its reader has closed the pipe: a slow reader leaves output queued. */
+/**
+ * Resolves when all output is written or the reader has closed the pipe. With a slow reader, output is still queued at
+ * exit.
+ */
 function flushed(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     stream.once('error', () => resolve());
@@ -9,7 +12,7 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-/** Never rejects. Resources that a failed start has left open do not keep the process alive. */
+/** Never rejects. Resources that a failed command left open do not keep the process alive. */
 export async function start(): Promise<void> {
   const code = await main({ argv: process.argv.slice(2), argv0: process.argv0 });
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);

@@ -1,4 +1,4 @@
-/** Error text for administrators: system calls and error numbers are replaced by the cause and a fix. */
+/** Error texts for administrators: replaces system calls and error numbers by the cause and a fix. */
 
 interface Cause {
   readonly text: string;
@@ -30,9 +30,14 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   EAI_AGAIN: { text: 'cannot be resolved', fix: 'check the name and the DNS servers' },
 };
 
-/** `ENOENT: no such file or directory, open '/a'`, as Node writes it, with a second path for a rename or link. */
+/**
+ * Node's form of a file error: `ENOENT: no such file or directory, open '/a'`, with a second path for a rename or link.
+ */
 const FILE_ERROR = /\b(E[A-Z]+): [a-z][^,;:]*, [a-z]+(?: '([^']*)'(?: -> '([^']*)')?)?/g;
-/** `connect ECONNREFUSED 127.0.0.1:1`, `listen EADDRINUSE: address already in use 0.0.0.0:80`. */
+/**
+ * Node's form of a socket error: `connect ECONNREFUSED 127.0.0.1:1`, `listen EADDRINUSE: address already in use
+ * 0.0.0.0:80`.
+ */
 const SOCKET_ERROR = /\b(?:connect|listen|bind|read|getaddrinfo) (E[A-Z_]+)(?::(?: [a-z]+)+)?(?: ([^\s;,)]+))?/g;
 
 export function withoutSystemErrors(message: string): string {
@@ -49,6 +54,6 @@ export function withoutSystemErrors(message: string): string {
   const text = files.replaceAll(SOCKET_ERROR, (whole, code: string, address = '', at: number) =>
     explain(whole, code, address, files.slice(0, at)),
   );
-  // A message that already names a fix keeps it.
+  // A message that already contains a fix is not extended.
   return fixes.size === 0 || text.includes('; ') ? text : `${text}; ${[...fixes].join(', ')}`;
 }

@@ -12,37 +12,37 @@ import type { WriteFence } from './write-fence.ts';
 export interface ApiClientOptions {
   /** `https://host:port`, with an optional path prefix. */
   readonly server: string;
-  /** PEM; for authorities, certificates or tokens that never change in the life of the client. */
+  /** PEM or token, for credentials that do not change during the lifetime of the client. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
   readonly token?: string;
   /**
-   * A file that holds the token and is replaced from time to time (projected service-account tokens). Read at most once
+   * Path of a token file that is replaced from time to time (projected service-account tokens). It is read at most once
    * a minute.
    */
   readonly tokenFile?: string;
-  /** Credentials that rotate; overrides `ca`, `cert`, `key` and `token`. Asked before every request. */
+  /** Rotating credentials, read before every request. They override `ca`, `cert`, `key` and `token`. */
   readonly credentials?: CredentialsProvider;
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
   readonly userAgent: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** Connections for requests; watches have their own. Default 16. */
+  /** Maximum number of connections for requests; watches have their own. Default: 16. */
   readonly maxConnections?: number;
-  /** Milliseconds without a sign of life from the server until a request fails. Default 60,000. */
+  /** A request fails after this many milliseconds without data from the server. Default: 60,000. */
   readonly timeoutMs?: number;
-  /** Who owns the fields in writes that name no manager. Default: the user agent up to the first slash. */
+  /** Field manager for writes that specify none. Default: the user agent up to the first slash. */
   readonly fieldManager?: string;
 }
 
 export interface FenceableClient extends ApiClient {
-  /** The same client, whose writes pass only while `fence` is open. Ends with this one. */
+  /** A client on the same connections whose writes are only sent while `fence` is open. It is closed with this one. */
   fenced(fence: WriteFence): ApiClient;
 }
 
-/** A client of one API server. Connects on first use. */
+/** Creates a client for one API server. Connects on first use. */
 export function createApiClient(options: ApiClientOptions): FenceableClient {
   const fixed = {
     ...(options.ca === undefined ? {} : { ca: options.ca }),
@@ -87,8 +87,8 @@ function behind(fence: WriteFence, transport: Transport): Transport {
 }
 
 /**
- * Tokens are replaced well before they expire; a minute of the old one is safe. Source: client-go's cached file token
- * source.
+ * Tokens are replaced long before they expire, so a token may be used for another minute. Source: client-go's cached
+ * file token source.
  */
 const TOKEN_FILE_PERIOD_MS = 60_000;
 

@@ -3,13 +3,13 @@ import type { RandomSource } from '../base/clock.ts';
 export interface BackoffOptions {
   readonly initialMs: number;
   readonly maxMs: number;
-  /** Growth per step. Default 2. */
+  /** Growth per step. Default: 2. */
   readonly factor?: number;
-  /** Up to this share of the delay is added at random, so that many clients do not come back in step. Default 0. */
+  /** Maximum random addition as a fraction of the delay, so that clients do not retry in step. Default: 0. */
   readonly jitter?: number;
 }
 
-/** Delays that grow exponentially until `reset`. */
+/** Exponentially growing delays, until `reset`. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: RandomSource;
@@ -21,7 +21,7 @@ export class Backoff {
     this.#nextMs = options.initialMs;
   }
 
-  /** The delay to wait now, in milliseconds. */
+  /** Next delay in milliseconds. */
   next(): number {
     const delayMs = this.#nextMs;
     this.#nextMs = Math.min(delayMs * (this.#options.factor ?? 2), this.#options.maxMs);

@@ -2,8 +2,8 @@ import { ApiError } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
 
 /**
- * No answer came from the server: refused, reset, timed out, or not the server we trust. It is a 'ServiceUnavailable'
- * to callers; the class tells it apart from a server that answered 503. Whether a write took effect is unknown.
+ * The server sent no response: the connection was refused or reset, timed out, or the server is not trusted. The reason
+ * is 'ServiceUnavailable'; the class distinguishes it from a 503 response. Whether a write took effect is unknown.
  */
 export class ConnectionError extends ApiError {
   constructor(server: string, cause: unknown) {
@@ -13,12 +13,12 @@ export class ConnectionError extends ApiError {
   }
 }
 
-/** True when the failure is one of the connection, not the answer of a server. */
+/** Whether the error is a connection failure instead of a response from the server. */
 export function isConnectionError(error: unknown): error is ConnectionError {
   return error instanceof ConnectionError;
 }
 
-/** Connecting to a name with several addresses fails with an AggregateError whose own message is empty. */
+/** If a name has several addresses, Node reports an AggregateError with an empty message. */
 function describe(cause: unknown): string {
   if (cause instanceof AggregateError && cause.message === '') {
     const messages = cause.errors.map(messageOf);

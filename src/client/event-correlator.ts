@@ -1,19 +1,19 @@
 import type { Event } from 'kubernetes-types/core/v1';
 
 /**
- * Decides what becomes of an event: written as new, counted on one written before, folded into a combined one, or
- * dropped. A faulty pod repeats itself for ever; this keeps what it costs bounded. Source: client-go's EventCorrelator
- * (spam filter, aggregator, logger), KEP-383. Pure bookkeeping: the recorder does the writing.
+ * Decides whether an event is written as new, counted on an earlier one, merged into a combined one, or dropped. This
+ * bounds the cost of repeated events of a faulty pod. Pure; the recorder writes the events. Source: client-go's
+ * EventCorrelator (spam filter, aggregator, logger), KEP-383.
  */
 
-/** Per source and object: this many at once, then one per five minutes. */
+/** Per source and object: a burst of this many events, then one per five minutes. */
 const SPAM_BURST = 25;
 const SPAM_REFILL_PER_MS = 1 / 300_000;
-/** From so many different messages of one kind within the interval on, they are combined. */
+/** Number of different messages of one kind in the interval above which they are combined. */
 const AGGREGATE_FROM = 10;
 const AGGREGATE_INTERVAL_MS = 600_000;
 const COMBINED_PREFIX = '(combined from similar events): ';
-/** Entries kept per table; the longest unused go first. */
+/** Maximum number of entries per table. The least recently used entry is evicted. */
 const MAX_ENTRIES = 4096;
 
 export interface Written {
@@ -42,7 +42,7 @@ export class EventCorrelator {
   readonly #similar = new LruMap<Similar>(MAX_ENTRIES);
   readonly #written = new LruMap<Written>(MAX_ENTRIES);
 
-  /** `event` carries count 1 and its own time stamps and name. */
+  /** `event` must have count 1 and its own time stamps and name. */
   correlate(event: Event, nowMs: number): Correlation {
     if (!this.#admit(subjectKey(event), nowMs)) return { action: 'drop' };
     const combined = this.#aggregate(event, nowMs);
@@ -63,7 +63,7 @@ export class EventCorrelator {
     return { action: 'count', event: counted, key };
   }
 
-  /** The event that was counted on is gone (events expire): it was re-created under `event`'s name. */
+  /** Call when the counted event had expired and was re-created under the name of `event`. */
   rewritten(key: string, event: Event): void {
     this.#remember(key, event);
   }
@@ -96,7 +96,7 @@ export class EventCorrelator {
     similar.messages.add(event.message ?? '');
     this.#similar.set(key, similar);
     if (similar.messages.size < AGGREGATE_FROM) return false;
-    // The set stays at its limit: one oldest message out for each new one in.
+    // Remove the oldest message to keep the set at its limit.
     const oldest = similar.messages.values().next();
     if (oldest.done !== true) similar.messages.delete(oldest.value);
     return true;
@@ -121,7 +121,7 @@ function similarKey(event: Event): string {
   return [subjectKey(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join('\0');
 }
 
-/** A map that forgets the entry that was set longest ago. */
+/** A map that evicts the least recently set entry. */
 class LruMap<V> {
   readonly #entries = new Map<string, V>();
   readonly #limit: number;

@@ -12,25 +12,25 @@ import type { ApiClient, EventRecorder, ResourceClient } from './types.ts';
 
 export interface EventRecorderOptions {
   readonly client: ApiClient;
-  /** Shown as the event's source: `kubelet`, `deployment-controller`. */
+  /** Source of the events, for example `kubelet` or `deployment-controller`. */
   readonly component: string;
-  /** The node, for components that belong to one. */
+  /** Node name, for components that run on a node. */
   readonly host?: string;
-  /** How long an event waits while what it reports goes on; 0 without. */
+  /** Delay before events are written, so that the work that they report is not slowed down. Default: 0. */
   readonly settleMs?: number;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
 }
 
-/** Events beyond this many that wait for the server are dropped: they are news, not state. */
+/** Maximum number of queued events. Further events are dropped. */
 const MAX_QUEUED = 1000;
-/** An event is tried so often while the server is away. Source: client-go's maxTriesPerEvent. */
+/** Maximum number of attempts for an event while the server is unreachable. Source: client-go's maxTriesPerEvent. */
 const MAX_TRIES = 12;
 const RETRY_MS = 2_000;
-/** How long `stop` waits for the queue to empty. */
+/** Maximum time in which `stop` writes the queue. */
 const FLUSH_MS = 2_000;
-/** Upstream's limit on an event's message. */
+/** Upstream's limit for the message of an event. */
 const MAX_MESSAGE = 1024;
 
 /** Correlates and writes events in the background, one at a time. */
@@ -63,8 +63,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         await writeOnce(events, outcome, correlator);
         return;
       } catch (error) {
-        // Only a server that did not answer is asked again; one that refused (namespace going away, forbidden) meant
-        // it.
+        // Retry only if the server did not respond. A rejection (terminating namespace, forbidden) is final.
         const final = !isConnectionError(error) || tries >= MAX_TRIES || stopping.signal.aborted;
         if (final) {
           log.v(isNamespaceGone(error) ? 4 : 2, 'event not recorded', {
@@ -77,7 +76,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       try {
         await sleep(clock, RETRY_MS * (0.5 + random.random()), stopping.signal);
       } catch {
-        // Stopping: one last try, then on.
+        // Stopping: one last attempt, then continue with the next event.
       }
     }
   };
@@ -121,7 +120,7 @@ async function writeOnce(
     try {
       await events.create(event);
     } catch (error) {
-      // The answer to an earlier try was lost; the event is there.
+      // The response to an earlier attempt was lost; the event exists.
       if (!isApiError(error, 'AlreadyExists')) throw error;
     }
     return;

@@ -22,8 +22,8 @@ class CheckedHandler extends DecoratorHandler {
 }
 
 /**
- * Checks the fence in the moment the request is written to its connection: a queued one may have waited for that while
- * the process was stopped.
+ * Checks the fence when the request is written to the connection, because the process may have been suspended while the
+ * request was queued.
  */
 export function checkedAtSend(dispatcher: Dispatcher, fence: WriteFence): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => dispatch(options, new CheckedHandler(handler, fence)));

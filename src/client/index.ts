@@ -1,4 +1,4 @@
-/** How components meet through the API: client, informers, work queues, events, leader election. */
+/** API client library of the components: client, informers, work queues, events and leader election. */
 export { type ApiClientOptions, createApiClient, type FenceableClient } from './api-client.ts';
 export { Competition } from './competition.ts';
 export type { ClientCredentials, CredentialsProvider } from './credentials.ts';

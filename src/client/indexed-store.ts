@@ -10,10 +10,7 @@ interface Index<T> {
 
 const NAMESPACE = '\0namespace';
 
-/**
- * Objects by key, and by whatever index functions derive from them. An index costs as much as the objects that match,
- * not as all.
- */
+/** Objects by key, with secondary indexes. An index lookup costs as much as the number of matching objects. */
 export class IndexedStore<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Index<T>>();
@@ -63,7 +60,7 @@ export class IndexedStore<T extends KubeObject> {
     for (const [key, object] of this.#objects) insert(index, key, object);
   }
 
-  /** Stores `object`; returns the one it replaces. */
+  /** Stores `object` and returns the object that it replaces. */
   set(object: T): T | undefined {
     const key = objectKey(object);
     const old = this.#objects.get(key);

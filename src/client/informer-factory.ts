@@ -12,16 +12,22 @@ export interface InformerFactoryDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Where informers with `lastKnown` keep their copies; undefined: nowhere. */
+  /** Storage for informers with `lastKnown`; undefined disables it. */
   readonly lastKnown?: LastKnown | undefined;
 }
 
-/** An API server that is in reach answers sooner, and one that has just been started mostly does. */
+/**
+ * Time after which the API server counts as unreachable. A reachable server responds sooner, and a starting one usually
+ * does.
+ */
 const AWAY_MS = 3_000;
 
 interface Shared {
   readonly synced: Promise<void>;
-  /** Its kind is gone; should it come back, it gets an informer of its own. */
+  /**
+   * Whether the informer has ended because its kind was removed. If the kind is served again, a new informer is
+   * created.
+   */
   readonly stopped: boolean;
   start(): void;
   stop(): Promise<void>;
@@ -60,7 +66,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.reduce === undefined ? undefined : informers.size,
       ]);
       const known = informers.get(key);
-      // The key holds the whole identity of the type, so what is stored under it is an informer of T.
+      // The key identifies the type, so the stored informer has type T.
       if (known !== undefined && !known.stopped) return known as unknown as Informer<T>;
       const informer = new ReflectingInformer<T>(type, options, {
         resource: deps.client.resource(type),

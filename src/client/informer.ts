@@ -17,51 +17,52 @@ export interface InformerDeps<T extends KubeObject> {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  /** Present: a copy may outlive the process. */
+  /** If set, a copy of the objects may outlive the process. */
   readonly memory?: InformerMemory | undefined;
 }
 
 export interface InformerMemory {
   readonly lastKnown: LastKnown;
-  /** Called at the first list of an informer. */
+  /** Called after the first list of an informer. */
   onListed(): void;
-  /** Resolves when the API server has been out of reach for so long that a host goes on without it. */
+  /**
+   * Resolves when the API server has been unreachable for so long that the host continues with the last known objects.
+   */
   away(signal: AbortSignal): Promise<void>;
 }
 
-/** A page of a list; parsing one must not hold up the event loop for long. */
+/** Page size of lists; parsing a page must not block the event loop for long. */
 const PAGE_SIZE = 500;
 /**
- * A watch is renewed after 5 to 10 minutes, as client-go does, so that clients spread over servers again after one was
- * away.
+ * A watch is renewed after 5 to 10 minutes, as in client-go, so that clients are distributed over the servers again
+ * after one was down.
  */
 const WATCH_MIN_SECONDS = 300;
-/** How long past its own time a watch may stay silent before the connection counts as dead. */
+/** A watch that is silent for this long after its time-out counts as broken. */
 const WATCH_GRACE_MS = 30_000;
 /**
- * A watch that ends sooner and without an event counts as a failure, or a confused server would be asked in a tight
- * loop.
+ * A watch that ends sooner without an event counts as a failure, so that a faulty server does not cause a tight loop.
  */
 const SHORT_WATCH_MS = 1_000;
-/** Between two lists of an optional kind that the server does not serve. */
+/** Interval between lists of an optional kind that the server does not serve. */
 const ABSENT_MS = 60_000;
 /** Kinds that are not served or not permitted are reported after this time. */
 const DEFINITIONS_MS = 60_000;
 
-/** What went on since the store was last known to be complete. */
+/** Next operation of the informer. */
 type Position =
   /**
-   * List at any state the server has, but not older than what was seen; undefined: the history of that is gone, list
-   * the newest state.
+   * List any state that is not older than `notOlderThan`. If it is undefined, the history after the last seen version
+   * is lost, so the newest state is listed.
    */
   | { readonly next: 'list'; readonly notOlderThan: string | undefined }
-  /** Not even the pages of a list lasted until its end: list the newest state at once. */
+  /** The continue token of a paged list expired: list the newest state in a single request. */
   | { readonly next: 'list-whole' }
   | { readonly next: 'watch'; readonly resourceVersion: string };
 
 /**
- * List + watch of one kind. Source of the protocol: Kubernetes API concepts, "Efficient detection of changes"; of the
- * behaviour: client-go's Reflector.
+ * List and watch of one kind. Sources: Kubernetes API concepts, "Efficient detection of changes" (protocol);
+ * client-go's Reflector (behaviour).
  */
 export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   readonly type: ResourceType<T>;
@@ -154,7 +155,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
         }
         const failed = position;
         position = this.#afterFailure(position, error);
-        // An expired watch is replaced by a list at once; a failed list backs off, whatever the reason.
+        // After an expired watch, list immediately. After any other failure, back off.
         if (failed.next !== 'watch' || !isGone(error)) await this.#pause(error);
       }
     }
@@ -180,7 +181,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     };
     let page = await this.#deps.resource.list({
       ...selection,
-      // Pages that expired under way are not tried again in pages: they would expire again.
+      // If pages expired before, list without pages: they would expire again.
       ...(position.next === 'list' ? { limit: PAGE_SIZE } : {}),
       ...(position.next === 'list' && position.notOlderThan !== undefined
         ? { resourceVersion: position.notOlderThan }
@@ -199,7 +200,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     return { next: 'watch', resourceVersion: page.metadata.resourceVersion ?? '0' };
   }
 
-  /** Without an API server in reach: what was known last, until the API server's own list replaces it. */
+  /** While no API server is reachable, provides the last known objects until the API server's list replaces them. */
   async #remember(): Promise<void> {
     const { memory, log } = this.#deps;
     const { lastKnown } = this.#options;
@@ -218,12 +219,12 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
       set: lastKnown.set,
       objects: objects.length,
     });
-    // Of this informer's type: its own writer made the set, and nothing else could.
+    // The set was written by an informer of the same type.
     for (const object of objects) this.#upsert(object as T);
     this.#complete();
   }
 
-  /** Writes the copy soon. What an earlier process knew stays until the API server has been heard. */
+  /** Schedules writing the copy. The copy of an earlier process is kept until the API server has responded. */
   #save(): void {
     const { lastKnown } = this.#options;
     if (lastKnown === undefined || lastKnown.readOnly === true || !this.#hasListed) return;
@@ -241,7 +242,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     this.#markSynced();
   }
 
-  /** Makes the store equal to `items`, notifying handlers of each change, unobserved deletions included. */
+  /** Replaces the contents of the store and notifies handlers of each change, including unobserved deletions. */
   #replace(items: readonly T[]): void {
     this.#hasListed = true;
     this.#deps.memory?.onListed();
@@ -326,7 +327,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     } else if (sameUid(old, object)) {
       this.#notify((handler) => handler.updated?.(object, old));
     } else {
-      // Deleted and re-created while the watch was interrupted: two objects, not an update of one.
+      // The object was deleted and re-created while the watch was interrupted, so handlers get both events.
       this.#notify((handler) => handler.deleted?.(old));
       this.#notify((handler) => handler.added?.(object));
     }
@@ -341,7 +342,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     for (const handler of this.#handlers) this.#call(() => call(handler));
   }
 
-  /** A handler's bug must not end the watch for all others. */
+  /** An error in a handler must not end the watch for other handlers. */
   #call(call: () => void): void {
     try {
       call();
@@ -370,11 +371,11 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     }
   }
 
-  /** A lost connection is logged by the transport; any other error is logged here. */
+  /** Logs an error. Lost connections are logged by the transport. */
   #explain(what: 'list' | 'watch', error: unknown): void {
     const { clock, log } = this.#deps;
     const fields = { kind: this.type.kind, error: messageOf(error) };
-    // A cluster that starts serves and permits some kinds only after controllers have created definitions and roles.
+    // A starting cluster serves and permits some kinds only after controllers have created definitions and roles.
     const isRefused = isApiError(error, 'NotFound') || isApiError(error, 'Forbidden');
     const isEarly = isRefused && clock.monotonicMs() - this.#startedMs < DEFINITIONS_MS;
     if (isConnectionError(error) || isGone(error) || isEarly) log.v(3, `${what} interrupted`, fields);
@@ -383,8 +384,8 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 }
 
 /**
- * The version asked for is out of the server's history: too old (410), or, after a restore from a backup, newer than
- * all it has. Both are repaired by listing the newest state.
+ * Whether the requested version is outside the server's history: too old (410) or, after a restore from a backup, newer
+ * than all it has. In both cases the newest state must be listed.
  */
 function isGone(error: unknown): boolean {
   if (isApiError(error, 'Expired') || isApiError(error, 'Gone')) return true;

@@ -1,9 +1,9 @@
 import { CodedError } from '../base/errors.ts';
 
-/** PEM text given inline, or the file that holds it; the caller reads files, relative ones beside the kubeconfig. */
+/** Inline PEM text, or a file with it. The caller reads files; relative paths are relative to the kubeconfig. */
 export type PemSource = { readonly data: string } | { readonly file: string };
 
-/** What one context of a kubeconfig says about how to reach and convince a server. */
+/** Server and credentials of one context of a kubeconfig. */
 export interface ClusterAccess {
   readonly contextName: string;
   readonly server: string;
@@ -21,8 +21,8 @@ export interface ClusterAccess {
 type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
- * Reads a kubeconfig (`v1` Config) that was parsed from YAML. Pure. Throws CodedError 'kubeconfig' naming the field.
- * `context`: which one to take; default `current-context`. Source: k8s.io/client-go/tools/clientcmd/api/v1.
+ * Interprets a kubeconfig (`v1` Config) that was parsed from YAML. Throws CodedError 'kubeconfig' with the field.
+ * `context`: name of the context; default `current-context`. Source: k8s.io/client-go/tools/clientcmd/api/v1.
  */
 export function parseKubeconfig(document: unknown, options: { readonly context?: string } = {}): ClusterAccess {
   const config = record(document, 'kubeconfig');
@@ -65,7 +65,7 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
   };
 }
 
-/** `<field>-data` (base64) wins over `<field>` (a file), as in client-go. */
+/** As in client-go, `<field>-data` (base64) takes precedence over `<field>` (a file). */
 function pem(from: Readonly<Record<string, unknown>>, field: string, path: string): PemSource | undefined {
   const data = text(from[`${field}-data`], `${path}${field}-data`);
   if (data !== undefined && data !== '') {
@@ -84,7 +84,7 @@ function named(list: unknown, field: string, inner: string): Named {
   for (const [index, each] of list.entries()) {
     const entry = record(each, `${field}[${index}]`);
     const name = text(entry['name'], `${field}[${index}].name`) ?? '';
-    // The first of several entries with one name counts, as in client-go.
+    // As in client-go, the first of several entries with the same name is used.
     if (!entries.has(name)) entries.set(name, record(entry[inner] ?? {}, `${field}[${name}].${inner}`));
   }
   return entries;

@@ -1,6 +1,7 @@
 /**
- * What the API server said last, on this host's disk: a host that starts without an API server in reach goes on with
- * it. Sets of objects are read once and written in batches, only when they differ, so that flash memory lasts.
+ * Last known objects of the API server on the host's disk. A host that starts while no API server is reachable
+ * continues with them. Sets of objects are read once and written in batches, and only if they changed, to reduce wear
+ * of flash memory.
  */
 import type { KubeObject } from '../api/meta/object.ts';
 import type { Clock, Timer } from '../base/clock.ts';
@@ -9,15 +10,15 @@ import { parseJson } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import type { SealedFiles } from './sealed-files-port.ts';
 
-/** How soon after a change a set is written, and how often at most. */
+/** Delay and minimum interval of writes after a change. */
 export type Pace = 'soon' | 'calm';
 
 export interface LastKnown {
-  /** The objects of a set; undefined when there are none or they are unusable, which is logged. Never rejects. */
+  /** Objects of a set; undefined if there is none or it is unusable, which is logged. Never rejects. */
   read(set: string): Promise<readonly KubeObject[] | undefined>;
-  /** Notes that a set changed; `content` is called when it is written. */
+  /** Marks a set as changed. `content` is called when the set is written. */
   keep(set: string, content: () => readonly unknown[], pace: Pace): void;
-  /** Writes what is waiting and takes no more. */
+  /** Writes pending sets and ignores later changes. */
   stop(): Promise<void>;
 }
 
@@ -29,15 +30,15 @@ export interface LastKnownOptions {
 
 const PACES: Readonly<Record<Pace, { readonly delayMs: number; readonly intervalMs: number }>> = {
   soon: { delayMs: 1_000, intervalMs: 5_000 },
-  // Endpoints and policies follow every pod of the cluster.
+  // For sets that change with every pod, such as endpoints and policies.
   calm: { delayMs: 5_000, intervalMs: 60_000 },
 };
-/** Raised with the form of the lines. */
+/** Version of the file format. */
 const FORM = 1;
-/** Ten thousand services with their endpoints need less. */
+/** Upper bound for a set. Ten thousand services with their endpoints need less. */
 const MAX_OBJECTS = 50_000;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Objects between two turns of the event loop. */
+/** Objects that are processed in one turn of the event loop. */
 const BATCH = 200;
 
 interface Waiting {
@@ -46,7 +47,7 @@ interface Waiting {
   timer: Timer | undefined;
   writing: Promise<void> | undefined;
   writtenAtMs: number;
-  /** The last failure, which is logged once. */
+  /** Last failure; the same failure is logged once. */
   problem: string | undefined;
 }
 
@@ -123,7 +124,7 @@ class SealedLastKnown implements LastKnown {
       const problem = messageOf(error);
       if (problem !== waiting.problem) log.warn('last known state not written', { set, error: problem });
       waiting.problem = problem;
-      // What is there describes an older state by any length of time.
+      // A set that is too large is removed, because the stored one may be arbitrarily old.
       if (error instanceof CodedError && error.code === 'too-large') await files.remove(set).catch(() => {});
     }
   }
@@ -164,7 +165,7 @@ class SealedLastKnown implements LastKnown {
   }
 }
 
-/** An object as it is kept: the API server's bookkeeping changes without a change of content. */
+/** The object without fields that the API server changes although the content is the same. */
 export function withoutVersions<T extends KubeObject>(object: T): T {
   const { managedFields: _, resourceVersion: __, ...metadata } = object.metadata ?? {};
   return { ...object, metadata };

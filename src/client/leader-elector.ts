@@ -10,22 +10,24 @@ import type { ApiClient, LeaderElector } from './types.ts';
 import { LeaseFence, type WriteFence } from './write-fence.ts';
 
 export interface LeaderElectorOptions {
-  /** Not fenced: it writes the lease. */
+  /** Client for the lease. It must not be fenced. */
   readonly client: ApiClient;
   readonly namespace: string;
   readonly name: string;
-  /** Unique among the candidates: host name plus something random. */
+  /** Unique among the candidates: host name and a random part. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  /** How long others wait after the last renewal they saw. Default 15,000. */
+  /**
+   * Duration of the lease: other candidates wait this long after the last renewal that they observed. Default: 15,000.
+   */
   readonly leaseDurationMs?: number;
-  /** How long the leader tries to renew before it gives up. Default 10,000. */
+  /** The leader gives up if it cannot renew the lease for this long. Default: 10,000. */
   readonly renewDeadlineMs?: number;
-  /** Between two tries. Default 2,000. */
+  /** Interval between attempts. Default: 2,000. */
   readonly retryPeriodMs?: number;
-  /** Without another candidate the lease is renewed seldom, with the times of `SOLE`. */
+  /** If there is no other candidate, the lease is renewed rarely, with the times of `SOLE`. */
   readonly competition?: Competition;
 }
 
@@ -36,24 +38,27 @@ interface LeaseTimes {
 }
 
 /**
- * On a single master a renewal is a write that no other candidate reads, and its next process has the same identity.
- * Source: LeaderElectionSNOConfig in pkg/config/leaderelection of openshift/library-go.
+ * Times for a single master: no other candidate reads the renewals, and its next process has the same identity. Source:
+ * LeaderElectionSNOConfig in pkg/config/leaderelection of openshift/library-go.
  */
 const SOLE: LeaseTimes = { leaseDurationMs: 270_000, renewDeadlineMs: 240_000, retryPeriodMs: 60_000 };
 
 export interface FencedLeaderElector extends LeaderElector {
-  /** For the client of the led work: see `ApiClient.fenced`. */
+  /** Fence for the client of the leader's work: see `FenceableClient.fenced`. */
   readonly fence: WriteFence;
 }
 
 const JITTER = 1.2;
-/** While no API server answers, no candidate can hold the lease: a short retry makes a host's start seconds shorter. */
+/**
+ * Retry interval while no API server responds. In this time no other candidate can hold the lease, and a short interval
+ * speeds up the start of a host.
+ */
 const KNOCK_MS = 100;
 
 /**
- * Leadership as a Lease, interoperable with client-go's leaderelection: same record, same timing, released on shutdown.
- * Standbys watch the lease, so that a released one is taken at once. Writes through a client fenced by `fence` end with
- * the renew deadline, which is before any other candidate may lead.
+ * Leader election through a Lease, compatible with client-go's leaderelection: same record, same timing, released on
+ * shutdown. Standbys watch the lease and take a released one immediately. Writes through a client that is fenced by
+ * `fence` end at the renew deadline, before another candidate can become leader.
  */
 export function createLeaderElector(options: LeaderElectorOptions): FencedLeaderElector {
   return new LeaseElector(options);
@@ -68,12 +73,12 @@ class LeaseElector implements FencedLeaderElector {
   readonly #retryPeriodMs: number;
   readonly #competition: Competition | undefined;
   readonly #times: LeaseTimes;
-  /** What the lease was last written with. */
+  /** Times with which the lease was last written. */
   #written: LeaseTimes;
   readonly #lease: LeaseLock;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** A renewal under way; a release must not overtake it. */
+  /** Renewal in progress; a release must wait for it. */
   #renewal: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeaderElectorOptions) {
@@ -134,7 +139,7 @@ class LeaseElector implements FencedLeaderElector {
         let pauseMs = this.#retryPeriodMs;
         try {
           if (await this.#hold()) return;
-          // It comes back when the server ends the watch; without the right to watch, the polls remain.
+          // Watch again when the server ends the watch. Without permission to watch, polling continues.
           watching ??= this.#watch(signal, () => freed.abort()).finally(() => {
             watching = undefined;
           });
@@ -151,7 +156,7 @@ class LeaseElector implements FencedLeaderElector {
     }
   }
 
-  /** Ends early when the lease is free. */
+  /** Waits, but returns early when the lease is released. */
   async #pause(ms: number, freed: AbortSignal): Promise<void> {
     await sleep(this.#clock, ms, AbortSignal.any([this.#stopping.signal, freed])).catch((reason: unknown) => {
       if (this.#stopping.signal.aborted) throw reason;
@@ -166,7 +171,7 @@ class LeaseElector implements FencedLeaderElector {
     }
   }
 
-  /** Milliseconds until the next try. */
+  /** Returns the milliseconds until the next attempt. */
   #noteFailure(error: unknown): number {
     const away = isConnectionError(error);
     const expected = away || isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
@@ -174,14 +179,14 @@ class LeaseElector implements FencedLeaderElector {
     return away ? Math.min(this.#retryPeriodMs, KNOCK_MS) : this.#retryPeriodMs;
   }
 
-  /** Returns when the lease could not be renewed in time; throws the signal's reason. */
+  /** Returns if the lease could not be renewed in time. Throws the signal's reason. */
   async #renew(signal: AbortSignal): Promise<void> {
     let pauseMs = this.#written.retryPeriodMs;
     for (;;) {
       await this.#rest(Math.min(pauseMs, Math.max(0, this.fence.leftMs)), signal);
       if (this.fence.leftMs <= 0) return;
       const deadline = new AbortController();
-      // A request that hangs must not keep a leader in office beyond its deadline.
+      // A hanging request must not delay the end of leadership beyond the deadline.
       const attempt = this.#hold().then(
         (held) => ({ held }),
         (error: unknown) => ({ error }),
@@ -200,7 +205,9 @@ class LeaseElector implements FencedLeaderElector {
     }
   }
 
-  /** Ends early when candidates appear or disappear: the lease is to be written with other times. */
+  /**
+   * Waits, but returns early when candidates appear or disappear, because the lease must be written with other times.
+   */
   async #rest(ms: number, signal: AbortSignal): Promise<void> {
     const early = new AbortController();
     const unsubscribe = this.#competition?.onChange(() => early.abort());
@@ -230,7 +237,7 @@ class LeaseElector implements FencedLeaderElector {
     const lost = new AbortController();
     const over = new AbortController();
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
-    // Goes on while the led work stops: its last writes need the lease.
+    // Renewal continues while the leader's work stops, because its last writes need the lease.
     const renewing = this.#renew(over.signal).then(
       () => {
         this.#log.error('lost the lease', { lock, identity: this.#identity });

@@ -15,8 +15,8 @@ export interface LeaseLockOptions {
 }
 
 /**
- * One candidate's view of a Lease, with client-go's record. What was last seen of the lease is dated by this machine's
- * monotonic clock: the stamps on it come from other clocks.
+ * A Lease as one candidate sees it, with client-go's record. Changes of the lease are timed by the local monotonic
+ * clock, because its time stamps come from other clocks.
  */
 export class LeaseLock {
   readonly #options: LeaseLockOptions;
@@ -31,13 +31,13 @@ export class LeaseLock {
     this.lock = `${options.namespace}/${options.name}`;
   }
 
-  /** Milliseconds until another candidate may take the lease, as far as this one knows. */
+  /** Milliseconds until another candidate may take the lease, as far as is known locally. */
   get expiresInMs(): number {
     const leftMs = this.#changedMs + durationMs(this.#lease?.spec) - this.#options.clock.monotonicMs();
     return isFree(this.#lease?.spec) ? 0 : Math.max(0, leftMs);
   }
 
-  /** One try to get or renew the lease for so long; false while another holds it. Throws ApiError. */
+  /** Tries once to acquire or renew the lease. Returns false if another candidate holds it. Throws ApiError. */
   async tryHold(leaseDurationMs: number): Promise<boolean> {
     const { clock, name, namespace } = this.#options;
     const now = microTime(clock.nowMs());
@@ -55,7 +55,7 @@ export class LeaseLock {
     try {
       this.#observe(await this.#leases.update({ ...base, spec: this.#record(base.spec, now, leaseDurationMs) }));
     } catch (error) {
-      // Written by another candidate or deleted: the next try begins with its present state.
+      // Another candidate wrote or deleted the lease. The next attempt starts from its current state.
       if (!isApiError(error, 'Conflict') && !isApiError(error, 'NotFound')) throw error;
       await this.#refresh();
       const present = this.#lease;
@@ -65,7 +65,7 @@ export class LeaseLock {
     return true;
   }
 
-  /** Gives the lease back where this candidate holds it; true when it did. Throws ApiError. */
+  /** Releases the lease if this candidate holds it; returns whether it did. Throws ApiError. */
   async release(): Promise<boolean> {
     const lease = this.#lease;
     if (lease === undefined || !this.#isHolder(lease)) return false;
@@ -81,7 +81,7 @@ export class LeaseLock {
     return true;
   }
 
-  /** Follows the lease until the server ends the watch; calls `freed` when it has no holder. Throws ApiError. */
+  /** Watches the lease until the server ends the watch. Calls `freed` when it has no holder. Throws ApiError. */
   async watch(signal: AbortSignal, freed: () => void): Promise<void> {
     const { name, namespace } = this.#options;
     const resourceVersion = this.#lease?.metadata?.resourceVersion;
@@ -160,7 +160,7 @@ function sameRecord(a: LeaseSpec | undefined, b: LeaseSpec | undefined): boolean
   );
 }
 
-/** metav1.MicroTime. */
+/** Time stamp in the format of metav1.MicroTime. */
 function microTime(nowMs: number): string {
   return new Date(nowMs).toISOString().replace('Z', '000Z');
 }

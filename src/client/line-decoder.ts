@@ -1,18 +1,18 @@
 import { CodedError } from '../base/errors.ts';
 
-/** One event of a watch carries one object; a server that sends more than this without a newline is broken. */
+/** Maximum length of a line, which is one event of a watch. */
 const MAX_LINE_BYTES = 64 << 20;
 const NEWLINE = 0x0a;
 
 /**
- * Cuts a stream of bytes into lines. Works on bytes, so that a UTF-8 sequence split between two chunks stays whole.
- * Throws CodedError 'line-too-long'.
+ * Splits a stream of bytes into lines. It works on bytes, so a UTF-8 sequence may be split between chunks. Throws
+ * CodedError 'line-too-long'.
  */
 export class LineDecoder {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
 
-  /** The lines completed by `chunk`, without their newline; empty lines are dropped. */
+  /** Lines that are completed by `chunk`, without the newline. Empty lines are dropped. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;
@@ -25,7 +25,7 @@ export class LineDecoder {
     return lines;
   }
 
-  /** What came after the last newline. */
+  /** Text after the last newline. */
   end(): string {
     return this.#take(new Uint8Array(0));
   }

@@ -1,4 +1,4 @@
-/** Informers of single objects: a component that may read the objects that others name, and no others. */
+/** Informers for single objects, for components that may only read objects that are referenced by others. */
 import type { KubeObject, ResourceType } from '../api/meta/object.ts';
 import type { Informer, InformerFactory } from './types.ts';
 
@@ -8,25 +8,25 @@ export class NamedInformers<T extends KubeObject> {
   readonly #changed: () => void;
   readonly #followed = new Map<string, { readonly informer: Informer<T>; readonly unsubscribe: () => void }>();
 
-  /** `changed` is called for each change of a followed object. */
+  /** `changed` is called for every change of a followed object. */
   constructor(open: InformerFactory['informer'], type: ResourceType<T>, changed: () => void) {
     this.#open = open;
     this.#type = type;
     this.#changed = changed;
   }
 
-  /** Follows `wanted`, as `NAMESPACE/NAME`, and ends all others. */
+  /** Follows exactly the objects `wanted` (`NAMESPACE/NAME`); other informers are stopped. */
   follow(wanted: ReadonlySet<string>): void {
     for (const key of this.#followed.keys()) if (!wanted.has(key)) this.#end(key);
     for (const key of wanted) if (!this.#followed.has(key)) this.#begin(key);
   }
 
-  /** Undefined: there is none, or it is not known yet (`synced`). */
+  /** Undefined if the object does not exist or is not synced yet (`synced`). */
   get(key: string): T | undefined {
     return this.#followed.get(key)?.informer.get(key);
   }
 
-  /** Resolves when all that are followed now have been read. */
+  /** Resolves when all objects that are currently followed are synced. */
   async synced(): Promise<void> {
     await Promise.all([...this.#followed.values()].map(({ informer }) => informer.synced));
   }

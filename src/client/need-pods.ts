@@ -1,21 +1,21 @@
-/** Reports that an idled service has traffic: the controllers scale its workloads up. */
+/** Reports traffic for idled services, so that the controllers scale their workloads up. */
 import type { Service } from 'kubernetes-types/core/v1';
 import { NEED_PODS } from '../api/kinds/services/idling.ts';
 import { objectKey } from '../api/meta/object.ts';
 import type { Clock } from '../base/clock.ts';
 import type { EventRecorder } from './types.ts';
 
-/** An Event may be lost; a service that still has traffic is reported again. */
+/** Repeat interval for a service with traffic, because an Event may be lost. */
 const AGAIN_MS = 15_000;
 const MAX_REPORTED = 1_000;
 
 export type NeedPods = (service: Service) => void;
 
-/** May be called for every request. */
+/** The returned function is cheap enough to be called for every request. */
 export function createNeedPods(recorder: EventRecorder, clock: Clock): NeedPods {
   const reported = new Map<string, number>();
   return (service) => {
-    // A service that is idled again is another occasion.
+    // The resource version makes a service that is idled again a new case.
     const key = `${objectKey(service)} ${service.metadata?.resourceVersion ?? ''}`;
     const nowMs = clock.monotonicMs();
     const last = reported.get(key);

@@ -4,18 +4,18 @@ import { sleep } from './transport.ts';
 import type { ApiClient } from './types.ts';
 
 /**
- * One probe for all informers of a process while the server is away. Without it each informer would either knock by
- * itself (dozens of handshakes a second) or back off so far that a restarted server waits for its clients.
+ * A shared probe for all informers of a process while the server is unreachable. Individual informers would either
+ * cause dozens of handshakes per second or back off so far that a restarted server waits for its clients.
  */
 export interface Reachability {
-  /** Resolves once the server answers anything at all; rejects with the signal's reason. */
+  /** Resolves when the server sends any response; rejects with the signal's reason. */
   wait(signal: AbortSignal): Promise<void>;
 }
 
-/** A restarted server is noticed within this, plus a handshake. */
+/** A restarted server is detected within this time plus a handshake. */
 const PROBE_PERIOD_MS = 250;
 const PROBE_JITTER = 0.4;
-/** Those who waited come back spread over this long. */
+/** Waiting informers resume at random times within this interval. */
 const RELEASE_SPREAD_MS = 100;
 
 export function createReachability(deps: {

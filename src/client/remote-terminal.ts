@@ -8,7 +8,7 @@ const ERROR = 3;
 export interface RemoteTerminalOptions {
   /** `https://host:port` of the API server. */
   readonly server: string;
-  /** Path and query of the sub-resource. */
+  /** Path and query of the subresource. */
   readonly path: string;
   readonly credentials: ClientCredentials;
   readonly input: AsyncIterable<Uint8Array>;
@@ -17,8 +17,8 @@ export interface RemoteTerminalOptions {
 }
 
 /**
- * Joins input and output with a console by WebSocket, `v4.channel.k8s.io`. Resolves at the end of the session; rejects
- * with the server's reason. Source: KEP-4006, k8s.io/apimachinery remotecommand.
+ * Connects input and output to a console over a WebSocket with the protocol `v4.channel.k8s.io`. Resolves at the end of
+ * the session; rejects with the server's error. Source: KEP-4006, k8s.io/apimachinery remotecommand.
  */
 export async function openRemoteTerminal(options: RemoteTerminalOptions): Promise<void> {
   const { server, path, output, signal, input } = options;
@@ -75,7 +75,7 @@ async function sendInput(socket: WebSocket, input: AsyncIterable<Uint8Array>): P
   }
 }
 
-/** The message of a Status that is a failure. */
+/** Message of a Status with a failure; undefined for success. */
 function failureOf(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder().decode(bytes);
   try {

@@ -14,7 +14,6 @@ const PATCH_CONTENT_TYPE: Readonly<Record<PatchType, string>> = {
   apply: 'application/apply-patch+yaml',
 };
 
-/** The client of one kind. */
 export function createResourceClient<T extends KubeObject>(
   transport: Transport,
   type: ResourceType<T>,
@@ -39,8 +38,8 @@ export function createResourceClient<T extends KubeObject>(
       const path = collectionPath(type, options.namespace) + listQuery(options);
       const accept = options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadataList') } : {};
       const list = (await transport.json({ method: 'GET', path, ...accept, ...signalOf(options) })) as KubeList<T>;
-      // The items of a typed list carry no type of their own; code that receives an item alone (events, owner
-      // references) needs it.
+      // Items of a typed list have no apiVersion and kind, but code that receives a single item (events, owner
+      // references) needs them.
       for (const item of list.items) {
         if (options.metadataOnly === true) restoreType(item, type);
         item.apiVersion ??= apiVersion;
@@ -100,14 +99,14 @@ export function createResourceClient<T extends KubeObject>(
   };
 }
 
-/** Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** Accept header for metadata-only requests. Source: Kubernetes API concepts, "Metadata-only fetches". */
 function metadataForm(as: 'PartialObjectMetadata' | 'PartialObjectMetadataList'): string {
   return `application/json;as=${as};g=meta.k8s.io;v=v1`;
 }
 
 /**
- * A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. Who owns
- * which field would be most of what they keep, and is of no use to who has no fields.
+ * Replaces the kind PartialObjectMetadata by the object's own kind, and drops the managed fields, which would be most
+ * of the remaining data.
  */
 function restoreType(object: KubeObject, type: ResourceType): void {
   object.apiVersion = apiVersionOf(type);

@@ -2,7 +2,7 @@ import type { ResourceType } from '../api/meta/object.ts';
 import { assert } from '../base/errors.ts';
 import type { ListOptions, WatchOptions } from './types.ts';
 
-/** `/api/v1/namespaces/n/pods` or `/apis/group/version/…`; without a namespace the collection across all of them. */
+/** `/api/v1/namespaces/n/pods` or `/apis/group/version/…`. Without a namespace, the collection of all namespaces. */
 export function collectionPath(type: ResourceType, namespace?: string): string {
   const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   return type.namespaced && namespace !== undefined && namespace !== ''
@@ -10,7 +10,7 @@ export function collectionPath(type: ResourceType, namespace?: string): string {
     : `${root}/${type.plural}`;
 }
 
-/** The path of one object. A namespaced kind without a namespace is the caller's mistake. */
+/** Path of an object. Throws an Error if the kind is namespaced and `namespace` is missing. */
 export function objectPath(
   type: ResourceType,
   name: string | undefined,
@@ -56,7 +56,7 @@ export function watchQuery(options: WatchOptions): string {
   });
 }
 
-/** Names such as `system:node` are legal: a colon needs no escape inside a path. */
+/** A colon, as in `system:node`, needs no escape in a path. */
 function segment(name: string): string {
   return encodeURIComponent(name).replaceAll('%3A', ':');
 }

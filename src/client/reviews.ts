@@ -1,10 +1,10 @@
 /**
- * Identities and permissions of callers, as the API server judges them. Every server of a host that takes bearer tokens
- * uses these two functions: an identity without its extra would lose the scopes that narrow its token.
+ * Authentication and authorization of callers by the API server. Every server on a host that accepts bearer tokens uses
+ * these functions. They keep the user's extra, because it contains the scopes that restrict the token.
  */
 import type { ApiClient } from './types.ts';
 
-/** A caller with everything that authorization depends on. */
+/** A caller with all attributes that authorization depends on. */
 export interface Identity {
   readonly name: string;
   readonly uid?: string;
@@ -28,7 +28,7 @@ export type AccessAttributes =
   | { readonly resourceAttributes: Readonly<Record<string, string>> }
   | { readonly nonResourceAttributes: { readonly path: string; readonly verb: string } };
 
-/** Undefined: the token is not accepted. Throws what the request throws. */
+/** Undefined if the token is invalid. Rejects if the request fails. */
 export async function reviewToken(client: ApiClient, token: string): Promise<Identity | undefined> {
   const review = await client.request<TokenReview>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
     apiVersion: 'authentication.k8s.io/v1',
@@ -41,7 +41,7 @@ export async function reviewToken(client: ApiClient, token: string): Promise<Ide
   return { name, groups, ...(uid === undefined ? {} : { uid }), ...(extra === undefined ? {} : { extra }) };
 }
 
-/** Whether the identity may do what the attributes describe. Throws what the request throws. */
+/** Whether the identity may perform the action. Rejects if the request fails. */
 export async function reviewAccess(
   client: ApiClient,
   { name, uid, groups, extra }: Identity,

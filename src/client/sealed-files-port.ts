@@ -1,15 +1,15 @@
-/** Files that only this host can read again. Implemented by `src/io/sealed-files`. */
+/** Encrypted files that only this host can read. Implemented by `src/io/sealed-files`. */
 export interface SealedFiles {
   /**
-   * Undefined: there is no such file. Throws CodedError 'sealed-file' naming the file and what is wrong: damaged,
+   * Undefined if the file does not exist. Throws CodedError 'sealed-file' with the file and the problem: damaged,
    * written with another key, by another node or under another name, or too large.
    */
   read(name: string): Promise<Uint8Array | undefined>;
   /**
-   * Replaces the file at once, durably; makes the key when there is none. Resolves with false, without touching the
-   * disk, when the file has this content already.
+   * Replaces the file atomically and durably. Creates the key if there is none. Resolves with false, without writing to
+   * the disk, if the content is unchanged.
    */
   write(name: string, content: Uint8Array): Promise<boolean>;
-  /** A file that is not there is fine. */
+  /** Succeeds if the file does not exist. */
   remove(name: string): Promise<void>;
 }

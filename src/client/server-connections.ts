@@ -10,35 +10,35 @@ export interface ServerConnectionOptions {
   /** `https://host:port`, with an optional path prefix. */
   readonly server: string;
   readonly credentials: CredentialsProvider;
-  /** Name to expect in the server's certificate when it differs from the host of `server`. */
+  /** Expected name in the server's certificate, if it differs from the host of `server`. */
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
   readonly log: Log;
   readonly clock: Clock;
-  /** Connections for requests that are not streams. */
+  /** Maximum number of connections for requests that are not streams. */
   readonly maxConnections: number;
-  /** Milliseconds until the head of an answer, and between two pieces of a body. */
+  /** Time-out in milliseconds for the response headers, and between two chunks of a body. */
   readonly timeoutMs: number;
 }
 
-/** The connections of one set of credentials. */
+/** Connections with one set of credentials. */
 interface Generation {
   readonly credentials: ClientCredentials;
   readonly requests: Pool;
-  /** Undefined: the server is not reached by TLS. */
+  /** Undefined if the server does not use TLS. */
   readonly shared: SharedStreams | undefined;
-  /** For servers without HTTP/2: a connection per stream. */
+  /** One connection per stream, for servers without HTTP/2. */
   readonly streams: Pool;
 }
 
-/** Detects a peer that vanished without a word: first probe after this long idle; the kernel then needs about 10 s. */
+/** Idle time before the first keep-alive probe, to detect a peer that disappeared. The kernel then needs about 10 s. */
 const TCP_KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * HTTPS to one API server: a bounded keep-alive pool for requests, and for streams an HTTP/2 connection that they
- * share. When the credentials change, new requests use new connections; requests and streams under way finish on the
- * old ones, so that a renewed certificate interrupts no watch.
+ * HTTPS connections to one API server: a bounded keep-alive pool for requests, and one shared HTTP/2 connection for
+ * streams. After a change of credentials, new requests use new connections, and open ones finish on the old
+ * connections, so that a renewed certificate does not interrupt watches.
  */
 export class ServerConnections {
   readonly #options: ServerConnectionOptions;
@@ -56,7 +56,7 @@ export class ServerConnections {
     return this.#closing.signal;
   }
 
-  /** Those for the credentials of now. Throws ConnectionError once closed. */
+  /** Connections for the current credentials. Throws ConnectionError after `close`. */
   current(): Generation {
     const options = this.#options;
     if (this.#closing.signal.aborted) throw new ConnectionError(options.server, new Error('this client is closed'));

@@ -1,6 +1,6 @@
 /**
- * Streams of one client on one HTTP/2 connection (RFC 9113), as client-go has them: a watch costs a stream instead of a
- * connection, whose TLS state and buffers take about 100 KB at each end.
+ * Streams of a client that share one HTTP/2 connection (RFC 9113), as in client-go. A watch then needs no connection of
+ * its own, whose TLS state and buffers take about 100 KB at each end.
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, connect as openSession } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
@@ -19,28 +19,34 @@ export interface StreamRequest {
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body: string | null;
   readonly signal: AbortSignal | undefined;
-  /** Called in the moment the request is written; what it throws fails the request. */
+  /** Called when the request is written. If it throws, the request fails. */
   readonly beforeSend: (() => void) | undefined;
 }
 
 export interface SharedStreamsOptions {
   readonly origin: string;
-  /** Offers `h2` and `http/1.1`. */
+  /** Connector that offers `h2` and `http/1.1`. */
   readonly connect: buildConnector.connector;
   readonly clock: Clock;
-  /** Milliseconds until the head of an answer. */
+  /** Time-out in milliseconds for the response headers. */
   readonly timeoutMs: number;
 }
 
-/** New streams use a new connection after this time, so clients spread over the servers again after one was away. */
+/**
+ * After this time new streams use a new connection, so that clients are distributed over the servers again after one
+ * was down.
+ */
 const MAX_AGE_MS = 300_000;
-/** Until the server has sent its own limit. */
+/** Stream limit until the server has sent its own. */
 const STREAMS_AT_FIRST = 100;
-/** A stream whose reader waits must not use up the window of the others. */
+/**
+ * Flow-control window of a stream, much smaller than the connection's, so that a slow reader does not block other
+ * streams.
+ */
 const STREAM_WINDOW = 1 << 20;
 const CONNECTION_WINDOW = 64 << 20;
 
-/** The connections of one set of credentials. */
+/** Streams with one set of credentials. */
 export class SharedStreams {
   readonly #options: SharedStreamsOptions;
   readonly #sessions = new Set<ClientHttp2Session>();
@@ -52,7 +58,9 @@ export class SharedStreams {
     this.#options = options;
   }
 
-  /** Undefined: the server does not speak HTTP/2; the request was not sent. Rejects with what broke the connection. */
+  /**
+   * Undefined if the server does not support HTTP/2; the request was not sent then. Rejects with the connection error.
+   */
   async request(request: StreamRequest): Promise<StreamAnswer | undefined> {
     const session = await this.#session();
     if (session === undefined) return undefined;
@@ -69,7 +77,7 @@ export class SharedStreams {
     return this.#answer(stream);
   }
 
-  /** Streams under way finish; requests that follow are refused. */
+  /** Open streams finish; new requests are rejected. */
   close(): void {
     this.#closed = true;
     for (const session of this.#sessions) session.close();
@@ -125,7 +133,7 @@ export class SharedStreams {
       aging.cancel();
       this.#sessions.delete(session);
     });
-    // Its streams fail with it, and their readers see that.
+    // Its streams fail too, and their readers handle the error.
     session.on('error', () => session.destroy());
     session.setLocalWindowSize(CONNECTION_WINDOW);
     return session;
@@ -156,7 +164,7 @@ export class SharedStreams {
         late.cancel();
         resolve({ statusCode, headers, body: wholly(stream) });
       });
-      // Stays: a reader that has left does not listen.
+      // This listener remains, because a reader that stopped early no longer listens.
       stream.on('error', (error) => {
         late.cancel();
         reject(error);
@@ -169,7 +177,7 @@ export class SharedStreams {
   }
 }
 
-/** A connection that breaks ends its streams as if they were complete. */
+/** Node ends the streams of a broken connection as if they were complete, so completeness is checked here. */
 async function* wholly(stream: ClientHttp2Stream): AsyncGenerator<Uint8Array> {
   yield* stream;
   if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw cutOff();

@@ -10,11 +10,11 @@ import type { StreamAnswer } from './shared-streams.ts';
 import type { Impersonated } from './types.ts';
 import type { WriteFence } from './write-fence.ts';
 
-/** Other streams end by themselves, logs for example: each has a connection of its own. */
+/** Matches watches. Other streams, for example logs, end by themselves and have a connection each. */
 const WATCH = /[?&]watch=(?:true|1)(?:&|$)/;
 
 export interface TransportOptions extends ServerConnectionOptions {
-  /** Asked before each request; wins over `credentials().token`. */
+  /** Called before each request; takes precedence over `credentials().token`. */
   readonly bearerToken?: () => Promise<string | undefined>;
   readonly userAgent: string;
 }
@@ -28,7 +28,9 @@ export interface HttpRequest {
   readonly accept?: string;
   readonly signal?: AbortSignal;
   readonly impersonate?: Impersonated;
-  /** Checked before the request is queued and again when its connection is there; a loss aborts it. */
+  /**
+   * Checked before the request is queued and again when it is written. If the lease is lost, the request is aborted.
+   */
   readonly fence?: WriteFence;
 }
 
@@ -38,23 +40,23 @@ export interface HttpStream {
 }
 
 export interface Transport {
-  /** Sends and parses the JSON answer. Throws `ApiError`; when `signal` aborts, its reason. */
+  /** Sends a request and parses the JSON response. Throws `ApiError`, or the signal's reason. */
   json(request: HttpRequest): Promise<unknown>;
   stream(request: HttpRequest): Promise<HttpStream>;
   close(): Promise<void>;
 }
 
-/** A server that sheds load says when to come back; client-go tries as often. */
+/** Maximum number of retries after a response with Retry-After, as in client-go. */
 const MAX_RETRIES_AFTER = 10;
 const MAX_RETRY_AFTER_SECONDS = 30;
-/** The largest error body that is read in search of a Status. */
+/** Maximum size of an error body that is searched for a Status. */
 const MAX_ERROR_BYTES = 1 << 20;
 
 export function createTransport(options: TransportOptions): Transport {
   return new HttpTransport(options);
 }
 
-/** Names of extra attributes are percent-encoded, as k8s.io/client-go does. */
+/** Impersonation headers. Keys of extra attributes are percent-encoded, as in k8s.io/client-go. */
 function impersonation({ name, uid, groups = [], extra = {} }: Impersonated): Record<string, string | string[]> {
   return {
     'impersonate-user': name,
@@ -69,7 +71,7 @@ function impersonation({ name, uid, groups = [], extra = {} }: Impersonated): Re
 class HttpTransport implements Transport {
   readonly #options: TransportOptions;
   readonly #connections: ServerConnections;
-  /** Of the server's paths. */
+  /** Path prefix of the server. */
   readonly #prefix: string;
 
   constructor(options: TransportOptions) {
@@ -118,7 +120,7 @@ class HttpTransport implements Transport {
       try {
         answer = await this.#once(request, kind, encoded);
       } catch (error) {
-        // A kept-alive connection may be closed by the server in the moment it is reused; reading twice does no harm.
+        // The server may close a kept-alive connection while it is being reused. A GET can safely be repeated.
         if (attempt === 0 && request.method === 'GET' && error instanceof ConnectionError && isReset(error)) continue;
         throw error;
       }
@@ -181,7 +183,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  /** The caller's own abort is passed on as it is; everything else is a broken connection. */
+  /** Returns the signal's reason if the caller aborted, otherwise a connection error. */
   #failure(request: HttpRequest, error: unknown): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof ApiError) return error;
@@ -200,7 +202,7 @@ async function readError(request: HttpRequest, code: number, body: AsyncIterable
   return ApiError.fromStatus(statusIn(text) ?? { message: text.trim() || `HTTP ${code}` }, code);
 }
 
-/** Waits on `clock`; rejects with the signal's reason as soon as it aborts. */
+/** Waits on `clock`. Rejects with the signal's reason when it aborts. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -230,7 +232,7 @@ async function* guarded(
   }
 }
 
-/** undici's bodies read their own text faster. */
+/** Uses undici's own `text()` if present, because it is faster. */
 async function textOf(body: AsyncIterable<Uint8Array> & { text?(): Promise<string> }): Promise<string> {
   return body.text === undefined ? readLimited(body, Number.POSITIVE_INFINITY) : body.text();
 }
@@ -252,12 +254,15 @@ function statusIn(text: string): Partial<Status> | undefined {
     const parsed: Partial<Status> = JSON.parse(text);
     if (parsed.kind === 'Status') return parsed;
   } catch {
-    // Not JSON: the text itself is the message.
+    // The body is not JSON, so its text is the message.
   }
   return undefined;
 }
 
-/** Only an answer that both sheds load and names a time is retried; other failures are the caller's to judge. */
+/**
+ * Retry delay. Undefined unless the response reports overload and has a Retry-After header; the caller handles other
+ * failures.
+ */
 function retryAfterSeconds(code: number, header: string | string[] | undefined): number | undefined {
   if (code !== 429 && code < 500) return undefined;
   if (typeof header !== 'string' || !/^\d{1,6}$/.test(header)) return undefined;

@@ -1,20 +1,20 @@
 /**
- * What components use to meet through the API. Implemented in this room over HTTPS (undici); tests may run it against a
- * real API server in the same process. All failures are `ApiError`s (api/meta/status.ts); a broken connection is
+ * Interfaces of the API client library. Implemented here over HTTPS (undici); tests may use a real API server in the
+ * same process. All failures are `ApiError`s (api/meta/status.ts); a broken connection has the reason
  * 'ServiceUnavailable'.
  */
 import type { KubeList, KubeObject, ResourceType } from '../api/meta/object.ts';
 import type { Pace } from './last-known.ts';
 
 export interface ListOptions {
-  /** Undefined: all namespaces. */
+  /** Undefined means all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly limit?: number;
   readonly continue?: string;
   readonly resourceVersion?: string;
-  /** Items carry nothing but their type and metadata. */
+  /** Return only type and metadata of the items. */
   readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -33,26 +33,29 @@ export interface DeleteOptions {
 }
 
 export interface WatchOptions {
-  /** Undefined: all namespaces. */
+  /** Undefined means all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Events after this version; undefined: begins with synthetic `ADDED` events of the present state. */
+  /**
+   * Return events after this version. If undefined, the stream starts with synthetic `ADDED` events for the existing
+   * objects.
+   */
   readonly resourceVersion?: string;
   readonly allowBookmarks?: boolean;
-  /** After this long the server ends the stream. */
+  /** The server ends the stream after this time. */
   readonly timeoutSeconds?: number;
-  /** Objects carry nothing but their type and metadata. */
+  /** Return only type and metadata of the objects. */
   readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
 
 export type WatchEvent<T> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
-  /** Only `metadata.resourceVersion` of the object is meaningful. */
+  /** The object only has a valid `metadata.resourceVersion`. */
   | { readonly type: 'BOOKMARK'; readonly object: T };
 
-/** An answer whose body is consumed as it arrives (logs, watches). Leave the loop or abort the signal to end it. */
+/** A response whose body is read while it arrives (logs, watches). To end it, leave the loop or abort the signal. */
 export interface ByteStream {
   readonly contentType: string;
   readonly body: AsyncIterable<Uint8Array>;
@@ -60,7 +63,7 @@ export interface ByteStream {
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 
-/** A user in whose name a request is made; the client needs the permission to impersonate each part. */
+/** User to impersonate. The client needs the permission to impersonate each part. */
 export interface Impersonated {
   readonly name: string;
   readonly uid?: string;
@@ -70,14 +73,14 @@ export interface Impersonated {
 
 export interface ApiClient {
   resource<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
-  /** Any path: discovery, health, reviews. Body and answer are JSON. */
+  /** Request to any path: discovery, health, reviews. Body and response are JSON. */
   request<R>(
     method: string,
     path: string,
     body?: unknown,
     options?: { readonly signal?: AbortSignal; readonly impersonate?: Impersonated },
   ): Promise<R>;
-  /** Like `request`, but hands out the body's bytes as they arrive and sets no limit on how long that takes. */
+  /** Like `request`, but returns the body as a stream without a time limit. */
   stream(
     method: string,
     path: string,
@@ -91,12 +94,11 @@ export interface ResourceClient<T extends KubeObject> {
   get(name: string, namespace?: string): Promise<T>;
   list(options?: ListOptions): Promise<KubeList<T>>;
   /**
-   * The events of one watch connection, until the server ends it. An `ERROR` event is thrown as its `ApiError` (410:
-   * list again).
+   * Events of one watch until the server ends it. An `ERROR` event is thrown as its `ApiError` (410 means: list again).
    */
   watch(options?: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create(object: T, options?: WriteOptions): Promise<T>;
-  /** PUT; the object's resourceVersion guards it. `options.subresource: 'status'` for status. */
+  /** PUT, guarded by the object's resourceVersion. `options.subresource: 'status'` for the status. */
   update(object: T, options?: WriteOptions): Promise<T>;
   patch(
     name: string,
@@ -105,7 +107,7 @@ export interface ResourceClient<T extends KubeObject> {
     body: unknown,
     options?: WriteOptions & { readonly force?: boolean },
   ): Promise<T>;
-  /** Posts to a sub-resource of a named object (`binding`, `token`, `eviction`). */
+  /** Posts to a subresource of an object (`binding`, `token`, `eviction`). */
   createSubresource<R>(name: string, namespace: string | undefined, subresource: string, body: unknown): Promise<R>;
   delete(name: string, namespace?: string, options?: DeleteOptions): Promise<void>;
 }
@@ -117,47 +119,47 @@ export interface ChangeHandler<T> {
 }
 
 /**
- * A local copy of a kind, kept by list + watch with bookmarks, resumed after disconnects, relisted after 410 with
- * synthetic deletes. Objects in it are shared and frozen by convention: copy before changing (`structuredClone`).
+ * A local copy of a kind, maintained by list and watch with bookmarks. It resumes after disconnects and lists again
+ * after 410, with synthetic deletes. Objects are shared and must not be changed: copy them first (`structuredClone`).
  */
 export interface Informer<T extends KubeObject> {
   readonly type: ResourceType<T>;
-  /** Begins list + watch. Idempotent. */
+  /** Starts list and watch. Idempotent. */
   start(): void;
   /**
-   * Resolves after the first complete list has been delivered to handlers. With `lastKnown` that may be the one of an
-   * earlier process, when no API server is in reach.
+   * Resolves when the first complete list was delivered to handlers. With `lastKnown`, this may be the list of an
+   * earlier process if no API server is reachable.
    */
   readonly synced: Promise<void>;
   readonly hasSynced: boolean;
-  /** Resolves after the first complete list of the API server has been delivered to handlers. */
+  /** Resolves when the first complete list from the API server was delivered to handlers. */
   readonly listed: Promise<void>;
-  /** From before the handlers hear of that list. */
+  /** True before that list is delivered to handlers. */
   readonly hasListed: boolean;
   get(key: string): T | undefined;
   list(namespace?: string): T[];
-  /** Objects whose index function returned `value`. */
+  /** Objects for which the index function returned `value`. */
   byIndex(index: string, value: string): T[];
   addIndex(name: string, valuesOf: (object: T) => readonly string[]): void;
-  /** Handlers added late get `added` for everything present. Returns an unsubscribe. */
+  /** Adds a handler. It gets `added` for all existing objects. Returns a function that removes it. */
   onChange(handler: ChangeHandler<T>): () => void;
   stop(): Promise<void>;
 }
 
 export interface InformerOptions {
-  /** The copy holds nothing but types and metadata: for those who look at many kinds and read none. */
+  /** Keep only type and metadata, for components that watch many kinds. */
   readonly metadataOnly?: boolean;
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   /**
-   * What the copy keeps of an object: its name, namespace, uid, resourceVersion, and what the caller reads. Such an
-   * informer is not shared.
+   * Reduces an object to the fields to keep: name, namespace, uid, resourceVersion, and fields that the caller reads.
+   * The informer is then not shared.
    */
   reduce?(object: KubeObject): KubeObject;
-  /** The server may not serve the kind: there are no objects then, and every minute it is asked again. */
+  /** The server may lack the kind. Then there are no objects, and the list is retried every minute. */
   readonly optional?: boolean;
-  /** Present: the copy outlives the process, where the factory has a place for it. */
+  /** If set, the copy outlives the process, if the factory has storage for it. */
   readonly lastKnown?: LastKnownSet;
 }
 
@@ -165,23 +167,24 @@ export interface LastKnownSet {
   /** Name of the set on disk. */
   readonly set: string;
   readonly pace?: Pace;
-  /** Another informer of this host writes the set. */
+  /** Another informer on this host writes the set. */
   readonly readOnly?: boolean;
-  /** What of an object outlives the process; undefined: nothing. */
+  /** Part of an object that is stored; undefined to omit the object. */
   kept?(object: KubeObject): KubeObject | undefined;
 }
 
-/** Shares one informer per (kind, options) among the components of a process. */
+/** Shares one informer per kind and options among the components of a process. */
 export interface InformerFactory {
   informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
-  /** Starts all that were asked for and waits until they have synced. */
+  /** Starts all created informers and waits until they have synced. */
   startAndSync(signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Keys, not events: a key that is added while it is processed runs once more afterwards; one worker per key at a time;
- * failures are retried with exponential back-off (5 ms … 1000 s, as client-go's default rate limiter).
+ * A queue of keys instead of events. A key that is added while it is processed runs again afterwards; only one worker
+ * processes a key at a time; failures are retried with exponential back-off (5 ms … 1000 s, as in client-go's default
+ * rate limiter).
  */
 export interface WorkQueue {
   add(key: string): void;
@@ -194,8 +197,9 @@ export type Reconcile = (key: string) => Promise<void>;
 
 export interface EventRecorder {
   /**
-   * Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks. `fieldPath` names a
-   * part of the object: `spec.containers{web}`. `component` is the event's source where one recorder serves several.
+   * Records an Event about `object` and aggregates repeats. Never throws or blocks. `fieldPath` names a part of the
+   * object, for example `spec.containers{web}`. `component` overrides the source, if one recorder serves several
+   * components.
    */
   event(
     object: KubeObject,
@@ -204,14 +208,14 @@ export interface EventRecorder {
     message: string,
     options?: { readonly fieldPath?: string; readonly component?: string },
   ): void;
-  /** Writes out what is queued, for at most a few seconds, and ends. */
+  /** Writes queued events for at most a few seconds, then stops. */
   stop(): Promise<void>;
 }
 
 export interface LeaderElector {
   /**
-   * Runs `lead` while the lease is held; the signal aborts when it is lost. Resolves after `stop()` has released the
-   * lease.
+   * Runs `lead` while the lease is held; its signal aborts when the lease is lost. Resolves after `stop()` has released
+   * the lease.
    */
   run(lead: (signal: AbortSignal) => Promise<void>): Promise<void>;
   stop(): Promise<void>;

@@ -6,35 +6,35 @@ import { isConnectionError } from './errors.ts';
 import type { Reconcile, WorkQueue } from './types.ts';
 
 export interface WorkQueueOptions {
-  /** For logs. */
+  /** Name in log lines. */
   readonly name: string;
   readonly reconcile: Reconcile;
-  /** How many keys are worked on at a time. Default 1. */
+  /** Number of keys that are processed concurrently. Default: 1. */
   readonly workers?: number;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  /** First and longest delay before a failed key is tried again. Default 5 ms and 1000 s, client-go's. */
+  /** First and longest retry delay of a failed key. Default: 5 ms and 1000 s, as in client-go. */
   readonly baseDelayMs?: number;
   readonly maxDelayMs?: number;
 }
 
-/** A server that is away says nothing about the key: it is tried again at about this pace, not ever more rarely. */
+/** Retry delay while the server is unreachable. It does not grow, because the failure does not concern the key. */
 const UNREACHABLE_DELAY_MS = 500;
 
 /**
- * A queue of keys and its workers. Memory is bounded by the number of distinct keys. Begins to work with the first
- * `add`. Source of the semantics: client-go's util/workqueue.
+ * Creates a queue of keys with its workers. Memory is bounded by the number of distinct keys. Work starts with the
+ * first `add`. Source of the semantics: client-go's util/workqueue.
  */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, random, log, name } = options;
   const workers = options.workers ?? 1;
   const baseDelayMs = options.baseDelayMs ?? 5;
   const maxDelayMs = options.maxDelayMs ?? 1_000_000;
-  /** Waiting for a worker, in order of arrival. */
+  /** Keys that wait for a worker, in order of arrival. */
   const ready = new Set<string>();
   const working = new Set<string>();
-  /** Added while they were worked on. */
+  /** Keys that were added while they were processed. */
   const again = new Set<string>();
   const delayed = new Map<string, { readonly dueMs: number; readonly timer: Timer }>();
   const failures = new Map<string, number>();
@@ -47,7 +47,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     if (working.has(key)) again.add(key);
     else ready.add(key);
     if (dispatching) return;
-    // Later, so that a burst of changes to one key is one run, and no reconciler runs inside a watch handler.
+    // Deferred, so that a burst of changes to a key causes one run, and reconcilers do not run inside watch handlers.
     dispatching = true;
     queueMicrotask(() => {
       dispatching = false;
@@ -108,7 +108,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const askedMs = isApiError(error) ? (error.details?.retryAfterSeconds ?? 0) * 1000 : 0;
     const delayMs = Math.max(Math.min(baseDelayMs * 2 ** Math.min(count, 40), maxDelayMs), askedMs);
     const fields = { key, failures: count + 1, retryMs: delayMs, error: messageOf(error) };
-    // Losing a race against another writer is part of optimistic locking, not news.
+    // Conflicts are expected with optimistic locking.
     if (isApiError(error, 'Conflict') && count < 5) log.v(4, `${name}: conflict`, fields);
     else log.warn(`${name}: reconcile failed`, fields);
     if (!isApiError(error) && error instanceof Error) log.v(4, `${name}: stack`, { key, stack: error.stack });

@@ -1,19 +1,19 @@
 import { ApiError } from '../api/meta/status.ts';
 import type { Clock } from '../base/clock.ts';
 
-/** Lets writes pass only while a lease is surely held. */
+/** Permits writes only while a lease is certainly held. */
 export interface WriteFence {
-  /** Throws ApiError 'ServiceUnavailable' when the lease is not held, or was not renewed in time. */
+  /** Throws ApiError 'ServiceUnavailable' if the lease is not held or was not renewed in time. */
   check(): void;
-  /** Aborts when the lease is lost: writes under way end with its reason. Undefined while it is not held. */
+  /** Aborts when the lease is lost, which ends writes in progress. Undefined while the lease is not held. */
   readonly lost: AbortSignal | undefined;
 }
 
 /**
- * The fence of one candidate. A renewal counts from the moment its request was sent: what the API server dates later
- * can only make the lease last longer. A process that was stopped (SIGSTOP, a suspended host) finds its fence closed
- * when it continues, before any timer has fired: the check reads both clocks, since the monotonic one may stand still
- * while a host sleeps.
+ * Fence of one candidate. A renewal counts from the time at which its request was sent; the API server's later time can
+ * only make the lease last longer. When a suspended process (SIGSTOP, suspended host) continues, the fence is closed
+ * before any timer fires. The check reads both clocks, because the monotonic clock may stand still while the host is
+ * suspended.
  */
 export class LeaseFence implements WriteFence {
   readonly #clock: Clock;
@@ -30,7 +30,10 @@ export class LeaseFence implements WriteFence {
     return this.#lost?.signal;
   }
 
-  /** Milliseconds that are left of the last renewal, by the monotonic clock alone: a stepped clock loses no lease. */
+  /**
+   * Remaining milliseconds of the last renewal by the monotonic clock, so that a change of the wall clock does not end
+   * the lease.
+   */
   get leftMs(): number {
     if (this.#renewed === undefined) return 0;
     return this.#renewed.monotonicMs + this.#renewed.holdMs - this.#clock.monotonicMs();
@@ -45,26 +48,26 @@ export class LeaseFence implements WriteFence {
     throw new ApiError('ServiceUnavailable', `lease ${this.#lock} ${state}; the write was not sent`);
   }
 
-  /** The instant to pass to `renewed`, taken before the request is sent. */
+  /** Time to pass to `renewed`; take it before the request is sent. */
   now(): { readonly monotonicMs: number; readonly wallMs: number } {
     return { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.nowMs() };
   }
 
-  /** `holdMs`: how long after it writes pass; shorter than the lease. */
+  /** `holdMs`: how long writes are permitted; shorter than the lease. */
   renewed(sent: { readonly monotonicMs: number; readonly wallMs: number }, holdMs: number): void {
-    // An answer that comes late must not shorten what a newer one has given.
+    // A late response must not shorten the time of a newer renewal.
     if (this.#renewed !== undefined && sent.monotonicMs < this.#renewed.monotonicMs) return;
     this.#renewed = { ...sent, holdMs };
     this.#lost ??= new AbortController();
   }
 
-  /** After an orderly end: later writes are refused, none is under way. */
+  /** For an orderly end without writes in progress: rejects later writes. */
   close(): void {
     this.#renewed = undefined;
     this.#lost = undefined;
   }
 
-  /** Ends the writes under way too. */
+  /** Rejects later writes and aborts writes in progress. */
   cut(): void {
     const lost = this.#lost;
     this.close();

@@ -1,6 +1,5 @@
 /**
- * Declaration of a kind. One pipeline in the API server serves all kinds; a `KindDefinition` holds what differs between
- * them.
+ * Declaration of a kind. One pipeline in the API server serves all kinds; a `KindDefinition` contains the differences.
  * A kind is in `src/api/kinds/<plural>/`, which exports its definitions; `src/api/registry/index.ts` lists them all.
  * Modelled on k8s.io/kubernetes/pkg/registry strategies.
  */

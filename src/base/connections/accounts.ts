@@ -1,24 +1,24 @@
 /**
- * What each peer address has spent on connections that never authenticated. Credits refill, so a penalty decays by
- * itself; an address without credits is delayed, never banned: honest clients behind the same NAT or load balancer
- * still get their turn.
+ * Per-address accounting of connections that never authenticated. Credits refill, so penalties decay. An address
+ * without credits is delayed and never banned, so that valid clients behind the same NAT or load balancer are still
+ * served.
  */
 import { peerNetwork } from '../addresses.ts';
 import { Bucket } from './bucket.ts';
 
-/** Handshakes that one address may begin at once; those of clients that authenticate are refunded. */
+/** Handshakes that an address may start at once. They are refunded when the client authenticates. */
 const CREDITS = 100;
-/** And then each second. A TLS handshake costs the event loop about a millisecond. */
+/** Refill rate. A TLS handshake costs the event loop about a millisecond. */
 const CREDITS_PER_SECOND = 500;
-/** What an address may owe: the next handshake waits a fifth of a second at most. */
+/** Maximum debt of an address; it delays the next handshake by at most 0.2 seconds. */
 const MAX_DEBT = 100;
-/** Addresses that are remembered. */
+/** Maximum number of addresses with an account. */
 const MAX_ACCOUNTS = 4096;
 export class Account<Member> {
   readonly key: string;
-  /** Connections whose handshake has not begun, oldest first. */
+  /** Connections whose handshake has not started, oldest first. */
   readonly queued = new Set<Member>();
-  /** Unauthenticated connections whose handshake has begun, oldest first. */
+  /** Unauthenticated connections whose handshake has started, oldest first. */
   readonly strangers = new Set<Member>();
   readonly credits: Bucket;
 
@@ -53,7 +53,7 @@ export class Accounts<Member> {
     return account;
   }
 
-  /** The account with the most connections of this kind. */
+  /** The account with the most connections in this state. */
   heaviest(kind: 'queued' | 'strangers'): Account<Member> | undefined {
     let found: Account<Member> | undefined;
     for (const each of this.#accounts.values()) if (each[kind].size > (found?.[kind].size ?? 0)) found = each;

@@ -1,8 +1,8 @@
-/** A token bucket: `burst` at once, `perSecond` in the long run. Times are monotonic milliseconds. */
+/** A token bucket with a burst and a refill rate. Times are monotonic milliseconds. */
 export class Bucket {
   readonly #burst: number;
   readonly #perSecond: number;
-  /** A debt beyond this is forgiven. */
+  /** Lower bound of the level; further debt is ignored. */
   readonly #floor: number;
   #level: number;
   #filledMs: number;
@@ -26,14 +26,14 @@ export class Bucket {
     return this.level(nowMs) >= this.#burst;
   }
 
-  /** False: there is not one left. */
+  /** Takes one token; returns false if there is none. */
   take(nowMs: number): boolean {
     if (this.level(nowMs) < 1) return false;
     this.#level -= 1;
     return true;
   }
 
-  /** Takes `count` whether or not they are there. */
+  /** Takes `count` tokens; the level may become negative. */
   charge(count: number): void {
     this.#level = Math.max(this.#floor, this.#level - count);
   }
@@ -42,7 +42,7 @@ export class Bucket {
     this.#level = Math.min(this.#burst, this.#level + count);
   }
 
-  /** Milliseconds until there is one; 0: now. */
+  /** Milliseconds until a token is available; 0 if there is one. */
   delayMs(nowMs: number): number {
     const missing = 1 - this.level(nowMs);
     return missing <= 0 ? 0 : Math.ceil((missing * 1000) / this.#perSecond);

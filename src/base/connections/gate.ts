@@ -1,79 +1,79 @@
 /**
- * Admits connections to a port so that a peer without credentials costs less than an authenticated client: handshakes
- * are paced and charged to the peer's address, unauthenticated connections are few, short-lived and small, and idle
- * connections are closed when the port is full. Pure but for its `Turns`. Source: CVE-2023-44487, Kubernetes' feature
- * gate UnauthenticatedHTTP2DOSMitigation.
+ * Admission of connections to a port, so that a peer without credentials costs less than an authenticated client.
+ * Handshakes are paced and charged to the peer's address; unauthenticated connections are limited in number, lifetime
+ * and bytes; idle connections are closed when the port is full. Pure except for its `Turns`. Source: CVE-2023-44487,
+ * Kubernetes' feature gate UnauthenticatedHTTP2DOSMitigation.
  */
 import { type Account, Accounts } from './accounts.ts';
 import { eventLoopTurns, type Turns } from './turns.ts';
 
 export interface GateLimits {
-  /** Authenticated connections at once. */
+  /** Maximum number of authenticated connections. */
   readonly authenticated: number;
   /**
-   * Connections that may stay unauthenticated. Four times as many have a few seconds to authenticate, since clients may
-   * come all at once, and eight times as many may wait for their handshake: they cost little.
+   * Maximum number of connections that stay unauthenticated. Four times as many may be authenticating for a few
+   * seconds, because many clients may connect at once, and eight times as many may wait for their handshake.
    */
   readonly unauthenticated: number;
-  /** An authenticated connection without a request is closed after this time; 0: never. */
+  /** An authenticated connection without a request is closed after this time; 0 means never. */
   readonly idleMs: number;
   /** An unauthenticated connection without a request in progress is closed after this time. */
   readonly unauthenticatedIdleMs: number;
-  /** From accept to the end of the handshake. */
+  /** Maximum time from accept to the end of the handshake. */
   readonly handshakeMs: number;
 }
 
-/** What the gate does with a connection. */
+/** Actions of the gate on a connection. */
 export interface Door {
-  /** The handshake may begin. */
+  /** Starts the handshake. */
   begin(): void;
   close(reason: string): void;
-  /** Encrypted bytes that have been read from the socket. */
+  /** Number of encrypted bytes that were read from the socket. */
   bytesRead(): number;
-  /** A request or a stream is in progress. */
+  /** Whether a request or stream is in progress. */
   busy(): boolean;
 }
 
-/** How a connection was authenticated; connections by certificate are the last to be closed. */
+/** Authentication state of a connection. Connections with a certificate are closed last. */
 export type Standing = 'stranger' | 'token' | 'certificate';
 
 const SWEEP_MS = 1000;
 const QUEUED_PER_STRANGER = 8;
-/** Connections that may wait for their handshake on a port with few places. */
+/** Minimum number of connections that may wait for their handshake, for ports with low limits. */
 const MIN_QUEUED = 512;
-/** Connections that may be about to authenticate, for each that may stay unauthenticated. */
+/** Factor of the unauthenticated limit: connections that may be authenticating. */
 const CROWD_FACTOR = 4;
-/** Idle connections beyond those that may stay are closed after this. */
+/** Idle time after which connections above the unauthenticated limit are closed. */
 const CROWDED_IDLE_MS = 5_000;
-/** The same for some time after a flood. */
+/** The same while a flood was detected recently. */
 const FLOOD_IDLE_MS = 1_000;
 const FLOOD_MEMORY_MS = 10_000;
-/** A full port serves connections that wait before it closes any that has been idle for less than this. */
+/** Minimum idle time of a connection before a full port closes it in favour of waiting ones. */
 const PATIENCE_MS = 1_000;
-/** The same in a flood, or for a connection of an address that holds fewer. */
+/** The same during a flood, or if the waiting connection's address holds fewer connections. */
 const FLOOD_PATIENCE_MS = 100;
-/** So many times those that may stay wait in a flood. */
+/** A flood is detected when this many times the unauthenticated limit are waiting. */
 const FLOOD_FACTOR = 4;
-/** Interval of attempts to find a place. */
+/** Interval between attempts to free a place. */
 const ROOM_MS = 20;
-/** Handshakes that begin in one turn of the event loop. */
+/** Handshakes that start in one turn of the event loop. */
 const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
 const VIOLATION_CREDITS = 1;
 /**
- * Megabytes may have been read of a flood before it is noticed, at the end of a turn: what a millisecond decrypts and
- * parses.
+ * Bytes per credit: what one millisecond decrypts and parses. A flood may send megabytes before it is noticed at the
+ * end of a turn.
  */
 const BYTES_PER_CREDIT = 800_000;
 /**
- * What a peer may send before its first request, and after each, until it is authenticated: a handshake with a chain of
- * certificates, a header …
+ * Bytes that an unauthenticated peer may send before its first request and after each request: a handshake with a
+ * certificate chain, and headers.
  */
 const STRANGER_BYTES = 192 * 1024;
-/** … and a body, while a token is being reviewed. */
+/** Bytes that a peer may send while its token is reviewed, for a request body. */
 const PENDING_BYTES = 4 * 1024 * 1024;
-/** Connections whose bytes are looked at after one turn. */
+/** Connections that are inspected per turn. */
 const LOOKS_PER_TURN = 32;
 
 export class GatedConnection {
@@ -84,7 +84,7 @@ export class GatedConnection {
   secured = false;
   closed = false;
   idleSinceMs: number;
-  /** Bytes read when it was last active. */
+  /** Bytes read at the time of the last activity. */
   lastBytes = 0;
   readonly #gate: ConnectionGate;
   #greetingBytes = 0;
@@ -97,13 +97,13 @@ export class GatedConnection {
     this.idleSinceMs = nowMs;
   }
 
-  /** The handshake is complete. */
+  /** Call when the handshake is complete. */
   greeted(): void {
     this.secured = true;
     this.#greetingBytes = this.door.bytesRead();
   }
 
-  /** Encrypted bytes that have been read since the handshake. */
+  /** Encrypted bytes that were read since the handshake. */
   bytesSinceGreeting(): number {
     return this.door.bytesRead() - this.#greetingBytes;
   }
@@ -113,25 +113,25 @@ export class GatedConnection {
     if (this.standing !== by && this.standing !== 'certificate') this.#gate.promote(this, by);
   }
 
-  /** A peer without an identity has sent a request. */
+  /** Call when an unauthenticated peer has sent a request. */
   requested(): void {
     this.idleSinceMs = this.#gate.nowMs();
     this.lastBytes = this.door.bytesRead();
   }
 
-  /** A request was answered without an identity. */
+  /** Call when a request was answered without an identity. */
   refused(): void {
     this.account.credits.charge(REFUSAL_CREDITS);
   }
 
-  /** Closes a connection that breaks the rules of its protocol. */
+  /** Closes a connection that violates its protocol. */
   violated(reason: string, bytes = 0): void {
     if (this.closed) return;
     this.account.credits.charge(Math.max(VIOLATION_CREDITS, bytes / BYTES_PER_CREDIT));
     this.#gate.close(this, reason);
   }
 
-  /** The socket is closed. */
+  /** Call when the socket is closed. */
   ended(): void {
     this.#gate.forget(this);
   }
@@ -141,18 +141,18 @@ export class ConnectionGate {
   readonly #limits: GateLimits;
   readonly #turns: Turns;
   readonly #accounts = new Accounts<GatedConnection>();
-  /** Connections whose handshake has not begun. */
+  /** Connections whose handshake has not started. */
   readonly #queued = new Set<GatedConnection>();
   readonly #strangers = new Set<GatedConnection>();
   readonly #authenticated = new Set<GatedConnection>();
-  /** Accounts with connections that wait for their handshake, in the order of their turns. */
+  /** Accounts with connections that wait for their handshake, in round-robin order. */
   readonly #waiting = new Set<Account<GatedConnection>>();
   readonly #cancelSweep: () => void;
   #pumpPlanned: 'no' | 'soon' | 'later' = 'no';
   #looking = false;
-  /** When more connections waited than a crowd of clients opens. */
+  /** Last time at which more connections waited than regular clients open at once. */
   #floodedMs = Number.NEGATIVE_INFINITY;
-  /** Connections that are looked at in this round. */
+  /** Connections of the current inspection round. */
   #round: IterableIterator<GatedConnection> | undefined;
 
   constructor(limits: GateLimits, turns: Turns = eventLoopTurns) {
@@ -161,7 +161,7 @@ export class ConnectionGate {
     this.#cancelSweep = turns.every(SWEEP_MS, () => this.#sweep());
   }
 
-  /** Open connections, and addresses that are remembered. */
+  /** Numbers of open connections by state, and of addresses with an account. */
   get counts(): Readonly<Record<'queued' | 'strangers' | 'authenticated' | 'addresses', number>> {
     return {
       queued: this.#queued.size,
@@ -175,7 +175,7 @@ export class ConnectionGate {
     return this.#turns.nowMs();
   }
 
-  /** `door` begins in a later turn. */
+  /** Calls `door.begin` in a later turn. */
   open(address: string, door: Door): GatedConnection {
     const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_STRANGER);
     if (this.#queued.size >= places) this.#evictQueued();
@@ -241,7 +241,7 @@ export class ConnectionGate {
     else this.#turns.after(delayMs, pump);
   }
 
-  /** Begins handshakes, one of each address in turn. */
+  /** Starts handshakes, round-robin over the addresses. */
   #pump(): void {
     const nowMs = this.#turns.nowMs();
     let begun = 0;
@@ -282,8 +282,8 @@ export class ConnectionGate {
   }
 
   /**
-   * Whether a handshake of the account may begin. On a full port the oldest connection that has been idle for long is
-   * closed, of the address that holds most; connections that are merely many wait for each other.
+   * Whether a handshake of the account may start. On a full port, closes the longest idle connection of the address
+   * with the most connections. If none has been idle long enough, new connections wait.
    */
   #hasRoom(account: Account<GatedConnection>, nowMs: number): boolean {
     const { unauthenticated } = this.#limits;
@@ -301,15 +301,15 @@ export class ConnectionGate {
     return false;
   }
 
-  /** Closes the oldest of the address that has most connections waiting. */
+  /** Closes the oldest waiting connection of the address with the most waiting connections. */
   #evictQueued(): void {
     const [oldest] = this.#accounts.heaviest('queued')?.queued ?? [];
     oldest?.violated('too many connections');
   }
 
   /**
-   * Idle before busy, authenticated by a token before by a certificate. False: all are busy and none may be closed for
-   * another.
+   * Closes an authenticated connection: idle ones before busy ones, and those with a token before those with a
+   * certificate. Returns false if none may be closed.
    */
   #evictAuthenticated(by: 'token' | 'certificate'): boolean {
     let victim: GatedConnection | undefined;
@@ -317,7 +317,7 @@ export class ConnectionGate {
     for (const each of this.#authenticated) {
       const certified = each.standing === 'certificate';
       const busy = each.door.busy();
-      // A token never costs a connection by certificate its place, nor a busy connection.
+      // A new connection with a token never displaces a busy connection or one with a certificate.
       if (by === 'token' ? certified || busy : certified && busy) continue;
       const order = (certified ? 2 : 0) + (busy ? 1 : 0);
       if (order > best || (order === best && each.idleSinceMs >= (victim?.idleSinceMs ?? 0))) continue;
@@ -356,7 +356,7 @@ export class ConnectionGate {
     this.#accounts.forgetSettled(nowMs);
   }
 
-  /** Watches what unauthenticated peers send: no library reports frames that need no answer. */
+  /** Inspects the bytes from unauthenticated peers, because no library reports frames that need no response. */
   #look(): void {
     if (this.#looking) return;
     this.#looking = true;

@@ -1,7 +1,7 @@
-/** Puts a gate between a TLS server's accepted sockets and its handshakes. */
+/** Places a connection gate between the accepted sockets of a TLS server and their handshakes. */
 import type { ConnectionGate, GatedConnection } from './gate.ts';
 
-/** What is used of `net.Socket`. */
+/** Used part of `net.Socket`. */
 interface AcceptedSocket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
@@ -13,25 +13,25 @@ interface AcceptedSocket {
   destroy(): unknown;
 }
 
-/** What is used of `tls.Server` and those that extend it. */
+/** Used part of `tls.Server` and its subclasses. */
 interface TlsAcceptor {
   listeners(event: 'connection'): readonly unknown[];
   removeAllListeners(event: 'connection'): unknown;
   on(event: 'connection', listener: (socket: AcceptedSocket) => void): unknown;
-  /** As the option of `net.createServer`. */
+  /** Same as the option of `net.createServer`. */
   pauseOnConnect?: boolean;
 }
 
-/** What the server knows of a connection once its handshake is complete. */
+/** The server's object for a connection after its handshake. */
 export interface ServedConnection {
   busy(): boolean;
-  /** `idle` lets a peer that is not at fault finish; the socket is destroyed otherwise. */
+  /** With the reason `idle`, open requests may finish; otherwise the socket is destroyed. */
   close(reason: string): void;
 }
 
 type SocketNames = Pick<AcceptedSocket, 'localAddress' | 'remoteAddress' | 'remotePort'>;
 
-/** `Served` is made of each TLS socket when its handshake is complete. */
+/** Creates a `Served` for each TLS socket when its handshake is complete. */
 export class GatedServer<Socket extends SocketNames & object, Served extends ServedConnection> {
   readonly #gate: ConnectionGate;
   readonly #connections = new Map<string, GatedConnection>();
@@ -40,17 +40,19 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
   readonly #bySocket = new WeakMap<object, Served>();
   readonly #make: (socket: Socket, gated: GatedConnection) => Served;
 
-  /** `server` begins a handshake only when `gate` lets it; the listeners that it has now do the handshake. */
+  /**
+   * Delays handshakes of `server` until `gate` admits them. The server's existing listeners then perform the handshake.
+   */
   constructor(server: TlsAcceptor, gate: ConnectionGate, make: (socket: Socket, gated: GatedConnection) => Served) {
     this.#gate = gate;
     this.#make = make;
     const listeners = server.listeners('connection') as readonly ((this: unknown, socket: AcceptedSocket) => void)[];
     server.removeAllListeners('connection');
-    // What waits is not read: each read would keep a piece of memory of its own.
+    // Waiting sockets are not read, because each read would allocate memory.
     server.pauseOnConnect = true;
     server.on('connection', (socket) =>
       this.#accept(socket, () => {
-        // A TLS server takes the option for its own sockets too.
+        // A TLS server also applies the option to its own sockets.
         server.pauseOnConnect = false;
         for (const each of listeners) each.call(server, socket);
         server.pauseOnConnect = true;
@@ -59,8 +61,8 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
   }
 
   /**
-   * To be called first, with an accepted socket or the TLS socket made of it, when its handshake is complete.
-   * Undefined: it is closed already.
+   * Call first when a handshake is complete, with the accepted socket or its TLS socket. Undefined if it is already
+   * closed.
    */
   secured(socket: Socket): Served | undefined {
     const gated = this.#accepted.get(socket) ?? this.#connections.get(keyOf(socket));
@@ -71,12 +73,12 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
     return served;
   }
 
-  /** What was made of the socket. */
+  /** Object that was created for the socket. */
   of(socket: object): Served | undefined {
     return this.#bySocket.get(socket);
   }
 
-  /** As `of`, for what only looks like the socket. */
+  /** Like `of`, for an object that only has the socket's addresses. */
   named(socket: SocketNames): Served | undefined {
     const gated = this.#connections.get(keyOf(socket));
     return gated === undefined ? undefined : this.#served.get(gated);
@@ -107,6 +109,6 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
   }
 }
 
-/** For a TLS socket, which does not tell the socket it is made of. The port that is listened on is the same for all. */
+/** Key for a TLS socket, which has no reference to its underlying socket. The local port is the same for all. */
 const keyOf = ({ localAddress, remoteAddress, remotePort }: SocketNames): string =>
   `${remoteAddress}|${remotePort}|${localAddress}`;

@@ -1,55 +1,55 @@
-/** What one connection of HTTP may do before, and without, an identity. */
+/** Limits for an HTTP connection before it is authenticated and for requests without an identity. */
 import { Bucket } from './bucket.ts';
 import type { GatedConnection } from './gate.ts';
 import type { ServedConnection } from './gated-server.ts';
 
-/** A user; a request without credentials where that is allowed; or credentials that are missing or not valid. */
+/** A user, a permitted anonymous request, or missing or invalid credentials. */
 export type Identified = 'user' | 'anonymous' | 'refused';
 
-/** What is used of `http.ServerResponse`. */
+/** Used part of `http.ServerResponse`. */
 interface Answer {
   readonly writableEnded: boolean;
   readonly headersSent: boolean;
   shouldKeepAlive: boolean;
 }
 
-/** What is used of `tls.TLSSocket`. */
+/** Used part of `tls.TLSSocket`. */
 export interface SecureSocket {
   readonly authorized: boolean;
-  /** Of HTTP/1.1, while there is one. */
+  /** HTTP/1.1 parser, if there is one. */
   readonly parser?: { onIncoming?: unknown } | null;
   end(): unknown;
   destroy(): unknown;
 }
 
-/** What is used of `http2.ServerHttp2Session`. */
+/** Used part of `http2.ServerHttp2Session`. */
 interface Session {
   close(): void;
   destroy(): void;
 }
 
-/** Health checks that one HTTP/1.1 connection may bring without an identity. */
+/** Anonymous requests (health checks) that one HTTP/1.1 connection may send. */
 const MAX_ANONYMOUS = 20;
-/** Requests without an identity on a connection that has one: a proxy may carry requests of many users. */
+/** Refused requests on an authenticated connection. A proxy may forward requests of many users. */
 const REFUSAL_BURST = 100;
 const REFUSALS_PER_SECOND = 10;
-/** Streams that an authenticated client may reset, or have reset (CVE-2023-44487, CVE-2025-8671). */
+/** Streams that an authenticated client may reset or cause to be reset (CVE-2023-44487, CVE-2025-8671). */
 const RESET_BURST = 1000;
 const RESETS_PER_SECOND = 33;
-/** Streams at once before the first identity is known: it may have to be reviewed by another server. */
+/** Concurrent streams before the first identity is known, because another server may have to review it. */
 const MAX_PENDING_STREAMS = 100;
-/** What `on_headers_complete` of llhttp returns for an upgrade. */
+/** Return value of llhttp's `on_headers_complete` for an upgrade. */
 const SKIP_REST = 2;
-/** HTTP/2: what may have come with a request that is refused. */
+/** HTTP/2: bytes that may arrive with a refused request. */
 const MAX_REFUSED_BYTES = 32 * 1024;
 const GOODBYE_MS = 5_000;
 
 export class HttpConnection implements ServedConnection {
-  /** Requests and upgraded connections in progress. */
+  /** Number of requests and upgraded connections in progress. */
   inFlight = 0;
-  /** Undefined: HTTP/1.1. */
+  /** Undefined for HTTP/1.1. */
   session: Session | undefined;
-  /** HTTP/1.1: the answer to the latest request. */
+  /** HTTP/1.1: response to the latest request. */
   response: Answer | undefined;
   readonly #socket: SecureSocket;
   readonly #gated: GatedConnection;
@@ -65,7 +65,7 @@ export class HttpConnection implements ServedConnection {
     if (socket.authorized) gated.authenticated('certificate');
   }
 
-  /** Reports whose request has come; before its answer. */
+  /** Call with the identity of a request before it is answered. */
   identified(as: Identified): void {
     const gated = this.#gated;
     if (as === 'user') {
@@ -80,12 +80,12 @@ export class HttpConnection implements ServedConnection {
     }
     gated.refused();
     this.#anonymous += 1;
-    // As upstream: HTTP/2 is not for clients without an identity.
+    // As upstream, unauthenticated clients may not keep an HTTP/2 connection.
     if (this.session !== undefined) this.#endSession(this.session, stranger);
     else if (!stranger || as === 'refused' || this.#anonymous >= MAX_ANONYMOUS) this.#endAfterAnswer();
   }
 
-  /** The rest of a flood would be parsed before the answer leaves: the client of a flood gets none. */
+  /** In a flood, the rest would be parsed before the response is sent, so the client gets no response. */
   #endSession(session: Session, stranger: boolean): void {
     const bytes = this.#gated.bytesSinceGreeting();
     if (!stranger || bytes <= MAX_REFUSED_BYTES) session.close();
@@ -103,18 +103,18 @@ export class HttpConnection implements ServedConnection {
   }
 
   /**
-   * Node makes objects, and errors with stacks, of all requests that one read has brought, also when the socket is
-   * destroyed at the first of them.
+   * Node creates objects, and errors with stack traces, for all requests in one read, even if the socket is destroyed
+   * at the first one.
    */
   #stopParsing(): void {
     const { parser } = this.#socket;
-    // llhttp takes what follows for another protocol.
+    // llhttp then treats the remaining bytes as another protocol.
     if (typeof parser?.onIncoming === 'function') parser.onIncoming = () => SKIP_REST;
   }
 
   /**
-   * Whether another request is taken; the connection is closed where a client without an identity sends more than one
-   * at a time.
+   * Whether another request is admitted. Closes the connection if an unauthenticated client sends requests
+   * concurrently.
    */
   admits(): boolean {
     const gated = this.#gated;
@@ -122,7 +122,7 @@ export class HttpConnection implements ServedConnection {
     if (this.session !== undefined) {
       if (this.inFlight >= MAX_PENDING_STREAMS) return false;
     } else if (this.#ending || this.response?.writableEnded === false) {
-      // Its answer may have reached the client before it counts as sent here, and is ended before that.
+      // `inFlight` is not usable here: the client may receive the whole response before the request counts as done.
       this.#stopParsing();
       gated.violated('pipelined without an identity');
       this.destroy();
@@ -132,7 +132,7 @@ export class HttpConnection implements ServedConnection {
     return true;
   }
 
-  /** A stream ended with an error code. */
+  /** Call when a stream ended with an error code. */
   streamReset(): void {
     const nowMs = performance.now();
     this.#resets ??= new Bucket(RESET_BURST, RESETS_PER_SECOND, nowMs);

@@ -1,4 +1,4 @@
-/** When the gate of a port runs, on the event loop of this process. */
+/** Scheduling of the gate's work on the event loop. */
 
 export interface Turns {
   nowMs(): number;
@@ -8,7 +8,7 @@ export interface Turns {
   after(ms: number, work: () => void): void;
   /** Runs `work` in the next turn. */
   next(work: () => void): void;
-  /** Runs `work` after each turn that had I/O, until it returns false; causes no turns of its own. */
+  /** Runs `work` after each turn that had I/O until it returns false; causes no additional turns. */
   afterEach(work: () => boolean): void;
 }
 
@@ -25,7 +25,7 @@ export const eventLoopTurns: Turns = {
     setImmediate(work);
   },
   afterEach: (work) => {
-    // An immediate without a reference runs when a turn ends, and does not keep the loop from waiting for I/O.
+    // An unreferenced immediate runs at the end of a turn and does not prevent the loop from waiting for I/O.
     const again = (): void => {
       if (work()) setImmediate(again).unref();
     };

@@ -1,6 +1,5 @@
-/** Sets of code points, and those that patterns have names for. */
+/** Sets of code points, and the named character classes. */
 
-/** A set of code points. */
 export class CharSet {
   readonly #ranges: readonly (readonly [number, number])[];
   readonly #properties: readonly RegExp[];
@@ -107,7 +106,7 @@ export function complement(ranges: readonly Range[]): Range[] {
   return result;
 }
 
-/** `\d` and its like. */
+/** Perl classes such as `\d`. */
 export const PERL: Readonly<Record<string, readonly Range[]>> = {
   d: DIGIT,
   D: complement(DIGIT),

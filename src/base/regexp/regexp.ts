@@ -1,11 +1,11 @@
 /**
- * Regular expressions that take time proportional to the text, whatever the pattern: patterns come from users (schemas,
- * CEL), and the engine's own matcher can be made to run for years by thirty characters.
+ * Regular expressions that match in linear time. Patterns come from users (schemas, CEL), and the JavaScript engine's
+ * own matcher can take exponential time.
  */
 import { type Instruction, programOf } from './program.ts';
 import { type Assertion, parseRegexp } from './syntax.ts';
 
-/** A pattern so large and a text so long that matching them would hold up everybody else. */
+/** Thrown if the pattern is so large and the text so long that matching would block the event loop. */
 export class MatchLimitError extends Error {
   constructor() {
     super('the text is too long to be matched against this pattern');
@@ -17,18 +17,18 @@ export interface Match {
   /** UTF-16 offsets of the match. */
   readonly start: number;
   readonly end: number;
-  /** Texts of the capturing groups, from 1; undefined for those that took no part. */
+  /** Texts of the capturing groups, starting with group 1; undefined for groups that did not take part. */
   readonly groups: readonly (string | undefined)[];
 }
 
 export interface Regexp {
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
-  /** Whether the pattern occurs anywhere in the text. All three throw MatchLimitError. */
+  /** Whether the pattern matches anywhere in the text. All methods throw MatchLimitError. */
   test(text: string): boolean;
-  /** The leftmost match at or after `from`, preferring as Perl does. */
+  /** Leftmost match at or after `from`, with Perl's preferences. */
   exec(text: string, from?: number): Match | undefined;
-  /** Matches from left to right that do not overlap, at most `limit`. */
+  /** Non-overlapping matches from left to right, at most `limit`. */
   all(text: string, limit?: number): Match[];
 }
 
@@ -38,19 +38,19 @@ export function compileRegexp(pattern: string): Regexp {
   return new Machine(programOf(root, pattern), groups, names);
 }
 
-/** Instructions looked at for one text, remembered steps not counted: about a quarter of a second. */
+/** Instructions that may be executed for one text, about a quarter of a second. Cached DFA steps do not count. */
 const MAX_WORK = 2_000_000;
-/** Characters beyond ASCII that a state remembers the way for. */
+/** Maximum number of cached transitions of a state for characters outside ASCII. */
 const MAX_OTHERS = 1_024;
-/** Sets of instructions remembered per pattern; more are dropped and rebuilt. */
+/** Maximum number of cached DFA states per pattern. When it is exceeded, the cache is cleared. */
 const MAX_STATES = 512;
 const ASCII = 128;
 
-/** A set of instructions the machine can be at, and where each character leads. */
+/** A DFA state: a set of NFA instructions with cached transitions. */
 interface State {
   readonly chars: readonly number[];
   readonly matches: boolean;
-  /** Assertions about the end hold back these. */
+  /** Instructions behind an end-of-text assertion. */
   readonly atEnd: boolean;
   readonly next: (State | undefined)[];
   readonly others: Map<number, State>;
@@ -60,7 +60,7 @@ class Machine implements Regexp {
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
   readonly #program: readonly Instruction[];
-  /** Word boundaries and line ends depend on the neighbours: those patterns go the long way. */
+  /** False for patterns with word boundaries or line assertions, which the DFA does not support. */
   readonly #simple: boolean;
   #states = new Map<string, State>();
   #begin: State | undefined;
@@ -101,7 +101,7 @@ class Machine implements Regexp {
       const instruction = program[pc];
       if (instruction?.op === 'char' && instruction.set.has(code)) reached.push(pc + 1);
     }
-    // The pattern may also begin here.
+    // A match may also start at this position.
     this.#inside ??= this.#state([0], false);
     const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], false);
     if (code < ASCII) state.next[code] = next;
@@ -160,7 +160,7 @@ class Machine implements Regexp {
   }
 
   #forget(): void {
-    // States in use stay valid; only their remembered ways are cut, so that memory stays bounded.
+    // States in use remain valid. Only their cached transitions are dropped to bound memory.
     for (const state of this.#states.values()) {
       state.next.length = 0;
       state.others.clear();
@@ -178,13 +178,13 @@ class Machine implements Regexp {
     const found: Match[] = [];
     let at = 0;
     let last = -1;
-    // One search after the other, under one limit: each may look far ahead and come back.
+    // All searches share one limit, because each may read far ahead.
     const search = new Search(this.#program, text, this.groups);
     while (at <= text.length && found.length < limit) {
       const match = search.run(at);
       if (match === undefined) break;
       const empty = match.end === match.start;
-      // An empty match right after another one does not count, as in Go.
+      // As in Go, an empty match directly after another match is ignored.
       if (!empty || match.start !== last) found.push(match);
       last = match.end;
       at = empty ? match.end + ((text.codePointAt(match.end) ?? 0) > 0xffff ? 2 : 1) : match.end;
@@ -198,7 +198,7 @@ interface Thread {
   readonly slots: readonly number[];
 }
 
-/** One walk over the text with all threads in order of preference (Pike's machine). */
+/** One pass over the text with all threads in order of priority (Pike's VM). */
 class Search {
   readonly #program: readonly Instruction[];
   readonly #text: string;
@@ -219,7 +219,7 @@ class Search {
     let found: readonly number[] | undefined;
     for (let at = from; ; ) {
       if (found === undefined) {
-        // Later starts are less preferred than whatever is under way.
+        // Later starts have lower priority than existing threads.
         const slots = new Array<number>(this.#slots).fill(-1);
         slots[0] = at;
         threads = this.#closure([...threads, { pc: 0, slots }], at);
@@ -255,7 +255,7 @@ class Search {
     return { start: slots[0] ?? 0, end: slots[1] ?? 0, groups };
   }
 
-  /** The threads that stand at characters or at the end, in order. */
+  /** The threads at character or end instructions, in order of priority. */
   #closure(threads: readonly Thread[], at: number): Thread[] {
     this.#mark += 1;
     const result: Thread[] = [];

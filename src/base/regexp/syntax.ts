@@ -1,10 +1,10 @@
 /**
- * Parser of RE2's regular expressions: what Go, and so Kubernetes, understands by a pattern. No back-references and no
- * look-around, which is what lets every pattern be matched in linear time. Source: github.com/google/re2/wiki/Syntax.
+ * Parser for RE2 syntax, which Go and therefore Kubernetes use. Without back-references and look-around, every pattern
+ * can be matched in linear time. Source: github.com/google/re2/wiki/Syntax.
  */
 import { CharSet, complement, LAST, PERL, POSIX, type Range } from './charset.ts';
 
-/** A pattern that is not one; the message is Go's. */
+/** Invalid pattern. The message is Go's. */
 export class RegexpError extends Error {
   constructor(problem: string, at: string) {
     super(`error parsing regexp: ${problem}: \`${at.slice(0, 256)}\``);
@@ -25,12 +25,12 @@ export type Node =
       readonly op: 'repeat';
       readonly body: Node;
       readonly min: number;
-      /** Infinity: without an upper bound. */
+      /** Infinity means unbounded. */
       readonly max: number;
       readonly greedy: boolean;
     };
 
-/** Go refuses more repetitions of one thing than these. */
+/** Go's limit for repetition counts. */
 const MAX_REPEAT = 1000;
 const MAX_NESTING = 200;
 const EMPTY: Node = { op: 'empty' };
@@ -44,7 +44,7 @@ interface Flags {
 
 export interface Syntax {
   readonly root: Node;
-  /** Groups that capture, the whole match not counted. */
+  /** Number of capturing groups without the whole match. */
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
 }
@@ -161,7 +161,7 @@ class Parser {
     }
   }
 
-  /** Undefined for what only sets flags. */
+  /** Undefined for an element that only sets flags. */
   #atom(): Node | undefined {
     const char = this.#peek();
     switch (char) {
@@ -237,7 +237,7 @@ class Parser {
     return index === undefined ? body : { op: 'capture', index, body };
   }
 
-  /** `(?i)` and `(?i:`; true for the former, which has no body. */
+  /** Parses `(?i)` and `(?i:`. Returns true for the former, which has no body. */
   #setFlags(begin: number): boolean {
     const match = /^\?([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#text.slice(this.#at, this.#at + 32));
     if (match === null || (match[0] === '?)' && match[1] === '')) {
@@ -271,7 +271,7 @@ class Parser {
     return this.#literal(this.#escapedCode());
   }
 
-  /** `\d`, `\pL` and the like. */
+  /** Parses `\d`, `\pL` and similar classes. */
   #perlClass(): { ranges: readonly Range[]; properties?: readonly RegExp[] } | undefined {
     const next = this.#text[this.#at + 1] ?? '';
     const simple = PERL[next];
@@ -376,12 +376,12 @@ const CONTROLS: Readonly<Record<string, number>> = { a: 7, f: 12, n: 10, r: 13, 
 function propertyOf(name: string, negated: boolean, shown: string): RegExp {
   const letter = negated ? 'P' : 'p';
   if (name === 'Any') return negated ? /[^\s\S]/u : /[\s\S]/u;
-  // Only ever tried against one code point, so the engine's own matcher is safe here.
+  // This native pattern is only applied to single code points, so it is safe.
   for (const form of [`General_Category=${name}`, `Script=${name}`]) {
     try {
       return new RegExp(`^\\${letter}{${form}}$`, 'u');
     } catch {
-      // Not that sort of property.
+      // The name is no property of this type.
     }
   }
   throw new RegexpError('invalid character class range', shown);

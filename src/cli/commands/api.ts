@@ -1,7 +1,7 @@
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../command.ts';
 
-/** This project's flags; all others are kube-apiserver's. */
+/** This project's flags. All other flags are kube-apiserver's. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'profile'] as const;
 
 const run = async (argv: readonly string[], linked: boolean, out: Output, profileText = 'okd'): Promise<number> => {
@@ -22,7 +22,7 @@ const run = async (argv: readonly string[], linked: boolean, out: Output, profil
   }
 };
 
-/** Without kube-apiserver's flags, this host's configuration is used. */
+/** Without kube-apiserver flags, the configuration of this host is used. */
 export const apiCommand: Command = {
   usage: 'api [--config FILE | KUBE-APISERVER-FLAGS]',
   summary: 'Runs the API server.',
@@ -34,7 +34,7 @@ export const apiCommand: Command = {
       const mixed = Object.keys(flags).find((name) => name !== 'loglevel' && name !== 'profile');
       if (mixed !== undefined && !rest.some((each) => each === '--help' || each === '-h'))
         throw new UsageError(`--${mixed} and kube-apiserver's own flags exclude each other; give one of them`);
-      // A start script of envtest stands for kube-apiserver.
+      // With `--profile`, the command replaces kube-apiserver in a start script of envtest.
       const profile = stringFlag(flags, 'profile');
       return run(rest, profile !== undefined, out, profile);
     }
@@ -53,7 +53,7 @@ export const apiCommand: Command = {
   },
 };
 
-/** Called as `kube-apiserver`: accepts its flags only. */
+/** The command under the name `kube-apiserver`; it only accepts kube-apiserver's flags. */
 export const linkedApiCommand: Command = {
   ...apiCommand,
   run: ({ positionals, out }) => run(positionals, true, out),

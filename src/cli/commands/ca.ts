@@ -1,6 +1,9 @@
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 
-/** As in src/io/pki/rotation.ts and src/roles/host/rotate-authorities.ts, which are loaded when the command runs. */
+/**
+ * Same values as in src/io/pki/rotation.ts and src/roles/host/rotate-authorities.ts, which are only loaded when the
+ * command runs.
+ */
 const PHASES = ['new-ca', 'reissue', 'finish'] as const;
 const SIGNERS = ['cluster', 'etcd', 'front-proxy', 'service-accounts'] as const;
 

@@ -9,7 +9,7 @@ import {
   UsageError,
 } from '../command.ts';
 
-/** This project's flags; all others are etcd's. */
+/** This project's flags. All other flags are etcd's. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots', 'update-record'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
@@ -55,7 +55,7 @@ export const etcdCommand: Command = {
   },
 };
 
-/** Called as `etcd`: accepts etcd's flags only. */
+/** The command under the name `etcd`; it only accepts etcd's flags. */
 export const linkedEtcdCommand: Command = {
   ...etcdCommand,
   run: ({ positionals, out }) => run(positionals, undefined, out),
@@ -88,7 +88,7 @@ Runs in the foreground until SIGTERM.
 ${own ? ours : ''}${flagHelp()}`;
 }
 
-/** In etcd's format: tools read the first line. */
+/** Version in etcd's format, because tools parse the first line. */
 async function version(): Promise<string> {
   const { etcdVersion } = await import('../../roles/etcd/run.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;

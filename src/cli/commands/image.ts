@@ -144,7 +144,7 @@ export const pullCommand: Command = {
   },
 };
 
-/** A line that is written over on a terminal, and a line for each tenth elsewhere. */
+/** Prints progress: one line that is overwritten on a terminal, otherwise a line for every tenth. */
 function progressLine(image: string, out: Output): (done: number, total: number) => void {
   const isTerminal = process.stderr.isTTY === true;
   let shown = -1;

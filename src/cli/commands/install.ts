@@ -66,7 +66,10 @@ export const installCommand: Command = {
   },
 };
 
-/** How the host comes to its cluster: by a token, by an offer, as the temporary master of a new one, or alone. */
+/**
+ * How the host gets its cluster: with a join token, by offering itself, as the temporary master of a new cluster, or
+ * standalone.
+ */
 function waysOf(flags: FlagValues): Pick<InstallOptions, 'join' | 'offer' | 'handover'> {
   const value = (name: string): string | undefined => stringFlag(flags, name)?.replace(/\/+$/, '');
   const [server, token, caHash, offer] = [value('join'), value('token'), value('ca-hash'), value('offer')];

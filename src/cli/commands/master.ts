@@ -17,7 +17,7 @@ export const restartCommand: Command = {
   arguments: [1, 2],
   run: async ({ flags, positionals, out }) => {
     const component = checkComponent(positionals[0]);
-    // OKD's script takes the container as second argument; every component has one container of its name.
+    // OKD's script takes the container as second argument. Each component has one container with the same name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ askControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../roles/host/control.ts'),

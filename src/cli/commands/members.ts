@@ -14,7 +14,6 @@ export const listCommand: Command = {
   run: (invocation) => kept(list(invocation)),
 };
 
-/** `hyperedge members` */
 export const membersCommand: Command = { ...listCommand, usage: 'members [-o json|yaml|wide]' };
 
 async function list({ flags, out }: Invocation): Promise<number> {

@@ -216,7 +216,7 @@ export const pushCommand: Command = {
   },
 };
 
-/** A progress line on terminals only. */
+/** Prints progress, on terminals only. */
 function progressOf(write: (text: string) => void): (done: number, of: number) => void {
   if (!process.stderr.isTTY) return () => {};
   return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
@@ -259,7 +259,7 @@ the start. Default: one a day, and three are kept.`,
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
       const { askControl } = await import('../../roles/host/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
-      // The host process also reads the schedule at its start.
+      // If the host process is not running, it reads the schedule when it starts.
       await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
         if (error.code !== 'not-running') throw error;
       });

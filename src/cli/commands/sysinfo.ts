@@ -21,7 +21,7 @@ export const sysinfoCommand: Command = {
 
 const YES_NO = (value: boolean): string => (value ? 'yes' : 'no');
 
-/** As text: a block of fields per section, a table for what there may be several of. */
+/** Text output: a block of fields per section, and a table for sections with several entries. */
 export function printSystem({ hardware, cgroups, kernel }: SystemInformation, wide: boolean): string {
   const { system, processor, memory, temperatures } = hardware;
   const sections = [
@@ -139,7 +139,7 @@ function attributesOf({ device, smart }: Disk): string {
 
 const celsius = (value: number | undefined): string | undefined => (value === undefined ? undefined : `${value} °C`);
 
-/** Empty without a row. A cell without a value is `-`. */
+/** Empty if there are no rows. A missing value is shown as `-`. */
 function table(header: readonly string[], rows: readonly (readonly (string | number | undefined)[])[]): string {
   if (rows.length === 0) return '';
   return printTable(
@@ -148,7 +148,7 @@ function table(header: readonly string[], rows: readonly (readonly (string | num
   );
 }
 
-/** Empty when no field has a value. */
+/** Empty if no field has a value. */
 function fields(title: string, pairs: readonly (readonly [string, string | undefined])[]): string {
   const given = pairs.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[`  ${name}`, value]]));
   return given.length === 0 ? '' : printTable([title, ''], given);

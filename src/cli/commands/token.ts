@@ -5,7 +5,7 @@ import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const MIN_TTL_MS = 60_000;
 
-/** `90m`, `24h`, `1h30m`. Throws UsageError. */
+/** Parses durations such as `90m`, `24h` and `1h30m`. Throws UsageError. */
 function ttlOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const parts = [...text.matchAll(/(\d{1,6})([smhd])/g)];
