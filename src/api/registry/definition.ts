@@ -140,8 +140,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
    */
   readonly skeleton?: JsonObject;
   /**
-   * A delete returns the deleted object instead of a Status. 'undocumented': the published API documentation specifies a Status. Source:
-   * `ReturnDeletedObject` of upstream's registries.
+   * A delete returns the deleted object instead of a Status. 'undocumented': the published API documentation specifies
+   * a Status. Source: `ReturnDeletedObject` of upstream's registries.
    */
   readonly returnsDeleted?: true | 'undocumented';
   /** Key prefix below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
