@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Reader, Writer } from '../../src/api/etcd/wire.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { RpcCode, type RpcListener, type RpcService } from '../../src/components/etcd/port.ts';
 import { createRpcListener } from '../../src/io/grpc/index.ts';
+import { RpcCode, type RpcListener, type RpcService } from '../../src/io/grpc/port.ts';
 
 const execute = promisify(execFile);
 const EMPTY = Buffer.alloc(0);

@@ -3,12 +3,13 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ProcessFacts } from '../../base/process-facts.ts';
+import type { RpcListener } from '../../io/grpc/port.ts';
 import type { PasswordHasher } from './auth/password.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { GossipHints } from './gossip-port.ts';
 import type { InitialCluster } from './membership/initial-cluster.ts';
 import type { FormerCluster } from './membership/join.ts';
-import type { DialPeer, RpcListener, StoreLog } from './port.ts';
+import type { DialPeer, StoreLog } from './port.ts';
 import type { RequestLimits } from './services/kv-service.ts';
 
 export interface EtcdServerDeps {

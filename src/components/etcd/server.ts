@@ -1,11 +1,11 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { NodeId } from '../../core/raft/index.ts';
+import type { RpcService } from '../../io/grpc/port.ts';
 import { identified, storedState } from './membership/bootstrap.ts';
 import { hex, type Member } from './membership/cluster.ts';
 import { publishMember } from './membership/publish.ts';
 import { Removal, removedError } from './membership/removal.ts';
 import { OpenParts } from './open-parts.ts';
-import type { RpcService } from './port.ts';
 import { RecoveringServer, type StoreServer } from './recovery/recovery.ts';
 import { ALARM_CORRUPT } from './replication/alarms.ts';
 import { connectPeers } from './replication/connect-peers.ts';

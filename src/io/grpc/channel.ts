@@ -8,12 +8,12 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { UnderWay } from '../../base/under-way.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange, type UnaryOutcome } from './client-calls.ts';
 import { hostOf, isSecure, targetOf } from './endpoint.ts';
 import { encodeHeaders } from './hpack.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { RpcError } from './messages.ts';
+import { RpcCode } from './port.ts';
 
 export interface ChannelOptions {
   /**

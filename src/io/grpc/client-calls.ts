@@ -1,10 +1,10 @@
 import type { Placed } from '../../base/under-way.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import type { HeaderField } from './hpack.ts';
 import type { Http2Connection } from './http2-connection.ts';
 import { ErrorCode } from './http2-frames.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { decodeStatusMessage, MAX_STATUS_MESSAGE, MessageReader, messagePrefix, RpcError } from './messages.ts';
+import { RpcCode } from './port.ts';
 
 /** Lists of objects are large, but must have a limit. */
 const MAX_MESSAGE = 512 << 20;

@@ -19,10 +19,10 @@ import type {
   EtcdMember,
   EtcdStatus,
 } from '../../components/etcd/administration/port.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
 import type { ClientStreamEvents } from './client-calls.ts';
 import { RpcError } from './messages.ts';
+import { RpcCode } from './port.ts';
 
 export interface EtcdAdminOptions extends ChannelOptions {
   /** Credentials for stores with auth enabled; ignored by other stores. */

@@ -12,7 +12,6 @@ import {
 import { Reader, Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import {
   type Commit,
   type CommitResult,
@@ -30,6 +29,7 @@ import {
 import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
 import { LOST } from './client-calls.ts';
 import { RpcError } from './messages.ts';
+import { RpcCode } from './port.ts';
 import { WatchClient } from './watch-client.ts';
 
 export interface EtcdStoreOptions extends ChannelOptions {

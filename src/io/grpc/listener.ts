@@ -11,11 +11,11 @@ import { ConnectionGate, type GatedConnection, type GateLimits } from '../../bas
 import { GatedServer, type ServedConnection } from '../../base/connections/gated-server.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
 import { PlainCall } from './plain-call.ts';
 import { answerHttp1, type PlainRules, type PlainService } from './plain-http.ts';
+import type { RpcListener, RpcService } from './port.ts';
 import { isGrpc, ServerCall } from './server-call.ts';
 import { createTlsFront, type TlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
 

@@ -1,4 +1,4 @@
-import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
+import type { RpcListener, RpcService } from './port.ts';
 
 export interface BoundListeners extends RpcListener {
   /** Bound addresses in the order of the listeners; empty before `listen`. */

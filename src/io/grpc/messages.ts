@@ -1,5 +1,5 @@
-import { RpcCode } from '../../components/etcd/port.ts';
 import { BytePieces } from './byte-pieces.ts';
+import { RpcCode } from './port.ts';
 
 /** A call that ended with a status other than OK. */
 export class RpcError extends Error {

@@ -1,9 +1,9 @@
 import { messageOf } from '../../base/errors.ts';
-import type { HttpAnswer, HttpRequest } from '../../components/etcd/port.ts';
 import { encodeHeaders, type HeaderField } from './hpack.ts';
 import { ErrorCode } from './http2-frames.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { BodyGatherer, type PlainService, plainRefusal, splitTarget } from './plain-http.ts';
+import type { HttpAnswer, HttpRequest } from './port.ts';
 
 const EMPTY = Buffer.alloc(0);
 

@@ -4,8 +4,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { HttpAnswer, RpcService } from '../../components/etcd/port.ts';
 import { BytePieces } from './byte-pieces.ts';
+import type { HttpAnswer, RpcService } from './port.ts';
 
 export interface PlainRules {
   /** Paths that are served; undefined means all. */

@@ -4,10 +4,10 @@ import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { RpcCode, type RpcService, type StreamCall, type StreamHandler } from '../../components/etcd/port.ts';
 import { Channel } from './channel.ts';
 import { createRpcListener } from './listener.ts';
 import { RpcError } from './messages.ts';
+import { RpcCode, type RpcService, type StreamCall, type StreamHandler } from './port.ts';
 
 /** grpc-go's default limit. A longer response fails the call. */
 export const MAX_MESSAGE_BYTES = 4 << 20;

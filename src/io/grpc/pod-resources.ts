@@ -1,6 +1,5 @@
 /** The pod-resources API. Source: k8s.io/kubelet/pkg/apis/podresources/v1 (api.proto). */
 import type { Log } from '../../base/log.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import type {
   PodResources,
   PodResourcesSource,
@@ -9,6 +8,7 @@ import type {
 } from '../../components/kubelet/devices/port.ts';
 import { RpcError } from './messages.ts';
 import { fields, newMessage, serveUnary, strings } from './plugin-calls.ts';
+import { RpcCode } from './port.ts';
 
 export function servePodResources(path: string, source: PodResourcesSource, log: Log): Promise<Served> {
   const methods = {

@@ -1,5 +1,8 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { encodeHeaders, type HeaderField } from './hpack.ts';
+import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
 import {
   messageLength,
   RpcCode,
@@ -8,10 +11,7 @@ import {
   type StreamCall,
   type StreamHandler,
   type UnaryCall,
-} from '../../components/etcd/port.ts';
-import { encodeHeaders, type HeaderField } from './hpack.ts';
-import type { Http2Stream, StreamEvents } from './http2-stream.ts';
-import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
+} from './port.ts';
 
 /** Slightly more than the largest accepted request, so that the service rejects larger ones with etcd's message. */
 const MAX_MESSAGE = 2 << 20;

@@ -6,10 +6,10 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { RpcCode } from '../../components/etcd/port.ts';
 import { Channel } from './channel.ts';
 import { RpcError } from './messages.ts';
 import { MAX_MESSAGE_BYTES } from './plugin-calls.ts';
+import { RpcCode } from './port.ts';
 
 export interface UnixCallOptions {
   readonly clock: Clock;

@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import type { RpcService, StreamCall, UnaryCall } from '../../../src/components/etcd/port.ts';
 import { DeviceManager } from '../../../src/components/kubelet/devices/manager.ts';
 import { createPluginSockets, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { openChannel } from '../../../src/io/grpc/plugin-calls.ts';
+import type { RpcService, StreamCall, UnaryCall } from '../../../src/io/grpc/port.ts';
 import { systemClock } from '../../../src/roles/process.ts';
 import { eventually } from '../../e2e/harness.ts';
 

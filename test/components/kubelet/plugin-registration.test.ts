@@ -9,7 +9,6 @@ import type { AllocationResult } from '../../../src/api/devices/types.ts';
 import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import type { RpcListener } from '../../../src/components/etcd/port.ts';
 import { ClaimManager } from '../../../src/components/kubelet/devices/claims.ts';
 import { DraPlugins } from '../../../src/components/kubelet/devices/dra-plugins.ts';
 import type { DeviceEndpoint } from '../../../src/components/kubelet/devices/endpoint.ts';
@@ -18,6 +17,7 @@ import { SliceWiping } from '../../../src/components/kubelet/devices/slice-wipin
 import { type PluginHandler, PluginRegistrations } from '../../../src/components/kubelet/plugins/registrations.ts';
 import { createPluginSockets, createRegistrationSockets, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { openChannel } from '../../../src/io/grpc/plugin-calls.ts';
+import type { RpcListener } from '../../../src/io/grpc/port.ts';
 import { createFileWatch } from '../../../src/io/host/watch.ts';
 import { systemClock as clock } from '../../../src/roles/process.ts';
 import { eventually } from '../../e2e/harness.ts';

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Writer } from '../../../src/api/etcd/wire.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import type { RpcListener, RpcService, UnaryCall } from '../../../src/components/etcd/port.ts';
 import { StoreError } from '../../../src/core/mvcc/port.ts';
 import { createEtcdStore, createRpcListener } from '../../../src/io/grpc/index.ts';
+import type { RpcListener, RpcService, UnaryCall } from '../../../src/io/grpc/port.ts';
 import { clock } from '../../components/etcd/harness.ts';
 
 const answer = (): Buffer => {

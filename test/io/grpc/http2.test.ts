@@ -4,7 +4,6 @@ import { type AddressInfo, connect as connectNet, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/components/etcd/port.ts';
 import { Channel } from '../../../src/io/grpc/channel.ts';
 import { encodeHeaders, HpackDecoder, HpackError } from '../../../src/io/grpc/hpack.ts';
 import { Http2Connection } from '../../../src/io/grpc/http2-connection.ts';
@@ -20,6 +19,7 @@ import {
 } from '../../../src/io/grpc/http2-frames.ts';
 import { createRpcListener } from '../../../src/io/grpc/index.ts';
 import { MessageReader, messagePrefix, RpcError } from '../../../src/io/grpc/messages.ts';
+import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/io/grpc/port.ts';
 import { clock } from '../../components/etcd/harness.ts';
 
 const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };

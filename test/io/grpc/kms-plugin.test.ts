@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { RpcCode, type RpcService } from '../../../src/components/etcd/port.ts';
 import { createKmsPlugin, createRpcListener } from '../../../src/io/grpc/index.ts';
+import { RpcCode, type RpcService } from '../../../src/io/grpc/port.ts';
 import { systemClock } from '../../../src/roles/process.ts';
 
 const fieldsOf = (message: Uint8Array): Map<number, Buffer> => {

@@ -1,5 +1,6 @@
-import type { DialPeer, PeerChannel, PeerStream, RpcListener, RpcService } from '../../../src/components/etcd/port.ts';
-import { RpcCode, wholeMessage } from '../../../src/components/etcd/port.ts';
+import type { DialPeer, PeerChannel, PeerStream } from '../../../src/components/etcd/port.ts';
+import type { RpcListener, RpcService } from '../../../src/io/grpc/port.ts';
+import { RpcCode, wholeMessage } from '../../../src/io/grpc/port.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 

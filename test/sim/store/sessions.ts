@@ -1,6 +1,6 @@
 import { decodeHeader, decodeKeyValue } from '../../../src/api/etcd/kv.ts';
 import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
-import type { StreamHandler } from '../../../src/components/etcd/port.ts';
+import type { StreamHandler } from '../../../src/io/grpc/port.ts';
 import { type Shown, Violation } from './checkers.ts';
 import { DRIFT } from './leases.ts';
 import type { Member } from './member.ts';

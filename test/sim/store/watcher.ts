@@ -6,7 +6,7 @@ import {
   writeWatchProgress,
 } from '../../../src/api/etcd/watch.ts';
 import { Writer } from '../../../src/api/etcd/wire.ts';
-import { RpcCode, type RpcService, type StreamHandler } from '../../../src/components/etcd/port.ts';
+import { RpcCode, type RpcService, type StreamHandler } from '../../../src/io/grpc/port.ts';
 import { canonical, type Shown, shown, Violation } from './checkers.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';

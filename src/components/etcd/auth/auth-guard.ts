@@ -19,7 +19,7 @@ import { firstNumbers } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
 import type { AuthMachine } from '../../../core/etcdauth/machine.ts';
 import type { Caller } from '../../../core/etcdauth/types.ts';
-import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../port.ts';
+import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../../../io/grpc/port.ts';
 import type { UnaryHandlers } from '../services/kv-service.ts';
 import { failureOf } from '../services/rpc-errors.ts';
 import type { Auth } from './auth.ts';

@@ -8,7 +8,7 @@ import { decodeProposal, encodeProposal } from '../../../core/etcdauth/command.t
 import { AuthError } from '../../../core/etcdauth/errors.ts';
 import { AuthMachine } from '../../../core/etcdauth/machine.ts';
 import type { AuthCommand, Caller } from '../../../core/etcdauth/types.ts';
-import type { CallIdentity } from '../port.ts';
+import type { CallIdentity } from '../../../io/grpc/port.ts';
 import type { PasswordHasher } from './password.ts';
 import type { Tokens } from './tokens.ts';
 

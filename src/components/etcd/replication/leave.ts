@@ -3,7 +3,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { NodeId } from '../../../core/raft/index.ts';
-import type { RpcListener } from '../port.ts';
+import type { RpcListener } from '../../../io/grpc/port.ts';
 import type { Engine } from './engine.ts';
 import type { Peers } from './peers.ts';
 

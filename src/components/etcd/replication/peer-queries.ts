@@ -1,6 +1,6 @@
 /** Requests between members that are not forwarded client calls; they use the path of forwarded requests. */
 import type { NodeId } from '../../../core/raft/index.ts';
-import { RpcCode } from '../port.ts';
+import { RpcCode } from '../../../io/grpc/port.ts';
 import type { Engine } from './engine.ts';
 import type { Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';

@@ -7,17 +7,15 @@ import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { MvccError } from '../../../core/mvcc/errors.ts';
 import type { Message, NodeId } from '../../../core/raft/index.ts';
-import type { Member } from '../membership/cluster.ts';
 import {
-  type DialPeer,
-  type PeerChannel,
-  type PeerStream,
   RpcCode,
   type RpcService,
   type StreamCall,
   type StreamHandler,
   type UnaryCall,
-} from '../port.ts';
+} from '../../../io/grpc/port.ts';
+import type { Member } from '../membership/cluster.ts';
+import type { DialPeer, PeerChannel, PeerStream } from '../port.ts';
 import { Forwarding } from './forwarding.ts';
 import { decodeMessages, encodeMessages } from './message-codec.ts';
 import {

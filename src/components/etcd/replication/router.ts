@@ -8,7 +8,7 @@ import { Reader } from '../../../api/etcd/wire.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from '../port.ts';
+import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from '../../../io/grpc/port.ts';
 import type { Encoder } from '../services/encode.ts';
 import type { UnaryHandlers } from '../services/kv-service.ts';
 import { failureOf } from '../services/rpc-errors.ts';

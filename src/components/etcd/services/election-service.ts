@@ -5,7 +5,7 @@
 import type { WireKeyValue } from '../../../api/etcd/kv.ts';
 import { Reader } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
-import { RpcCode, type StreamCall, type StreamHandler } from '../port.ts';
+import { RpcCode, type StreamCall, type StreamHandler } from '../../../io/grpc/port.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient, StreamHandlers } from './local-client.ts';

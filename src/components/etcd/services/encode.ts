@@ -1,6 +1,6 @@
 import { Writer } from '../../../api/etcd/wire.ts';
 import type { Answer, Decision, RangeAnswer } from '../../../core/mvcc/machine.ts';
-import type { RpcMessage } from '../port.ts';
+import type { RpcMessage } from '../../../io/grpc/port.ts';
 
 /** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
 const writer = new Writer(16 << 10);

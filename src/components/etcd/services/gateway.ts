@@ -7,7 +7,13 @@ import { type Json, messageFromJson, messageToJson } from '../../../api/etcd/jso
 import { WireError } from '../../../api/etcd/wire.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { type CallIdentity, type HttpAnswer, type HttpRequest, type HttpStream, RpcCode } from '../port.ts';
+import {
+  type CallIdentity,
+  type HttpAnswer,
+  type HttpRequest,
+  type HttpStream,
+  RpcCode,
+} from '../../../io/grpc/port.ts';
 import type { LocalClient } from './local-client.ts';
 import { failureOf, type RpcFailed } from './rpc-errors.ts';
 

@@ -1,5 +1,5 @@
 import { PRODUCT_VERSION } from '../../../base/version.ts';
-import type { HttpAnswer, HttpRequest } from '../port.ts';
+import type { HttpAnswer, HttpRequest } from '../../../io/grpc/port.ts';
 import { ALARM_NO_SPACE } from '../replication/alarms.ts';
 import type { Engine } from '../replication/engine.ts';
 import { type MetricsSources, showMetrics } from './metrics.ts';

@@ -9,7 +9,7 @@ import { Reader } from '../../../api/etcd/wire.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { checkDelete, checkPut, checkRange, checkTxn } from '../../../core/mvcc/txn-check.ts';
-import type { UnaryCall } from '../port.ts';
+import type { UnaryCall } from '../../../io/grpc/port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { WriteOptions } from '../replication/space.ts';
 import type { Encoder } from './encode.ts';

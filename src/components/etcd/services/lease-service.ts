@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { MvccError } from '../../../core/mvcc/errors.ts';
-import type { StreamCall, StreamHandler } from '../port.ts';
+import type { StreamCall, StreamHandler } from '../../../io/grpc/port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { LeaseUpdates } from '../replication/peer-protocol.ts';
 import type { Encoder } from './encode.ts';

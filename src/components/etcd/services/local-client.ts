@@ -17,7 +17,13 @@ import {
   writeWatchCreate,
 } from '../../../api/etcd/watch.ts';
 import { Writer } from '../../../api/etcd/wire.ts';
-import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler, wholeMessage } from '../port.ts';
+import {
+  type CallIdentity,
+  RpcCode,
+  type StreamCall,
+  type StreamHandler,
+  wholeMessage,
+} from '../../../io/grpc/port.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import { RpcFailed } from './rpc-errors.ts';
 

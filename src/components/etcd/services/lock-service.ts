@@ -1,6 +1,6 @@
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
-import { RpcCode } from '../port.ts';
+import { RpcCode } from '../../../io/grpc/port.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient } from './local-client.ts';

@@ -4,7 +4,7 @@
  * api/v3rpc/interceptor.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
-import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../port.ts';
+import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../../../io/grpc/port.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
 

@@ -4,7 +4,7 @@ import type { Log } from '../../../base/log.ts';
 import { AuthError, type AuthErrorCode } from '../../../core/etcdauth/errors.ts';
 import { MvccError, type MvccErrorCode } from '../../../core/mvcc/errors.ts';
 import { RaftError } from '../../../core/raft/index.ts';
-import { RpcCode, type RpcMessage, type UnaryCall } from '../port.ts';
+import { RpcCode, type RpcMessage, type UnaryCall } from '../../../io/grpc/port.ts';
 
 interface RpcFailure {
   readonly code: RpcCode;

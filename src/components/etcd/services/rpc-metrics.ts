@@ -9,7 +9,7 @@ import {
   type StreamCall,
   type StreamHandler,
   type UnaryCall,
-} from '../port.ts';
+} from '../../../io/grpc/port.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
 import type { MetricsText, Sample } from './metrics-text.ts';

@@ -1,8 +1,9 @@
 /** The services of a member: etcd's RPCs behind authorization, routing and metrics, and plain HTTP on the same port. */
+
+import type { RpcService } from '../../../io/grpc/port.ts';
 import type { Auth } from '../auth/auth.ts';
 import type { AuthGuard } from '../auth/auth-guard.ts';
 import { authService } from '../auth/auth-service.ts';
-import type { RpcService } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { LogLevels } from '../replication/log-level.ts';
 import type { Peers } from '../replication/peers.ts';

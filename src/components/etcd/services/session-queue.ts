@@ -15,7 +15,7 @@ import {
 } from '../../../api/etcd/kv.ts';
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
-import { RpcCode, type UnaryCall } from '../port.ts';
+import { RpcCode, type UnaryCall } from '../../../io/grpc/port.ts';
 import type { LocalClient } from './local-client.ts';
 import { answer, RpcFailed } from './rpc-errors.ts';
 

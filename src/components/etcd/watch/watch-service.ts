@@ -6,7 +6,7 @@
 import type { Timer } from '../../../base/clock.ts';
 import type { Change, DecidedRevision } from '../../../core/mvcc/machine.ts';
 import { Watchers } from '../../../core/mvcc/watchers.ts';
-import type { StreamCall, StreamHandler } from '../port.ts';
+import type { StreamCall, StreamHandler } from '../../../io/grpc/port.ts';
 import type { Watch, WatchHub, WatchServiceDeps } from './watch.ts';
 import { WatchStream } from './watch-stream.ts';
 

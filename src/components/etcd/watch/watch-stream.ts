@@ -5,7 +5,7 @@ import type { Writer } from '../../../api/etcd/wire.ts';
 import { MvccError } from '../../../core/mvcc/errors.ts';
 import type { Change } from '../../../core/mvcc/machine.ts';
 import { isDelete, type Version } from '../../../core/mvcc/version.ts';
-import type { StreamCall } from '../port.ts';
+import type { StreamCall } from '../../../io/grpc/port.ts';
 import type { Encoder } from '../services/encode.ts';
 import { MAX_REQUEST_BYTES } from '../services/kv-service.ts';
 import { failureOf } from '../services/rpc-errors.ts';

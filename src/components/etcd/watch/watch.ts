@@ -4,7 +4,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Change } from '../../../core/mvcc/machine.ts';
 import { intervalOf } from '../../../core/mvcc/txn-check.ts';
 import type { Watchers } from '../../../core/mvcc/watchers.ts';
-import type { StreamCall } from '../port.ts';
+import type { StreamCall } from '../../../io/grpc/port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Encoder } from '../services/encode.ts';
 

@@ -2,10 +2,10 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { RpcCode } from '../../../components/etcd/port.ts';
 import { RuntimeError, type RuntimeErrorCode } from '../../../core/podplan/port.ts';
 import { Channel } from '../channel.ts';
 import { RpcError } from '../messages.ts';
+import { RpcCode } from '../port.ts';
 import { type Draft, decode, encode, type Message, type MessageType } from './codec.ts';
 
 /** Upstream's runtimeRequestTimeout. Calls that wait for a grace period add that period. */

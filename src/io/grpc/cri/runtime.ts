@@ -2,7 +2,6 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { RpcCode } from '../../../components/etcd/port.ts';
 import {
   type ContainerStats,
   type ContainerStatus,
@@ -12,6 +11,7 @@ import {
   type RuntimeFeatures,
   type SandboxStatus,
 } from '../../../core/podplan/port.ts';
+import { RpcCode } from '../port.ts';
 import { CriCalls, TIMEOUT_MS } from './calls.ts';
 import type { Draft, Message, MessageType } from './codec.ts';
 import { configOf, containerDraft, NOTES, ownAnnotations, resourcesDraft, sandboxDraft } from './configs.ts';

@@ -9,11 +9,11 @@ import { AuthGuard } from '../../../../src/components/etcd/auth/auth-guard.ts';
 import { authService } from '../../../../src/components/etcd/auth/auth-service.ts';
 import { simpleTokens } from '../../../../src/components/etcd/auth/auth-tokens.ts';
 import type { PasswordHasher } from '../../../../src/components/etcd/auth/password.ts';
-import { RpcCode, type StreamCall, type StreamHandler } from '../../../../src/components/etcd/port.ts';
 import { Encoder } from '../../../../src/components/etcd/services/encode.ts';
 import { decodeProposal } from '../../../../src/core/etcdauth/command.ts';
 import { AuthError, type AuthErrorCode } from '../../../../src/core/etcdauth/errors.ts';
 import type { AuthCommand } from '../../../../src/core/etcdauth/types.ts';
+import { RpcCode, type StreamCall, type StreamHandler } from '../../../../src/io/grpc/port.ts';
 import { clock } from '../harness.ts';
 
 const refused = (code: AuthErrorCode) => (error: unknown) => error instanceof AuthError && error.code === code;

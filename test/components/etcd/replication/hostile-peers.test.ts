@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
-import type { RpcMessage, StreamCall, UnaryCall } from '../../../../src/components/etcd/port.ts';
 import { encodeMessages } from '../../../../src/components/etcd/replication/message-codec.ts';
 import {
   encodeForward,
@@ -16,6 +15,7 @@ import {
 } from '../../../../src/components/etcd/replication/peer-protocol.ts';
 import { type PeerHandler, Peers } from '../../../../src/components/etcd/replication/peers.ts';
 import { createRaft, emptyStorage, type Message, type Raft, RaftError } from '../../../../src/core/raft/index.ts';
+import type { RpcMessage, StreamCall, UnaryCall } from '../../../../src/io/grpc/port.ts';
 import { systemClock } from '../../../../src/roles/process.ts';
 import { defaults } from '../../../core/raft/driver.ts';
 import { generator } from '../../../random.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
-import { RpcCode, type StreamCall, type UnaryCall } from '../../../../src/components/etcd/port.ts';
 import { RequireLeader } from '../../../../src/components/etcd/services/require-leader.ts';
+import { RpcCode, type StreamCall, type UnaryCall } from '../../../../src/io/grpc/port.ts';
 import { type ClusterMember, runningCluster } from '../cluster-harness.ts';
 import { clock } from '../harness.ts';
 
