@@ -1,11 +1,11 @@
-/** What a run of a simulation is asked for and what it says, whatever is simulated. */
+/** Options and results common to all simulations. */
 
 export interface SimulationOptions<Bug> {
   readonly bug?: Bug;
   readonly keepTrace?: boolean;
 }
 
-/** A promise has been broken; the checker that saw it. */
+/** A checked guarantee was violated. It names the checker that found it. */
 export class Violation<Checker extends string> extends Error {
   readonly checker: Checker;
   constructor(checker: Checker, message: string) {
@@ -20,7 +20,7 @@ export interface Finding<Checker extends string> {
   readonly message: string;
 }
 
-/** Whatever a program throws where nothing should go wrong is a finding as well. */
+/** Converts an error to a finding. An unexpected exception is a finding as well. */
 export function findingOf<Checker extends string>(error: unknown): Finding<Checker> {
   if (error instanceof Violation) return { checker: error.checker as Checker, message: error.message };
   return { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
@@ -31,10 +31,10 @@ export interface SimulationResult<Checker extends string> {
   readonly hash: string;
   readonly violation: Finding<Checker> | undefined;
   readonly trace: readonly string[];
-  /** Operations that were answered. */
+  /** Number of answered operations. */
   readonly answered: number;
-  /** Entries or revisions that were committed. */
+  /** Number of committed entries or revisions. */
   readonly committed: number;
-  /** What the run has seen of interest. */
+  /** Number of occurrences of interesting events. */
   readonly seen: ReadonlyMap<string, number>;
 }

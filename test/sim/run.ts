@@ -1,6 +1,7 @@
 /**
- * `npm run sim -- [--seeds N] [--from SEED] [--only raft|store] [--trace]`: many seeds of the simulations; for the night. A seed that fails is printed with
- * what it broke; `--only … --from SEED --seeds 1 --trace` shows what happened in it.
+ * `npm run sim -- [--seeds N] [--from SEED] [--only raft|store] [--trace]`: runs the simulations with many seeds, for
+ * example overnight. A failed seed is printed with the violated guarantee; `--only … --from SEED --seeds 1 --trace`
+ * prints its events.
  */
 import { parseArgs } from 'node:util';
 import { simulate as simulateRaft } from './raft/simulation.ts';

@@ -1,6 +1,7 @@
 /**
- * A ring of real machines on a simulated network and clock. One seed decides everything: the same seed gives the same trace, whose
- * hash is in the result. Checks are apart from running, so that they can themselves be tried on runs with a planted bug.
+ * Simulates a ring of real machines on a virtual network and clock. The seed determines everything: the same seed gives
+ * the same trace, whose hash is in the result. The checks are separate from the run, so that they can be tested on runs
+ * with a planted bug.
  */
 import { Gossip, type GossipConfig, type GossipInput, lanConfig, type Work } from '../../../src/core/gossip/index.ts';
 import type { GossipMessage, PeerAddress, RingState } from '../../../src/core/gossip/port.ts';
@@ -9,21 +10,21 @@ import { decodeMessage, encodeMessage } from '../../../src/io/transport/memberli
 export type Fault =
   | { readonly atMs: number; readonly kind: 'crash'; readonly node: number }
   | { readonly atMs: number; readonly kind: 'leave'; readonly node: number }
-  /** The process stands still (SIGSTOP, starved of CPU); datagrams wait in its socket up to a limit. */
+  /** The process is stopped (SIGSTOP, starved of CPU). Datagrams wait in its socket up to a limit. */
   | { readonly atMs: number; readonly kind: 'pause'; readonly node: number; readonly forMs: number }
-  /** Members with the bit set in `side` cannot reach the others. */
+  /** Members with the bit set in `side` cannot reach the other members. */
   | { readonly atMs: number; readonly kind: 'partition'; readonly side: number; readonly forMs: number };
 
 export interface Scenario {
   readonly members: number;
   readonly durationMs: number;
-  /** Share of datagrams lost, and delivered twice. */
+  /** Share of datagrams that are lost and of those that are delivered twice. */
   readonly loss: number;
   readonly duplication: number;
   readonly delayMs: readonly [number, number];
   readonly faults: readonly Fault[];
   readonly config?: Partial<GossipConfig>;
-  /** Distorts what a member hears: how bugs are planted. Undefined drops the message. */
+  /** Modifies received messages to plant a bug. Undefined drops the message. */
   readonly hear?: (node: string, message: GossipMessage) => GossipMessage | undefined;
 }
 
@@ -37,12 +38,12 @@ export interface Observation {
 export interface Run {
   readonly hash: string;
   readonly observations: readonly Observation[];
-  /** What each member that still runs believes at the end, by member. */
+  /** Final state of the table of each running member: member states by member. */
   readonly beliefs: ReadonlyMap<number, ReadonlyMap<number, string>>;
   readonly datagrams: number;
 }
 
-/** Datagrams that a standing process's socket holds. */
+/** Limit of datagrams in the socket of a stopped process. */
 const SOCKET_BACKLOG = 200;
 const OBSERVED = new Set<string>(['joined', 'suspected', 'recovered', 'failed', 'left']);
 
@@ -110,7 +111,7 @@ export function simulate(seed: number, scenario: Scenario): Run {
     for (const ping of work.streamPings) {
       const target = byPort.get(ping.to.port);
       const answered = target?.up === true && connected(node, target) && target.pausedUntilMs <= now;
-      // A stream survives loss by retrying, and retrying takes time.
+      // A stream survives loss through retransmission, which takes time.
       const took = delay() * 3 * (random() < scenario.loss ? 10 : 1);
       if (answered && took < ping.timeoutMs)
         queue.add(now + took, () => deliver(node, { kind: 'stream-ping', seq: ping.seq, answered }));
@@ -139,7 +140,7 @@ export function simulate(seed: number, scenario: Scenario): Run {
     });
   };
 
-  /** Planted bugs distort tables as they distort datagrams. */
+  /** Planted bugs modify tables in the same way as datagrams. */
   const heardState = (node: Node, state: RingState): RingState => {
     const hear = scenario.hear;
     if (hear === undefined) return state;
@@ -178,7 +179,7 @@ export function simulate(seed: number, scenario: Scenario): Run {
     if (!node.up || node.pausedUntilMs > now) return;
     const backlog = node.backlog;
     node.backlog = [];
-    // An event loop that wakes up runs what timers are due before it reads its sockets.
+    // An event loop that wakes up runs due timers before it reads its sockets.
     node.tickAtMs = Number.NaN;
     perform(node, node.gossip.tick(now, random));
     for (const input of backlog) deliver(node, input);
@@ -235,7 +236,10 @@ export function simulate(seed: number, scenario: Scenario): Run {
   return { hash: (hash >>> 0).toString(16), observations, beliefs, datagrams };
 }
 
-/** What is wrong at the end: live members must take each other for alive, and the others for gone. */
+/**
+ * Wrong states at the end of a run: running members must consider each other alive and all other members dead or
+ * departed.
+ */
 export function disagreements(run: Run, scenario: Scenario): string[] {
   const wrong: string[] = [];
   for (const [by, beliefs] of run.beliefs)
@@ -253,7 +257,7 @@ export function disagreements(run: Run, scenario: Scenario): string[] {
   return wrong;
 }
 
-/** Members declared failed although they were running and could be reached. */
+/** Members that were declared failed although they were running and reachable. */
 export function falsePositives(run: Run, scenario: Scenario): Observation[] {
   return run.observations.filter(
     (each) =>
@@ -266,7 +270,7 @@ export function falsePositives(run: Run, scenario: Scenario): Observation[] {
   );
 }
 
-/** For each crash, when the last survivor knew, in milliseconds after it; infinite if one never did. */
+/** For each crash, the time in milliseconds until the last survivor detected it; infinite if one never did. */
 export function detectionTimes(run: Run, scenario: Scenario): number[] {
   return scenario.faults
     .filter((fault) => fault.kind === 'crash')
@@ -288,7 +292,7 @@ interface Moment {
   readonly run: () => void;
 }
 
-/** A binary heap by time, then by order of adding. */
+/** Binary heap by time, then by order of insertion. */
 class Timeline {
   readonly #heap: Moment[] = [];
   #order = 0;

@@ -1,19 +1,19 @@
 import type { ConfState, Entry, Message } from '../../../src/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';
 
-/** A defect planted around the machine, so that the checkers can be seen to find one. */
+/** A bug planted around the machine, to verify that a checker detects it. */
 export interface Bug {
   readonly name: string;
   readonly checker: CheckerName;
-  /** Changes what a member is about to send; undefined loses it. */
+  /** Modifies an outgoing message; undefined drops it. */
   readonly message?: (message: Message, nowMs: number) => Message | undefined;
-  /** Changes what a member applies. */
+  /** Modifies an applied entry. */
   readonly apply?: (id: string, entry: Entry) => Entry;
-  /** Changes the configuration that a member writes down. */
+  /** Modifies the configuration that a member stores. */
   readonly conf?: (conf: ConfState) => ConfState;
-  /** Writes are said to be on disk as soon as they are asked for. */
+  /** Writes are reported as durable as soon as they are requested. */
   readonly diskLies?: boolean;
-  /** Reads are served from whatever the member has. */
+  /** Reads are served from the member's current state without confirmation. */
   readonly staleReads?: boolean;
   /** Writes are acknowledged when they are proposed. */
   readonly earlyAnswers?: boolean;

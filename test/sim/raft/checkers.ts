@@ -11,7 +11,7 @@ export type CheckerName =
   | 'liveness'
   | 'no surprise';
 
-/** A promise of raft's (paper, figure 3) or of the store's has been broken. */
+/** A guarantee of raft (paper, figure 3) or of the store was violated. */
 export class Violation extends BrokenPromise<CheckerName> {}
 
 interface Applied {
@@ -19,14 +19,14 @@ interface Applied {
   readonly entry: Entry;
 }
 
-/** Sees every member at once, as no member can. */
+/** Checks invariants with a view of all members at once. */
 export class Checkers {
   readonly #leaders = new Map<number, string>();
   readonly #entries = new Map<string, { readonly entry: Entry; readonly before: number }>();
   readonly #applied = new Map<number, Applied>();
   highestApplied = 0;
 
-  /** Election safety: at most one leader a term. Leader completeness: its log has everything that was committed before. */
+  /** Election safety: at most one leader per term. Leader completeness: its log contains every committed entry. */
   elected(id: string, term: number, log: LogFile): void {
     const other = this.#leaders.get(term);
     if (other !== undefined && other !== id)
@@ -43,7 +43,10 @@ export class Checkers {
     }
   }
 
-  /** Log matching: entries of the same index and term are the same, and so is everything before them (by induction: the term before). */
+  /**
+   * Log matching: entries with the same index and term are equal, and so are all entries before them (by induction: the
+   * previous term).
+   */
   appended(id: string, entries: readonly Entry[], termBefore: number | undefined): void {
     let before = termBefore;
     for (const entry of entries) {
@@ -57,7 +60,7 @@ export class Checkers {
     }
   }
 
-  /** State machine safety: no two members apply different entries at an index, and none leaves one out. */
+  /** State machine safety: no two members apply different entries at an index, and none skips an index. */
   applied(id: string, entry: Entry, appliedBefore: number): void {
     if (entry.index !== appliedBefore + 1)
       throw new Violation('state machine safety', `${id} applies ${entry.index} after ${appliedBefore}`);

@@ -8,7 +8,7 @@ const MAX_ATTEMPTS = 6;
 
 type Recorded = { -readonly [P in keyof RegisterOperation]: RegisterOperation[P] } & { readonly key: string };
 
-/** Clients that read, write and compare-and-swap registers through whatever member they find, and write down what they saw. */
+/** Clients that read, write and compare-and-swap registers through any member, and record the results. */
 export class Clients {
   readonly history: Recorded[] = [];
   answered = 0;
@@ -44,7 +44,7 @@ export class Clients {
     const kind = random.chance(0.45) ? 'read' : random.chance(0.6) ? 'write' : 'cas';
     const expected = kind === 'cas' ? Math.max(0, this.#values - random.below(4)) : 0;
     const value = kind === 'read' ? -1 : ++this.#values;
-    // Written down at once: what is still under way at the end may have happened.
+    // Recorded at the call, because an operation without a response may have taken effect.
     const record: Recorded = {
       key,
       kind,
@@ -61,7 +61,7 @@ export class Clients {
         if (kind !== 'write') record.seen = seen;
         this.answered++;
       }
-      // Who does not know what became of a request does not go on under that name.
+      // After an unknown outcome, the client continues under a new name.
       if (seen === undefined) this.#next(`c${this.#names++}`, 1);
       else this.#next(client, sequence + 1);
     });
@@ -84,7 +84,7 @@ export class Clients {
     timeline.after(ATTEMPT_MS, () => answer({ kind: 'unknown' }));
   }
 
-  /** Every register by itself: linearizability composes (Herlihy & Wing 1990). */
+  /** Checks each register separately, because linearizability is composable (Herlihy & Wing 1990). */
   check(): void {
     for (const key of KEYS) {
       const operations = this.history.filter((each) => each.key === key);

@@ -3,7 +3,7 @@ import type { KvState } from './kv.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
-/** The state machine as it was written down at `index`. */
+/** Stored state machine at `index`. */
 export interface Checkpoint {
   readonly index: number;
   readonly term: number;
@@ -11,7 +11,6 @@ export interface Checkpoint {
   readonly state: KvState;
 }
 
-/** One transaction. */
 export interface DiskRecord {
   readonly hardState?: HardState | undefined;
   readonly entries?: readonly Entry[];
@@ -20,7 +19,7 @@ export interface DiskRecord {
   readonly compact?: number;
 }
 
-/** What a log file holds. */
+/** Contents of a log file. */
 export class LogFile {
   hardState: HardState;
   base: { readonly index: number; readonly term: number };
@@ -61,7 +60,10 @@ export class LogFile {
     }
   }
 
-  /** For a restart: everything after the checkpoint, a few entries more, and the terms of what is left out. */
+  /**
+   * State for a restart: all entries after the checkpoint, `extra` entries before it, and the terms of the omitted
+   * ones.
+   */
   stored(extra: number): StoredState {
     const from = Math.max(this.base.index + 1, this.checkpoint.index + 1 - extra);
     const terms: TermRun[] = this.log
@@ -84,16 +86,19 @@ interface Waiting {
   readonly done: () => void;
 }
 
-/** Transactions reach the file in order; only a flush makes sure of it. One flush serves all that was written before it began. */
+/**
+ * Simulated disk. Transactions reach the file in order, and only a flush makes them durable. A flush covers everything
+ * written before it started.
+ */
 export class Disk {
   slowness = 1;
-  /** What the operating system would give back now. */
+  /** Contents that the operating system would return now. */
   readonly view: LogFile;
   readonly #durable: LogFile;
   #unflushed: DiskRecord[] = [];
   #waiting: Waiting[] = [];
   #flushing = false;
-  /** Grows with every crash: what was under way before is forgotten. */
+  /** Incremented by every crash, so that operations of earlier lives are ignored. */
   #life = 0;
   readonly #random: Random;
   readonly #timeline: Timeline;
@@ -135,7 +140,7 @@ export class Disk {
     });
   }
 
-  /** The power goes: of what was not flushed, some first part may have made it. */
+  /** Simulates a power failure: a random prefix of the unflushed transactions survives. */
   crash(): LogFile {
     this.#life++;
     const kept = this.#random.below(this.#unflushed.length + 1);
@@ -146,7 +151,7 @@ export class Disk {
     return this.#durable;
   }
 
-  /** A disk with what the file holds. */
+  /** Returns a new disk with the contents of the file. */
   reopened(): Disk {
     const durable = this.#durable;
     const disk = new Disk(durable.checkpoint, this.#random, this.#timeline, this.#lies);

@@ -2,14 +2,14 @@ import { MAX_VOTERS } from '../../../src/core/raft/membership.ts';
 import type { ConfStep } from '../../../src/core/raft/types.ts';
 import type { Member, World } from './member.ts';
 
-/** Who exists, and how somebody new comes into being. */
+/** Access to the members, and creation of new ones. */
 export interface Cluster {
   members(): readonly Member[];
-  /** A member with nothing on its disk; undefined if there are enough. */
+  /** Creates a member with an empty disk; undefined if there are enough members. */
   newcomer(): string | undefined;
 }
 
-/** Everything that can go wrong, one thing after another, until it is told to stop. */
+/** Injects random faults one after another until it is stopped. */
 export class Faults {
   readonly #world: World;
   readonly #cluster: Cluster;
@@ -28,7 +28,7 @@ export class Faults {
     });
   }
 
-  /** Everything works again: links, disks, processes. */
+  /** Repairs all links, disks and processes. */
   stop(): void {
     this.#stopped = true;
     const { network } = this.#world;
@@ -86,12 +86,12 @@ export class Faults {
     const rest = ids.filter((id) => !half.includes(id));
     if (shape === 0) between(half, rest, true);
     else if (shape === 1) between([one], ids.slice(1), true);
-    // It is heard, and hears nobody; or the other way round.
+    // Asymmetric partition: the member can send but not receive, or vice versa.
     else if (shape === 2) between(ids.slice(1), [one], false);
     else if (shape === 3) between([one], ids.slice(1), false);
-    // Two cannot see each other; everybody else sees both.
+    // Two members cannot reach each other; all others reach both.
     else if (shape === 4) between([one], [two], random.chance(0.5));
-    // A bridge: two sides that only meet in one member.
+    // Bridge: two sides are connected only through one member.
     else between(half.slice(1), rest, true);
   }
 
@@ -115,7 +115,7 @@ export class Faults {
       if (!victim?.alive) continue;
       const wasLeader = victim.role === 'leader';
       victim.crash();
-      // Gossip notices, mostly.
+      // Gossip usually reports the crash.
       if (!wasLeader || !random.chance(0.7)) continue;
       for (const member of all)
         timeline.after(random.between(10, 60), () =>
@@ -186,7 +186,7 @@ export class Faults {
     random.pick(all)?.command((raft) => raft.transferLeadership(to));
   }
 
-  /** Gossip may be late, partial and wrong: nothing may depend on it. */
+  /** Sends gossip hints that may be late, partial and wrong: safety must not depend on them. */
   #gossip(): void {
     const { random } = this.#world;
     const all = this.#cluster.members();

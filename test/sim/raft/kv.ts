@@ -1,4 +1,7 @@
-/** The state machine under test: registers, and one session per client, so that a repeated request takes effect once (thesis §6.3). */
+/**
+ * State machine under test: registers, with one session per client, so that a repeated request takes effect once
+ * (thesis §6.3).
+ */
 export interface Command {
   readonly client: string;
   readonly sequence: number;
@@ -41,7 +44,7 @@ export class Kv {
     this.#sessions = new Map(state.sessions);
   }
 
-  /** The value of the register before the command. */
+  /** Applies a command and returns the previous value of the register. */
   apply({ client, sequence, key, kind, expected, value }: Command): number {
     const session = this.#sessions.get(client);
     if (session !== undefined && session.sequence >= sequence) return session.result;

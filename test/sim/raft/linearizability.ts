@@ -1,17 +1,17 @@
-/** An operation on one register as its client saw it. `returned` is infinite if the client never learned what became of it. */
+/** An operation on one register as its client observed it. `returned` is infinite if the outcome is unknown. */
 export interface RegisterOperation {
   readonly kind: 'read' | 'write' | 'cas';
   readonly called: number;
   readonly returned: number;
-  /** Write, cas: the new value. */
+  /** New value of a write or cas. */
   readonly value: number;
-  /** Cas: the value it replaces. */
+  /** Expected old value of a cas. */
   readonly expected: number;
-  /** The value before the operation, as it was answered; undefined if it was not. */
+  /** Previous value according to the response; undefined without a response. */
   readonly seen: number | undefined;
 }
 
-/** The register after the operation if it may take place at `state`; undefined if it may not. */
+/** Value of the register after the operation if it is possible at `state`; otherwise undefined. */
 function after(operation: RegisterOperation, state: number): number | undefined {
   if (operation.seen !== undefined && operation.seen !== state) return undefined;
   if (operation.kind === 'read') return state;
@@ -19,11 +19,11 @@ function after(operation: RegisterOperation, state: number): number | undefined 
 }
 
 /**
- * Whether the operations on one register, which starts at 0, can have happened one after another, each at an instant between its call and its return
- * (Wing & Gong 1993, with Lowe's memory of what has been tried).
+ * Whether the operations on one register, initially 0, have a sequential order in which each takes effect between its
+ * call and its return (Wing & Gong 1993, with Lowe's cache of visited states).
  */
 export function isLinearizable(history: readonly RegisterOperation[]): boolean {
-  // An unanswered operation whose value nobody saw, or can have replaced unseen, may as well not have happened.
+  // An operation without a response whose value was never observed can be ignored.
   const observed = new Set(history.map((operation) => operation.seen));
   for (const operation of history) if (operation.kind === 'cas') observed.add(operation.expected);
   const operations = history
@@ -39,7 +39,7 @@ export function isLinearizable(history: readonly RegisterOperation[]): boolean {
   for (;;) {
     while (low < count && done[low] === 1) low++;
     if (low === count) return true;
-    // Nothing may come before an operation that returned before it was called.
+    // An operation must come before every operation that was called after it returned.
     let deadline = Number.POSITIVE_INFINITY;
     let high = low;
     for (; high < count; high++) {
@@ -66,7 +66,7 @@ export function isLinearizable(history: readonly RegisterOperation[]): boolean {
       break;
     }
     if (moved) continue;
-    // What is left are operations without an answer: they need not have happened.
+    // The remaining operations have no response, so they need not have taken effect.
     if (deadline === Number.POSITIVE_INFINITY) return true;
     const back = choices.pop();
     if (back === undefined) return false;

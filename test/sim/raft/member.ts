@@ -9,7 +9,7 @@ import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
 
-/** What the members of a simulation share. */
+/** Shared environment of the members of a simulation. */
 export interface World {
   readonly random: Random;
   readonly timeline: Timeline;
@@ -21,7 +21,7 @@ export interface World {
   member(id: string): Member | undefined;
 }
 
-/** `value`: the register before the operation. `refused`: certainly not done. `unknown`: perhaps. */
+/** `value`: the register before the operation. `refused`: certainly without effect. `unknown`: possibly with effect. */
 export type Answer = { readonly kind: 'done'; readonly value: number } | { readonly kind: 'refused' | 'unknown' };
 type Respond = (answer: Answer) => void;
 
@@ -39,11 +39,14 @@ interface UnderWay {
 
 const CHECKPOINT_EVERY = 16;
 const TICK_MS = 10;
-/** A snapshot's stream is cut into this many chunks, and given up when a chunk has been sent this often in vain. */
+/**
+ * A snapshot stream consists of this many chunks. It is aborted after this many unacknowledged transmissions of a
+ * chunk.
+ */
 const CHUNKS = 4;
 const MAX_SENDS = 12;
 
-/** The shell around one machine: it does the machine's work against simulated time, network and disk. */
+/** Shell of one machine that performs its work with simulated time, network and disk. */
 export class Member {
   readonly id: string;
   readonly #world: World;
@@ -53,11 +56,11 @@ export class Member {
   #conf: ConfState;
   #applied = 0;
   #appliedTerm = 0;
-  /** The last applied index that the machine has been told of. */
+  /** Last applied index reported to the machine. */
   #advanced = 0;
   #checkpointed = 0;
   #role = 'follower';
-  /** Grows with every crash: timers of an earlier life do nothing. */
+  /** Incremented by every crash, so that timers of earlier lives are ignored. */
   #life = 0;
   #contexts = 0;
   #underWay: UnderWay[] = [];
@@ -111,11 +114,11 @@ export class Member {
     return this.#kv.digest();
   }
 
-  /** Clocks run at their own speeds and not evenly. */
+  /** Clocks run at different and uneven speeds. */
   #scheduleTick(life: number): void {
     this.#world.timeline.after(TICK_MS * this.#world.random.between(0.7, 1.4), () => {
       if (life !== this.#life) return;
-      // Ticks of a paused process are lost, not made up for.
+      // Ticks of a paused process are lost and not made up for.
       if (!this.paused) this.#do(() => this.#raft.tick());
       this.#scheduleTick(life);
     });
@@ -155,7 +158,7 @@ export class Member {
     this.#pump();
   }
 
-  /** The process is stopped; what arrives waits, as in a socket's buffer. */
+  /** Stops the process. Messages wait as in a socket's buffer. */
   pause(): void {
     this.paused = true;
   }
@@ -165,21 +168,21 @@ export class Member {
     for (const run of this.#held.splice(0)) run();
   }
 
-  /** Something happens to this member, now or when it is awake again. */
+  /** Runs `run` now, or when the member is resumed. */
   #later(life: number, run: () => void): void {
     if (life !== this.#life || !this.alive) return;
     if (this.paused) this.#held.push(() => this.#later(life, run));
     else run();
   }
 
-  /** Gives the machine an input and does what follows. */
+  /** Passes an input to the machine and performs the resulting work. */
   #do(input: () => void): void {
     input();
     this.#pump();
   }
 
   receive(message: Message): void {
-    // A socket's buffer has an end.
+    // The socket's buffer is limited.
     if (this.paused && this.#held.length > 500) return;
     this.#later(this.#life, () => {
       this.#world.trace.add(
@@ -195,7 +198,7 @@ export class Member {
     });
   }
 
-  /** Tells this member's machine something that needs no answer; refusals are nobody's business here. */
+  /** Passes an input without a response to the machine. Rejections are ignored. */
   command(input: (raft: Raft) => void): void {
     this.#later(this.#life, () =>
       this.#do(() => {
@@ -292,7 +295,7 @@ export class Member {
     if (first !== undefined) checkers.appended(this.id, entries, this.#disk.view.term(first.index - 1));
   }
 
-  /** Readys are finished in their order, however their writes come back. */
+  /** Readys are completed in order, even if their writes complete out of order. */
   #finish(): void {
     while (this.#underWay[0]?.done) {
       const { ready, snapshot } = this.#underWay.shift() as UnderWay;
@@ -345,7 +348,7 @@ export class Member {
     this.#answerReads();
   }
 
-  /** Writes the state machine down now and then, and forgets most of the log before it. */
+  /** Periodically stores the state machine and discards most of the log before it. */
   #checkpoint(): void {
     if (this.#applied !== this.#advanced || this.#applied < this.#checkpointed + CHECKPOINT_EVERY) return;
     this.#checkpointed = this.#applied;
@@ -378,7 +381,7 @@ export class Member {
     }
   }
 
-  /** Streams the present state to `to`, chunk by chunk; a chunk that is not acknowledged is sent again. */
+  /** Streams the current state to `to` in chunks. A chunk that is not acknowledged is sent again. */
   #stream(to: string): void {
     const meta: SnapshotMeta = { index: this.#applied, term: this.#appliedTerm, conf: this.#conf };
     this.#streams.set(to, meta.index);

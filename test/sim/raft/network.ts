@@ -1,13 +1,16 @@
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
-/** Datagrams between members: late, lost, twice, out of order; and links that are cut one way or both. */
+/**
+ * Datagram network between members with delay, loss, duplication and reordering, and links that can be cut in one or
+ * both directions.
+ */
 export class Network {
   loss = 0;
   duplication = 0;
   /** Upper bound of the usual delay. */
   delayMs = 5;
-  /** How often something takes much longer. */
+  /** Share of datagrams with a much longer delay. */
   straggle = 0;
   readonly #cut = new Set<string>();
   readonly #random: Random;
@@ -37,7 +40,7 @@ export class Network {
       if (this.loss > 0 && random.chance(this.loss)) continue;
       let delay = random.between(0.5, this.delayMs);
       if (this.straggle > 0 && random.chance(this.straggle)) delay += random.between(20, 400);
-      // What is cut at either end of the way does not arrive.
+      // A datagram is lost if the link is cut when it is sent or when it arrives.
       if (!this.connected(from, to)) continue;
       this.#timeline.after(delay, () => {
         if (this.connected(from, to)) deliver();

@@ -1,4 +1,4 @@
-/** The only source of chance in a simulation (mulberry32): one seed, one run. */
+/** Only source of randomness in a simulation (mulberry32): the seed determines the run. */
 export class Random {
   #state: number;
   constructor(seed: number) {

@@ -5,7 +5,7 @@ import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 
 const SEEDS = perRun(400, 2_000);
-/** What has to have happened often enough for the rest to mean something. */
+/** Events that must occur often enough for the simulation to be meaningful. */
 const RARE = [
   'leader',
   'rejected append',
@@ -23,7 +23,7 @@ const RARE = [
 const SEEDS_TO_FIND_A_BUG = 80;
 
 describe('a simulated cluster', () => {
-  it(`keeps its promises under ${SEEDS} seeds of faults`, () => {
+  it(`keeps its guarantees under ${SEEDS} seeds of faults`, () => {
     let answered = 0;
     const seen = new Map<string, number>();
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -36,7 +36,7 @@ describe('a simulated cluster', () => {
       answered += result.answered;
       for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
     }
-    // A cluster that refuses everything keeps its promises too.
+    // A cluster that rejects every request would keep its guarantees as well.
     assert.ok(answered > SEEDS * 20, `only ${answered} operations were answered`);
     for (const what of RARE) assert.ok((seen.get(what) ?? 0) >= perRun(2, 10), `${what}: ${seen.get(what) ?? 0} times`);
   });
@@ -52,7 +52,7 @@ describe('a simulated cluster', () => {
   });
 });
 
-describe('a checker finds what it is there for', () => {
+describe('checkers of the raft simulation detect planted bugs', () => {
   for (const bug of bugs) {
     it(`${bug.checker}: ${bug.name}`, () => {
       for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)

@@ -13,7 +13,9 @@ const FAULTS_MS = 3_000;
 const RECOVERY_MS = 6_000;
 const MAX_MEMBERS = 8;
 
-/** Runs a cluster of 3 to 5 members under faults, then without, and checks what raft and the store promise. */
+/**
+ * Runs a cluster of 3 to 5 members first with faults, then without, and checks the guarantees of raft and of the store.
+ */
 export function simulate(seed: number, options: SimulationOptions<Bug> = {}): SimulationResult<CheckerName> {
   const random = new Random(seed);
   const timeline = new Timeline();
@@ -79,7 +81,7 @@ export function simulate(seed: number, options: SimulationOptions<Bug> = {}): Si
   };
 }
 
-/** Liveness: with nothing in the way, a write goes through and everybody in the configuration arrives at the same state. */
+/** Liveness: without faults, a write succeeds and all members of the configuration reach the same state. */
 function recover(world: World, all: () => readonly Member[], seed: number): void {
   const { timeline } = world;
   const until = timeline.nowMs + RECOVERY_MS;

@@ -4,7 +4,7 @@ interface Event {
   readonly run: () => void;
 }
 
-/** Simulated time: what happens next, in milliseconds; at the same instant in the order in which it was arranged. */
+/** Simulated time in milliseconds. Events at the same time run in the order in which they were scheduled. */
 export class Timeline {
   nowMs = 0;
   #order = 0;
@@ -23,7 +23,7 @@ export class Timeline {
     heap[at] = event;
   }
 
-  /** Runs the next event; false if it would be after `untilMs`. */
+  /** Runs the next event. Returns false if it is due after `untilMs`. */
   step(untilMs: number): boolean {
     const next = this.#heap[0];
     if (next === undefined || next.at > untilMs) {

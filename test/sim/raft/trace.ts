@@ -1,9 +1,9 @@
-/** Everything that happens, in one number (FNV-1a in two lanes): the same seed must give the same one. */
+/** Hash of all events of a run (FNV-1a in two lanes). The same seed must give the same hash. */
 export class Trace {
   #a = 0x811c9dc5;
   #b = 0x01000193;
   #lines: string[] | undefined;
-  /** How often what is rare has happened: a simulation that never gets there shows nothing. */
+  /** Occurrences of rare events. A simulation that never reaches them proves nothing about them. */
   readonly seen = new Map<string, number>();
 
   constructor(keep: boolean) {
@@ -18,7 +18,7 @@ export class Trace {
     this.#lines?.push(line);
   }
 
-  /** For the reader only. */
+  /** Adds a line to the printed trace without changing the hash. */
   comment(line: string): void {
     this.#lines?.push(line);
   }

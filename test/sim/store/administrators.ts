@@ -5,18 +5,18 @@ import { type Answer, call } from './rpc.ts';
 import type { World } from './world.ts';
 
 const ATTEMPT_MS = 1500;
-/** Of nobody: members come and go, and their alarms with them. */
+/** Alarms are raised for IDs that belong to no member, because the alarms of a removed member are deleted with it. */
 const FIRST_ALARM = 0xa1a0000n;
 const ACTIVATE = 1;
 const DEACTIVATE = 2;
 const NO_SPACE = 1;
 const USERS = 4;
 
-/** Raises and disarms the alarm of a used up quota, and makes and removes users; one thing after the other, at any member. */
+/** Raises and disarms the NOSPACE alarm, and creates and deletes users, one request at a time at any member. */
 export class Administrators {
   readonly #world: World;
   readonly #members: () => readonly Member[];
-  /** Whether a user is there; whoever is asked for without a clear answer is never asked for again. */
+  /** Whether each user exists. A user whose request has an unknown outcome is not used again. */
   readonly #users = new Map<string, boolean>();
   #alarms = 0;
   #names = 0;
@@ -28,19 +28,19 @@ export class Administrators {
     this.#members = members;
   }
 
-  /** `alarms`: nobody else raises or disarms any. */
+  /** @param alarms No other client raises or disarms alarms. */
   start({ alarms }: { readonly alarms: boolean }): void {
     this.#raises = alarms;
     if (alarms) this.#nextAlarm();
     this.#nextUser();
   }
 
-  /** The store has gone back: who is there is not known. */
+  /** Forgets all users, because the store was restored from a snapshot. */
   forgetUsers(): void {
     this.#users.clear();
   }
 
-  /** What may still be under way raises no alarm that stays. */
+  /** Stops the client and disarms alarms that requests in flight may still raise. */
   stop(): void {
     this.#stopped = true;
     if (this.#raises) this.#disarmAll();
@@ -59,7 +59,7 @@ export class Administrators {
     timeline.after(random.between(500, 3000), () => {
       if (this.#stopped) return;
       this.#alarms += 1;
-      // Each its own: what was asked before and comes late is not about this one.
+      // Each request has its own ID, so that a late earlier request does not affect it.
       const id = FIRST_ALARM + BigInt(this.#alarms);
       this.#ask('Maintenance/Alarm', alarm(ACTIVATE, id), (answer) => {
         if (answer.kind === 'ok' && !this.#stopped) checkers.alarmSince = timeline.nowMs;
@@ -68,7 +68,7 @@ export class Administrators {
     });
   }
 
-  /** Until it is done: nothing can be written before. */
+  /** Retries until the alarm is disarmed, because no write succeeds before. */
   #disarm(id: bigint): void {
     const { timeline, random, checkers } = this.#world;
     checkers.alarmSince = undefined;

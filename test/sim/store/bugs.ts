@@ -7,90 +7,92 @@ import type { StoreImage } from './store-image.ts';
 import type { Wanted } from './watcher.ts';
 import type { World } from './world.ts';
 
-/** What runs differ in most. */
+/** Main settings of a run. */
 export interface Setting {
-  /** Members at the beginning. */
+  /** Number of initial members. */
   readonly founders: number;
-  /** Files are damaged and disks wiped; else members come and go. */
+  /** Files are damaged and disks wiped; otherwise members are added and removed. */
   readonly damaging: boolean;
-  /** With `damaging`: there is a learner from the beginning. */
+  /** With `damaging`: the cluster has a learner from the start. */
   readonly learner: boolean;
-  /** Auth is turned on. */
+  /** Authentication is enabled. */
   readonly auth: boolean;
-  /** There is a quota that can be used up. */
+  /** The store has a quota that can be exceeded. */
   readonly quota: boolean;
-  /** There is a lock, and an election. */
+  /** Clients use a lock and an election. */
   readonly queues: boolean;
-  /** Tokens are simple ones, of which every member is told. */
+  /** Tokens are simple tokens, which are replicated to every member. */
   readonly simple: boolean;
-  /** Members are of an older build at the beginning, and updated one by one. */
+  /** Members start with an older build and are updated one by one. */
   readonly rolling: boolean;
-  /** In the end so many members are lost for good that there is no quorum. */
+  /** At the end, so many members are lost permanently that no quorum is left. */
   readonly losesQuorum: boolean;
 }
 
-/** A defect planted around the program, so that the checkers can be seen to find one. */
+/** A bug planted around the program, to verify that a checker detects it. */
 export interface Bug {
   readonly name: string;
   readonly checker: CheckerName;
-  /** In what runs it shows: they are like this, and otherwise by chance. */
+  /** Settings with which the bug becomes visible. The other settings are random. */
   readonly setting?: Partial<Setting>;
-  /** Writes are said to be on disk before they are. */
+  /** Writes are reported as durable before they are. */
   readonly diskLies?: boolean;
-  /** What a member finds on its disk when it starts. */
+  /** Modifies the disk state that a member reads when it starts. */
   readonly found?: (state: LogState, world: World) => LogState;
-  /** A store that is put aside keeps who it is and where its log begins, the first time. */
+  /** A store that is set aside keeps its identity and the start of its log the first time. */
   readonly keepsIdentity?: boolean;
-  /** Revisions go on where a snapshot ends that a store has gone back to. */
+  /** After a restore, revisions continue directly after the snapshot, without a gap. */
   readonly noBump?: boolean;
-  /** Changes a row that is loaded at a start. */
+  /** Modifies a row that is loaded when a member starts. */
   readonly loaded?: (row: StoredEntry) => StoredEntry;
-  /** Changes what arrives from another member; undefined loses it. */
+  /** Modifies a message received from another member; undefined drops it. */
   readonly message?: (message: Message, to: string, nowMs: number) => Message | undefined;
-  /** Changes what clients ask. */
+  /** Modifies requests of clients. */
   readonly request?: (path: string, bytes: Buffer) => Buffer;
-  /** Changes what a watch is sent: the `count`th answer with events. */
+  /** Modifies the `count`th watch response with events. */
   readonly watched?: (answer: Buffer, count: number) => readonly Buffer[];
-  /** Changes what a watch is asked to tell. */
+  /** Modifies the range and filters of a watch. */
   readonly watching?: (create: Wanted) => Wanted;
-  /** For whom everybody is taken who shows a certificate. */
+  /** Every client with a certificate is authenticated as this user. */
   readonly user?: string;
-  /** Tokens are good for as long as they like. */
+  /** Tokens never expire. */
   readonly tokensLast?: boolean;
-  /** How much longer simple tokens last than they should. */
+  /** Factor by which simple tokens live too long. */
   readonly tokenLife?: number;
-  /** Members of older builds say that they know everything. */
+  /** Members of older builds report that they support every entry kind. */
   readonly claimsToKnow?: boolean;
-  /** What a survivor has when it was made a cluster of its own. */
+  /** Modifies the store of a survivor after it became a single-member cluster. */
   readonly recovered?: (image: StoreImage) => void;
-  /** Files are said to take no room. */
+  /** Files are reported as empty. */
   readonly takesNoRoom?: boolean;
-  /** How fast clocks run. */
+  /** Speed of the clocks. */
   readonly clockRate?: number;
 }
 
-/** Asks what alarms there are and raises none. */
+/** Body of a request that lists alarms without raising any. */
 const SHOW_ALARMS = Buffer.alloc(0);
-/** What field 1, the action, is for it. */
+/** Value of field 1, the action, that disarms an alarm. */
 const DISARM = 2;
 
 const RECOVERING_MS = 8_000;
-/** Field 7 of a range, `serializable`: the last one counts. */
+/** Field 7 of a range, `serializable`. A repeated field overrides the earlier value. */
 const SERIALIZABLE = Buffer.of(7 * 8, 1);
 
-/** The last byte is one of a value. */
+/** The last byte belongs to a value. */
 function damaged(body: Uint8Array): Buffer {
   const copy = Buffer.from(body);
   if (copy.length > 0) copy[copy.length - 1] = (copy.at(-1) as number) ^ 1;
   return copy;
 }
 
-/** In a queue of its own: field 1 is the queue's name, and the last one counts. */
+/**
+ * Moves the request to its own queue: field 1 is the queue's name, and a repeated field overrides the earlier value.
+ */
 function onItsOwn(bytes: Buffer): Buffer {
   return Buffer.concat([bytes, Buffer.of(10, 1, 65 + ((bytes.at(-1) as number) % 26))]);
 }
 
-/** When nobody else has a vote. */
+/** Makes the member the only voter after the actual only voter was lost. */
 function votesAlone(state: LogState, { checkers }: World): LogState {
   const document = state.documents.get('cluster');
   if (checkers.deadSince === undefined || document === undefined || state.identity === undefined) return state;
@@ -124,14 +126,14 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a disk that says "written" too early',
     checker: 'durability',
-    // With others it ends more often in a log that has a hole.
+    // With several members the bug more often shows as a gap in a log.
     setting: { founders: 1, damaging: false },
     diskLies: true,
   },
   {
     name: 'revisions that were set aside are forgotten in a restart',
     checker: 'revisions',
-    // Only a member alone gives revisions out before they are written.
+    // Only a single member allocates revisions before they are written.
     setting: { founders: 1, damaging: false, learner: false },
     found: (state) => ({ ...state, reserved: 0 }),
   },
@@ -148,7 +150,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'guards that are not looked at',
     checker: 'linearizability',
-    // Without field 1, the comparisons.
+    // Removes field 1, the comparisons.
     request: (path, bytes) => (path.endsWith('/Txn') ? bytes.subarray(2 + (bytes[1] as number)) : bytes),
   },
   {
@@ -243,7 +245,7 @@ export const bugs: readonly Bug[] = [
     name: 'a lock that outlives the lease of whoever holds it',
     checker: 'liveness',
     setting: { queues: true, damaging: false },
-    // Field 2, the lease, is 0: it gets one of its own, which ends in a minute.
+    // Sets field 2, the lease, to 0: the session gets its own lease, which expires in a minute.
     request: (path, bytes) => (path.endsWith('/Lock') ? Buffer.concat([bytes, Buffer.of(16, 0)]) : bytes),
   },
   {

@@ -32,7 +32,7 @@ export type CheckerName =
   | 'liveness'
   | 'no surprise';
 
-/** A promise of raft's or of etcd's has been broken. */
+/** A guarantee of raft or etcd was violated. */
 export class Violation extends BrokenPromise<CheckerName> {}
 
 export interface Shown {
@@ -60,24 +60,24 @@ export function canonical(events: readonly Shown[]): string {
   return events.map((e) => `${e.key}=${e.deleted ? '-' : `${e.value}@${e.create}#${e.version}~${e.lease}`}`).join();
 }
 
-/** Sees every member at once, as no member can; and what has ever been shown to anybody. */
+/** Checks invariants with a view of all members at once and of everything that was ever visible to a client. */
 export class Checkers {
-  /** What each revision was, as whoever showed it first showed it. */
+  /** Events of each revision as they were first visible to a client. */
   readonly history = new Map<number, readonly Shown[]>();
   readonly #text = new Map<number, string>();
   readonly #leaders = new Map<number, string>();
   readonly #entries = new Map<string, { readonly text: string; readonly before: number }>();
-  /** Relaxed writes of a member alone that were shown and did not survive. */
+  /** Relaxed writes of a single member that were visible and did not survive. */
   readonly lost = new Map<number, string>();
   readonly #losses: Array<{ readonly kept: number; readonly setAside: number; readonly durable: boolean }> = [];
-  /** The highest revision that anybody has been told of. */
+  /** Highest revision that any client has received. */
   known = 0;
   onShown: (revision: number, events: readonly Shown[]) => void = () => {};
 
-  /** Since when everybody may count on writes being refused; undefined: they may go through. */
+  /** Time after which writes must be rejected because of an alarm; undefined if they may succeed. */
   alarmSince: number | undefined;
 
-  /** A write that adds something, asked at `askedMs`, has gone through. */
+  /** Records the success of a write that adds data and was sent at `askedMs`. */
   wrote(what: string, askedMs: number): void {
     if (this.alarmSince !== undefined && askedMs > this.alarmSince)
       throw new Violation('alarm', `${what} goes through though the quota is used up`);
@@ -87,13 +87,13 @@ export class Checkers {
     if (revision > this.known) this.known = revision;
   }
 
-  /** Somebody has been shown `events` as revision `revision`. */
+  /** Records that a client has received `events` as revision `revision`. */
   show(who: string, revision: number, events: readonly Shown[]): void {
     const text = canonical(events);
     const known = this.#text.get(revision);
     if (known === undefined) {
       const lost = this.lost.get(revision);
-      // It was under way to somebody when the power went.
+      // The response was in flight when the power failed.
       if (lost === text) return;
       if (lost !== undefined)
         throw new Violation('revisions', `${who} shows revision ${revision}, which was given out before and lost`);
@@ -105,21 +105,21 @@ export class Checkers {
       throw new Violation('state machine safety', `${who} has ${text} at ${revision}, others ${known}`);
   }
 
-  /** Ids under which nothing may be promised any more: what they had promised was put aside. */
+  /** IDs of members whose data was set aside. No acknowledgement is valid under these IDs any more. */
   readonly #retired = new Map<string, number>();
-  /** Since when nobody has a vote: whoever had the only one has lost its data. */
+  /** Time since which there is no voter, because the only voter has lost its data. */
   deadSince: number | undefined;
-  /** Whoever has the only vote, when its data are about to be lost. */
+  /** The only voter, while its data is about to be lost. */
   soleVoter: string | undefined;
 
-  /** Whether anybody may count on what was promised under an id: it votes, or the others know whose it is. */
+  /** Whether acknowledgements under an ID count: the member votes, or the other members know it. */
   counts: (id: string) => boolean = () => true;
 
   isRetired(id: string): boolean {
     return this.#retired.has(id);
   }
 
-  /** False if it had been before. */
+  /** Returns false if the data had already been set aside. */
   putAside(id: string, nowMs: number): boolean {
     const isFirst = !this.#retired.has(id);
     if (this.counts(id)) this.#retired.set(id, nowMs);
@@ -127,41 +127,47 @@ export class Checkers {
     return isFirst;
   }
 
-  /** Something that only a store with a leader can answer was asked at `askedMs` and answered. */
+  /** Records a response that requires a leader, for a request sent at `askedMs`. */
   served(what: string, askedMs: number): void {
     if (this.deadSince !== undefined && askedMs > this.deadSince)
       throw new Violation('reinstated', `${what} is answered though the data of the only voter are lost`);
   }
 
-  /** A store that is alone has gone back to `snapshot`: what came after it is lost, and it goes on behind `revision`. */
+  /**
+   * Records that a single-member store was restored from `snapshot`. Later changes are lost, and revisions continue
+   * after `revision`.
+   */
   wentBack(snapshot: StoreImage, revision: number): void {
     this.alarmSince = undefined;
     const kept = snapshot.reaches;
-    // What was written and had been shown to nobody is there all the same, and no watch will tell of it.
+    // Changes that were written but never visible are still in the store, and no watch will report them.
     for (const row of snapshot.rows) {
       const events = stored(row);
       if (events.length > 0 && !this.history.has(row.revision)) this.show('the snapshot', row.revision, events);
     }
-    // Everything before counts as compacted: what no watch has been told by now, none will be.
+    // All earlier revisions count as compacted: watches will not receive any that they have not received by now.
     const shown = Math.max(0, ...this.history.keys());
     this.#losses.push({ kept: Math.min(kept, shown), setAside: revision - 1, durable: true });
     this.#forget(kept);
-    // Nobody else has the log that is given up.
+    // No other member has the abandoned log.
     this.#leaders.clear();
     this.#entries.clear();
   }
 
-  /** Whether a row is what was shown as its revision; some of it may be compacted away. */
+  /** Whether a row equals its revision as it was visible. Parts of it may be compacted. */
   isShown(row: StoredEntry): boolean {
     const there = canonical(stored(row)).split(',');
     const events = this.#text.get(row.revision)?.split(',') ?? [];
     return there.every((event) => events.includes(event));
   }
 
-  /** People have given up whoever had what is behind `kept`; the same revisions may be given out again, for something else. */
+  /**
+   * Records that the operator has given up the members with revisions above `kept`. The same revisions may be allocated
+   * again for other changes.
+   */
   abandoned(kept: number): void {
     this.#losses.push({ kept, setAside: Number.POSITIVE_INFINITY, durable: true });
-    // Also what was answered and that nobody has been shown yet.
+    // Also covers responses whose changes have not been visible to any watch yet.
     this.onLoss();
     this.#forget(kept);
     this.lost.clear();
@@ -172,12 +178,13 @@ export class Checkers {
     this.#entries.clear();
   }
 
-  /** Called before relaxed writes are forgotten. */
+  /** Called before relaxed writes are removed from the history. */
   onLoss: () => void = () => {};
 
   /**
-   * A member has lost its power, and `kept` is the last revision on any disk: if it was alone, relaxed writes behind that may be lost, durable ones not.
-   * `setAside`: up to here it may have given revisions out without writing them first.
+   * Records a power failure of a member. `kept` is the last revision on any disk. If it was a single member, later
+   * relaxed writes may be lost, but durable ones may not. `setAside`: last revision that it may have allocated without
+   * writing it first.
    */
   powerLost(kept: number, setAside: number): void {
     if (setAside > kept) this.#losses.push({ kept, setAside, durable: false });
@@ -197,7 +204,7 @@ export class Checkers {
     }
   }
 
-  /** Whether a write that was acknowledged at `revision` may be gone. */
+  /** Whether a write acknowledged at `revision` may have been lost. */
   mayBeLost(revision: number, relaxed: boolean): boolean {
     if (relaxed && this.lost.has(revision)) return true;
     return this.#losses.some(
@@ -205,11 +212,11 @@ export class Checkers {
     );
   }
 
-  /** Election safety: whoever appends or says that it leads is the only one in its term. */
+  /** Election safety: a member that appends or claims to be leader must be the only one in its term. */
   sent(message: Message, openedMs: number): void {
     const promises =
       (message.type === 'voteResp' && message.granted) || (message.type === 'appendResp' && !message.rejected);
-    // What was promised before may still be under way, on a connection of before.
+    // Earlier acknowledgements may still be in flight on a connection from before.
     if (promises && openedMs > (this.#retired.get(message.from) ?? Number.POSITIVE_INFINITY))
       throw new Violation('rebuild', `${message.from} promises something: ${message.type}`);
     if (message.type !== 'append' && message.type !== 'heartbeat') return;
@@ -219,7 +226,7 @@ export class Checkers {
     else if (leader !== from) throw new Violation('election safety', `${leader} and ${from} lead in term ${term}`);
   }
 
-  /** Nobody is told what its build does not know. */
+  /** Checks that no member receives an entry kind that its build does not support. */
   understood(name: string, entries: readonly StoredEntry[], level: number): void {
     for (const entry of entries)
       if (levelOf(entry) > level)
@@ -229,7 +236,7 @@ export class Checkers {
         );
   }
 
-  /** Log matching: entries of the same index and term are the same, and what is before them too. */
+  /** Log matching: entries with the same index and term are equal, and so are all entries before them. */
   appended(name: string, entries: readonly StoredEntry[], image: StoreImage): void {
     const first = entries[0];
     if (first === undefined) return;

@@ -18,14 +18,14 @@ import type { World } from './world.ts';
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f'];
 const ATTEMPT_MS = 700;
 
-/** Clients that write, delete, guard and read keys through any member, and remember what they were told. */
+/** Clients that write, delete, guard and read keys through any member, and record the responses. */
 export class Clients {
   readonly #world: World;
   readonly #members: () => readonly Member[];
   #operations: Operation[] = [];
-  /** What a client last knew of a key. */
+  /** Last known revision of each key. */
   readonly #seen = new Map<string, number>();
-  /** How many writes ask for relaxed durability. */
+  /** Share of writes with relaxed durability. */
   readonly #relaxed: number;
   #values = 0;
   #stopped = false;
@@ -45,12 +45,12 @@ export class Clients {
     this.#stopped = true;
   }
 
-  /** Everything that has been answered fits what has been shown. */
+  /** Checks that all responses are consistent with the visible history. */
   check(): void {
     checkOperations(this.#operations, this.#world.checkers);
   }
 
-  /** What has been shown is about to be forgotten. */
+  /** Checks the completed operations and drops them, because the history is about to be truncated. */
   settle(): void {
     this.check();
     this.#operations = this.#operations.filter(({ outcome }) => outcome !== 'done');

@@ -10,10 +10,10 @@ import { call } from './rpc.ts';
 import type { StoreImage } from './store-image.ts';
 import type { World } from './world.ts';
 
-/** As the program's own fallback: more than what is ever written between two snapshots. */
+/** As in the program's own fallback: more than the number of revisions ever written between two snapshots. */
 const BUMP = 1_000_000_000;
 const SNAPSHOTS = 3;
-/** More often within an hour the program gives up. */
+/** The program gives up after more restores than this within an hour. */
 const MOST_TIMES = 3;
 
 interface Damaged {
@@ -22,7 +22,7 @@ interface Damaged {
   readonly voted: boolean;
 }
 
-/** What the member has applied, as far as it is on its disk. */
+/** Configuration that the member has applied and stored. */
 export function clusterOf(member: Member): Cluster {
   const cluster = new Cluster();
   const document = member.disk.image.documents.get('cluster');
@@ -35,10 +35,11 @@ export function newestOf(members: readonly Member[]): Member | undefined {
 }
 
 /**
- * Damages files and wipes disks, and sees to it that whoever lost its data comes back, with the part that it had. Never more than the program promises to
- * survive: one at a time, and the next one when that one is back; nobody else changes who the members are meanwhile. A store that is alone goes back
- * to a snapshot. A voter without other voters, but with learners, does not come back: they may lack what it had acknowledged, and nobody may decide
- * without people to go on without it. Then nothing may be answered any more.
+ * Damages files and wipes disks, and lets members that lost their data rejoin with their former role. It never exceeds
+ * the number of faults that the program must survive: one member at a time, and the next one after that member has
+ * recovered. The membership does not change otherwise meanwhile. A single-member store is restored from a snapshot. The
+ * only voter of a cluster with learners does not recover: the learners may lack entries that it acknowledged, so only
+ * an operator may decide to continue without it. After its loss no request may be answered.
  */
 export class Damages {
   readonly #world: World;
@@ -54,7 +55,7 @@ export class Damages {
     this.#onWentBack = onWentBack;
   }
 
-  /** Of a host that may be alone. */
+  /** Fallback of a member that may be the only one. */
   fallback(member: Member): Fallback {
     return { goBack: (lastSeen) => this.#goBack(member, lastSeen) };
   }
@@ -64,13 +65,13 @@ export class Damages {
     this.#nextSnapshot();
   }
 
-  /** Whatever is damaged is found now. */
+  /** Stops new damage and lets every member detect existing damage. */
   stop(): void {
     this.#stopped = true;
     for (const member of this.#hosts.members()) if (member.disk.damaged) member.scrub();
   }
 
-  /** A learner that stays one. */
+  /** Adds a learner that is not promoted. */
   addLearner(): void {
     const { timeline, random } = this.#world;
     const added = this.#hosts.newcomer();
@@ -94,7 +95,7 @@ export class Damages {
     ask();
   }
 
-  /** Whether nobody is still on its way back. */
+  /** Whether every member has recovered. */
   settled(): boolean {
     const newest = newestOf(this.#hosts.members());
     if (this.#pending === undefined || newest === undefined) return this.#pending === undefined;
@@ -104,7 +105,7 @@ export class Damages {
       throw new Violation('rebuild', `${member.name} was a learner and votes now that it was rebuilt`);
     const isBack = (voted ? voters : learners).includes(member.id);
     if (!isBack || member.disk.damaged) return false;
-    // Only one on which nobody had counted yet may come back as the same.
+    // A member may return with its old ID only if no acknowledgement under it ever counted.
     const isOld = member.id === wasId || voters.includes(wasId) || learners.includes(wasId);
     if (isOld && this.#world.checkers.isRetired(wasId)) return false;
     this.#world.trace.count(voted ? 'voter rebuilt' : 'learner rebuilt');
@@ -131,7 +132,8 @@ export class Damages {
     const victim = random.pick(members.filter(({ id }) => voters.includes(id) || learners.includes(id)));
     if (victim === undefined || victim.disk.damaged || outgoing.length > 0) return;
     if (victim.timesDamaged === MOST_TIMES) return;
-    // A vote of which only the one that is lost next has heard is nobody's: the others cannot decide without both.
+    // If only the next victim knows that a member votes, the others could not reach a quorum without both. So wait
+    // until all know.
     const known = (each: Member): boolean => clusterOf(each).conf.voters.join() === voters.join();
     if (!members.every((each) => !voters.includes(each.id) || known(each))) return;
     const voted = voters.includes(victim.id);
@@ -143,7 +145,7 @@ export class Damages {
     }
     if (voted && voters.length < 3) return;
     this.#pending = { member: victim, wasId: victim.id, voted };
-    // One of whom not everybody has heard is taken for a new one.
+    // A member that some members do not know yet would rejoin as a new one.
     const isKnown = members.every((each) => each.id === '' || clusterOf(each).get(victim.id)?.name === victim.name);
     if (isKnown && random.chance(0.4)) this.#wipe(victim);
     else this.#damage(victim);
@@ -191,7 +193,7 @@ export class Damages {
     const scratch = new Disk(`${name}, restored`, this.#world);
     scratch.image = snapshot.copy();
     const storage = new SimulatedLog(scratch, life, this.#world);
-    // Nothing of this goes on when the program ends.
+    // The background work is not needed, because the program ends.
     const state = await storage.open(() => {});
     const from = snapshot.reaches;
     const bumpRevision = bug?.noBump ? 0 : Math.max(0, lastSeen - from) + BUMP;
@@ -200,7 +202,7 @@ export class Damages {
     const to = disk.image.reaches;
     disk.clear();
     disk.image = scratch.image;
-    // The next time it has to end up above this.
+    // The next restore must end with a higher revision than this one.
     this.#snapshots.splice(0, this.#snapshots.length, scratch.image.copy());
     trace.count('went back');
     checkers.wentBack(snapshot, revision);

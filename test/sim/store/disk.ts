@@ -17,28 +17,31 @@ import type { World } from './world.ts';
 
 const READ_MS = 0.2;
 
-/** A member's disk: it outlives the program. What is under way when the power goes may have happened or not, as a whole. */
+/**
+ * Disk of a member, which outlives the process. An operation in progress during a power failure either takes effect
+ * completely or not at all.
+ */
 export class Disk {
   image = new StoreImage();
   incoming: { readonly id: string; image: StoreImage } | undefined;
-  /** How many times slower than usual. */
+  /** Factor by which the disk is slower than usual. */
   slowness = 1;
   full = false;
-  /** What was set aside for a full disk is used up. */
+  /** The reserve for a full disk is used up. */
   ballastUsed = false;
   stuckUntil = 0;
-  /** How often something was written. */
+  /** Number of writes. */
   commits = 0;
-  /** Whoever reads the file finds out. */
+  /** The file is damaged, which the next read detects. */
   damaged = false;
-  /** Which kinds of entries the build knows that runs here. */
+  /** Highest entry kind that the installed build supports. */
   level = Number.POSITIVE_INFINITY;
-  /** What is kept beside the file. */
+  /** Peer URLs, which are stored outside of the file. */
   others: PeerUrls | undefined;
   readonly name: string;
   readonly #world: World;
   #busyUntil = 0;
-  /** Oldest first; the first has begun. */
+  /** Pending operations, oldest first. The first one has started. */
   #under: Array<{ readonly begins: number; readonly effect: () => void }> = [];
   #life = 0;
 
@@ -47,7 +50,7 @@ export class Disk {
     this.#world = world;
   }
 
-  /** Does things one after another. `effect` takes place as a whole, at the end. */
+  /** Runs operations one after another. `effect` takes place atomically at the end. */
   perform<T>(life: Life, costMs: number, effect: () => T): Promise<T> {
     const { timeline } = this.#world;
     const mine = this.#life;
@@ -62,7 +65,7 @@ export class Disk {
             const value = effect();
             settle = () => resolve(value);
           } catch (error) {
-            // What the simulation itself finds is not the program's to handle.
+            // A violation found by the simulation must not be handled by the program.
             if (error instanceof Violation) throw error;
             settle = () => reject(error);
           }
@@ -92,14 +95,14 @@ export class Disk {
     this.stuckUntil = 0;
   }
 
-  /** The file is put aside, or gone. */
+  /** Empties the file, which was set aside or deleted. */
   clear(): void {
     this.image = new StoreImage();
     this.incoming = undefined;
     this.damaged = false;
   }
 
-  /** Everything is gone. */
+  /** Deletes all data. */
   wipe(): void {
     this.clear();
     this.others = undefined;
@@ -113,7 +116,7 @@ function corrupt({ name }: Disk): CodedError {
 const copied = (entries: readonly StoredEntry[]): StoredEntry[] =>
   entries.map((entry) => ({ ...entry, body: Buffer.from(entry.body) }));
 
-/** The disk as the program sees it. */
+/** Implements the program's view of the disk. */
 export class SimulatedLog implements StoreLog {
   readonly #disk: Disk;
   readonly #life: Life;
@@ -130,7 +133,7 @@ export class SimulatedLog implements StoreLog {
     return this.#disk.perform(this.#life, READ_MS, effect);
   }
 
-  /** Of what may be damaged. */
+  /** Reads from the file, which may be damaged. */
   #readFile<T>(effect: () => T): Promise<T> {
     return this.#read(() => {
       if (this.#disk.damaged) throw corrupt(this.#disk);

@@ -5,16 +5,16 @@ import type { World } from './world.ts';
 
 export interface Hosts {
   members(): readonly Member[];
-  /** A host on which nothing has run yet; undefined if there are enough. */
+  /** Creates a host on which the program has never run; undefined if there are enough hosts. */
   newcomer(): Member | undefined;
 }
 
 export interface FaultOptions {
-  /** Members come and go. */
+  /** Members are added and removed. */
   readonly reconfigures: boolean;
 }
 
-/** Everything that can go wrong, one thing after another, until it is told to stop. */
+/** Injects random faults one after another until it is stopped. */
 export class Faults {
   readonly #world: World;
   readonly #hosts: Hosts;
@@ -36,7 +36,7 @@ export class Faults {
     });
   }
 
-  /** Everything works again: links, disks, programs. */
+  /** Repairs all links, disks and processes. */
   stop(): void {
     this.#stopped = true;
     const { network } = this.#world;
@@ -103,7 +103,7 @@ export class Faults {
     else if (shape === 2) between(names.slice(1), [one], false);
     else if (shape === 3) between([one], names.slice(1), false);
     else if (shape === 4) between([one], [two], random.chance(0.5));
-    // A bridge: two sides that only meet in one member.
+    // Bridge: two sides are connected only through one member.
     else if (shape === 5) between(half.slice(1), rest, true);
     else between(names, names, true);
   }
@@ -167,7 +167,7 @@ export class Faults {
     for (const member of some) {
       if (member === undefined || member.gone) continue;
       member.disk.full = true;
-      // What was set aside goes when the journal is taken in, which is not said to anybody.
+      // The reserve is consumed when the journal is moved into the database, which is not reported to the simulation.
       if (random.chance(0.3)) member.disk.ballastUsed = true;
       timeline.after(random.between(300, 3000), () => {
         member.disk.full = false;
@@ -212,7 +212,7 @@ export class Faults {
         'Cluster/MemberAdd',
         (out) => out.string(1, added.url).bool(2, learner),
         (answer) => {
-          // One whose outcome is not known asks the others until it is a member.
+          // If the outcome of the addition is unknown, the new member keeps trying to join.
           if (answer.kind === 'failed' && answer.sure) added.gone = true;
           else {
             added.start();
@@ -229,7 +229,7 @@ export class Faults {
     else this.#ask(asked, 'Cluster/MemberRemove', (out) => out.big(1, id));
   }
 
-  /** As operators do: now and then, until it is done. */
+  /** Requests the promotion repeatedly until it succeeds, as an operator would. */
   #promote(learner: Member, times: number): void {
     const { random, timeline } = this.#world;
     timeline.after(random.between(100, 1500), () => {

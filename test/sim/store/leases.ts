@@ -5,7 +5,7 @@ import type { Member } from './member.ts';
 import { call, keepAlive } from './rpc.ts';
 import type { World } from './world.ts';
 
-/** Clocks run at most this much too fast or too slow, both ways. */
+/** Largest relative deviation of a clock, in both directions. */
 export const DRIFT = 0.022;
 const ATTEMPT_MS = 700;
 
@@ -13,16 +13,16 @@ interface Lease {
   readonly id: bigint;
   readonly key: string;
   readonly ttlMs: number;
-  /** When the last renewal that was acknowledged had been asked for. */
+  /** Time at which the last acknowledged renewal was sent. */
   renewedAt: number;
-  /** When a renewal, acknowledged or not, was last under way. */
+  /** Time at which the last renewal, acknowledged or not, was in flight. */
   touchedAt: number;
   attached: boolean;
   endedAt: number | undefined;
   revoked: boolean;
 }
 
-/** Clients that hold a key by a lease, renew it for a while through any member, and let it expire. */
+/** Clients that attach a key to a lease, renew the lease for a while through any member, and let it expire. */
 export class LeaseClients {
   readonly #world: World;
   readonly #members: () => readonly Member[];
@@ -42,7 +42,7 @@ export class LeaseClients {
     this.#stopped = true;
   }
 
-  /** The store has gone back: what had ended may be there again, and of renewals it knows nothing. */
+  /** Resets expectations after a restore: expired leases may exist again, and later renewals are lost. */
   forget(): void {
     for (const lease of this.#leases) {
       lease.endedAt = undefined;
@@ -96,7 +96,7 @@ export class LeaseClients {
 
   #hold(lease: Lease, times: number): void {
     const { random, timeline } = this.#world;
-    // Late renewals are what a promise shows in.
+    // Late renewals are the ones that can violate the guarantee.
     timeline.after(lease.ttlMs * random.between(0.2, 0.95), () => {
       if (this.#stopped) return;
       if (lease.endedAt !== undefined || times === 0) this.#begin();
@@ -145,7 +145,7 @@ export class LeaseClients {
     });
   }
 
-  /** A revision has been shown to somebody for the first time. */
+  /** Handles a revision that has become visible. */
   shown(events: readonly Shown[]): void {
     const { nowMs } = this.#world.timeline;
     for (const { key, deleted } of events) {
@@ -160,7 +160,7 @@ export class LeaseClients {
     }
   }
 
-  /** Whether somebody still waits for the end of one. */
+  /** Whether a lease still has to expire. */
   get pending(): boolean {
     return this.#present().size > 0;
   }
@@ -176,7 +176,10 @@ export class LeaseClients {
     return present;
   }
 
-  /** Nobody renews any more, and there has been a leader since `leaderSince`: by now, which of them should be gone? */
+  /**
+   * Checks that all due leases have expired. No lease is renewed any more, and there has been a leader since
+   * `leaderSince`.
+   */
   overdue(leaderSince: number, graceMs: number): void {
     const { timeline } = this.#world;
     const present = this.#present();

@@ -1,15 +1,15 @@
-/** What shows only after minutes or hours, of simulated time. */
+/** Tests of behaviour that appears only after minutes or hours of simulated time. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Reader } from '../../../src/api/etcd/wire.ts';
 import type { Member } from './member.ts';
 import { ELECTED_MS, Scene } from './scene.ts';
 
-/** A little more than the time after which long leases are written down. */
+/** Slightly longer than the interval of lease checkpoints. */
 const CHECKPOINT_MS = 310_000;
 const LEASE = 77n;
 const TTL = 900;
-/** What restarts, elections and clocks that run fast or slow may make of it. */
+/** Tolerance in seconds for restarts, elections and inaccurate clocks. */
 const GRACE = 15;
 
 async function leftAt(scene: Scene, member: Member): Promise<number> {
@@ -42,7 +42,7 @@ async function restartAll(scene: Scene): Promise<void> {
   await scene.pass(ELECTED_MS);
 }
 
-/** Who says that it leads: the one that every other follows. */
+/** The members, with the one that all others follow as leader first. */
 async function others(scene: Scene): Promise<readonly [leader: Member, ...rest: Member[]]> {
   for (const member of scene.members) {
     const answer = await scene.ask(member, 'Maintenance/Status', (out) => out);
@@ -61,7 +61,7 @@ async function others(scene: Scene): Promise<readonly [leader: Member, ...rest: 
 }
 
 describe('a long lease', () => {
-  it('does not get its time again when everybody starts again: it is written down what was left', async () => {
+  it('keeps its checkpointed remaining time after a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];
@@ -70,7 +70,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), 600);
   });
 
-  it('that is renewed after it was written down has all of its time, also after a restart of everybody', async () => {
+  it('has its full TTL after a renewal that follows a checkpoint, also after a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];
@@ -79,7 +79,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), TTL);
   });
 
-  it('is not made longer by those who lead one after the other', async () => {
+  it('is not extended by consecutive changes of the leader', async () => {
     await using scene = await leased();
     const begin = scene.nowMs;
     for (let i = 1; i <= 3; i += 1) {
@@ -95,8 +95,8 @@ describe('a long lease', () => {
   });
 });
 
-describe('three members that nobody asks anything', () => {
-  it('write nothing, and neither do renewals of leases', async () => {
+describe('three members without requests', () => {
+  it('write no data, and neither do renewals of leases', async () => {
     await using scene = await leased();
     const [member] = scene.members as [Member];
     await scene.put(member, 'last');

@@ -16,11 +16,11 @@ import { Life, SimulatedClock } from './process.ts';
 import { EVERYTHING, Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
-/** How likely it is that a member of an older build is of the newest when it starts again. */
+/** Probability that a member with an older build is updated when it restarts. */
 const UPDATED = 0.3;
 export const TIMING = { heartbeatMs: 50, electionMs: 500 };
 
-/** How a run of a simulation differs from others in every member. */
+/** Settings that apply to every member of a run. */
 export interface Tuning {
   readonly cacheBytes: number;
   readonly bounds: Readonly<
@@ -28,18 +28,21 @@ export interface Tuning {
   >;
   readonly quotaBytes?: number;
   readonly leaseCheckpointMs?: number;
-  /** Tokens are simple, and end after this; undefined: they say all that there is to know. */
+  /** TTL of simple tokens; undefined if tokens are self-contained. */
   readonly simpleTokenMs?: number;
   readonly fragmentBytes?: number;
 }
 
-/** On no thread. */
+/** Computes on the main thread. */
 const plainHasher: PasswordHasher = {
   hash: async (password) => `plain:${password}`,
   verify: async (password, hash) => hash === `plain:${password}`,
 };
 
-/** `user@revision`, good wherever it is shown, as tokens are that are signed. `last`: also when auth has changed. */
+/**
+ * Self-contained tokens `user@revision`, valid at every member like signed tokens. With `last`, they stay valid after
+ * auth has changed.
+ */
 function revisionTokens(last: boolean): Tokens {
   return {
     issue: async (user, revision) => `${user}@${revision}`,
@@ -52,21 +55,21 @@ function revisionTokens(last: boolean): Tokens {
   };
 }
 
-/** A host with a disk, on which the program runs, ends in all ways, and starts again. */
+/** A host with a disk, on which the program runs, ends in various ways and restarts. */
 export class Member {
   readonly name: string;
   readonly url: string;
   readonly disk: Disk;
   life: Life | undefined;
   clock: SimulatedClock | undefined;
-  /** What clients reach, once it listens. */
+  /** Client API, once it listens. */
   service: RpcService | undefined;
-  /** What it goes back to when it is alone and damaged. */
+  /** Restore target of a damaged single member. */
   fallback: Fallback | undefined;
-  /** It found out, or everybody knows, that it belongs to the cluster no more. */
+  /** The member was removed from the cluster and has learned of it, or every other member has. */
   gone = false;
   timesDamaged = 0;
-  /** Which kinds of entries its build knows. An older one may be updated whenever it is started again. */
+  /** Highest entry kind that its build supports. An older build may be updated at any restart. */
   level = NEWEST_LEVEL;
   #starts = 0;
   onCrash: () => void = () => {};
@@ -100,7 +103,7 @@ export class Member {
     return this.life?.alive ?? false;
   }
 
-  /** Hex, as raft knows it; '' before it has one. */
+  /** Member ID in hex, as raft uses it; '' before it has one. */
   get id(): string {
     return this.disk.image.identity?.memberId.toString(16) ?? '';
   }
@@ -176,7 +179,7 @@ export class Member {
     });
   }
 
-  /** The next time it starts it is of the newest build. */
+  /** Installs the newest build, effective with the next start. */
   update(): void {
     this.level = NEWEST_LEVEL;
     this.#world.trace.count('updated');
@@ -190,7 +193,7 @@ export class Member {
     return simpleTokens(clock, simpleTokenMs * (bug?.tokenLife ?? 1), bytes);
   }
 
-  /** Sees what the others send it. */
+  /** Wraps the listener to check the messages from other members. */
   #checked(listener: ReturnType<World['network']['listener']>): ReturnType<World['network']['listener']> {
     const { bug } = this.#world;
     return {
@@ -227,7 +230,7 @@ export class Member {
     };
   }
 
-  /** `openedMs`: since when the connection is there that they come on. */
+  /** @param openedMs Time at which the connection of the messages was opened. */
   #seen(messages: readonly Message[], openedMs: number): Message[] {
     const { trace, timeline, checkers, bug } = this.#world;
     const kept: Message[] = [];
@@ -240,7 +243,7 @@ export class Member {
     return kept;
   }
 
-  /** A watch of everything, inside the program. */
+  /** Watches all keys from inside the program. */
   #spy(service: RpcService, life: Life): void {
     const watcher = new Watcher(this.#world, `spy of ${this.name}`, EVERYTHING);
     const reopen = (): void => {
@@ -262,29 +265,29 @@ export class Member {
       return;
     }
     if ((code === 'closed' || code === 'corrupt') && this.#stopping) {
-      // It was told to stop before it had come up.
+      // It was stopped before it had started completely.
       this.crash(false);
       return;
     }
     if (code === 'bad-config') {
-      // It has not been added yet, as far as whom it asked knows.
+      // The member that it contacted does not know its addition yet.
       this.crash(false);
       return;
     }
-    // As an event of its own: whoever calls this has no use for what is thrown.
+    // Thrown in a separate event, because the caller would swallow the exception.
     timeline.after(0, () => {
       throw new Violation('no surprise', `${this.name} ends: ${code} ${error.stack ?? error.message}`);
     });
   }
 
-  /** Reads all that it has, and with it finds damage. */
+  /** Reads all data, which detects damage. */
   scrub(): void {
     const { life } = this;
     const storage = this.#storage;
     life?.run(() => void storage?.scrub().catch(() => {}));
   }
 
-  /** `kill -9`, or, `silently`, the power. */
+  /** Simulates `kill -9` or, with `silently`, a power failure. */
   crash(silently: boolean): void {
     const { life } = this;
     if (!life?.alive) return;
@@ -299,13 +302,13 @@ export class Member {
     this.onCrash();
   }
 
-  /** SIGTERM. */
+  /** Simulates SIGTERM. */
   stop(): void {
     const { life } = this;
     const server = this.#server;
     if (!life?.alive || life.paused || server === undefined) return;
     this.#stopping = true;
-    // As an event of its own: what its end shows to be wrong is then a finding of the run.
+    // Runs in a separate event, so that a violation found at the end becomes a finding of the run.
     const ended = (): void =>
       this.#world.timeline.after(0, () => {
         if (this.life === life) this.crash(false);

@@ -4,7 +4,7 @@ import { RpcCode, wholeMessage } from '../../../src/io/grpc/port.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 
-/** Somebody who can be reached: a member's program, while it listens. */
+/** A reachable endpoint: the process of a member while it listens. */
 export interface Listening {
   readonly name: string;
   readonly life: Life;
@@ -15,18 +15,18 @@ const lost = (why: string): Error => Object.assign(new Error(why), { code: RpcCo
 const SYN_MS = 200;
 const CONNECT_MS = 2000;
 
-/** Links between hosts. What goes over one connection arrives in its order, late when the link is bad, or not at all when it breaks. */
+/** Links between hosts. A connection delivers in order, with a delay on bad links, until it breaks. */
 export class Network {
-  /** How often a segment has to be sent again. */
+  /** Share of segments that must be retransmitted. */
   loss = 0;
   delayMs = 4;
-  /** How long a connection survives without anything getting through. */
+  /** Time after which a connection without progress breaks. */
   patienceMs = 1000;
   readonly listening = new Map<string, Listening>();
-  /** Addresses of hosts that are without power: nobody says that nobody is there. */
+  /** Addresses of hosts without power, where connections time out instead of being refused. */
   readonly silent = new Set<string>();
   readonly connections = new Set<Connection>();
-  /** What clients cannot reach any more. */
+  /** Client APIs that are no longer reachable. */
   readonly closed = new WeakSet<RpcService>();
   readonly world: () => World;
   readonly #cut = new Set<string>();
@@ -53,14 +53,14 @@ export class Network {
     return this.loss > 0 && random.chance(this.loss) ? once + random.between(50, 250) : once;
   }
 
-  /** One of the connections breaks for no reason that anybody could see. */
+  /** Breaks a random connection. */
   breakOne(): void {
     this.world()
       .random.pick([...this.connections])
       ?.break('connection reset');
   }
 
-  /** A program is gone: its ends of connections with it. */
+  /** Closes all connections of a process that has ended. */
   ended(life: Life): void {
     for (const connection of [...this.connections]) if (connection.involves(life)) connection.break('peer is gone');
     for (const [url, { life: listener }] of this.listening) if (listener === life) this.listening.delete(url);
@@ -88,7 +88,7 @@ export class Network {
 
 type Direction = 'out' | 'back';
 
-/** An ordered, reliable stream of bytes each way, until it breaks. */
+/** Ordered, reliable byte streams in both directions, until the connection breaks. */
 class Connection {
   readonly client: { readonly name: string; readonly life: Life };
   readonly server: Listening;
@@ -137,7 +137,7 @@ class Connection {
     const { timeline } = this.#network.world();
     const [from, to] =
       direction === 'out' ? [this.client.name, this.server.name] : [this.server.name, this.client.name];
-    // Both ways: what is not acknowledged is sent again and again.
+    // A cut in either direction stalls the stream, because acknowledgements are lost.
     if (!this.#network.open(from, to)) {
       this.#stalledAt ??= timeline.nowMs;
       if (timeline.nowMs - this.#stalledAt > this.#network.patienceMs) this.break('connection timed out');
@@ -168,7 +168,9 @@ interface Waiting {
   start(connection: Connection): void;
 }
 
-/** As the channel of io/grpc: it connects when somebody wants something, comes back by itself, and keeps what a stream sends early. */
+/**
+ * Models the channel of io/grpc: it connects on demand, reconnects by itself, and buffers early messages of a stream.
+ */
 class Channel implements PeerChannel {
   readonly #network: Network;
   readonly #name: string;

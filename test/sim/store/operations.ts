@@ -1,21 +1,21 @@
 import type { WireKeyValue } from '../../../src/api/etcd/kv.ts';
 import { type Checkers, type Shown, Violation } from './checkers.ts';
 
-/** What a client asked and what it was told. */
+/** Request and response of a client. */
 export interface Operation {
   readonly what: 'put' | 'delete' | 'guarded' | 'read';
   readonly key: string;
-  /** Puts: unique. */
+  /** Unique value of a put. */
   readonly value: string;
   readonly relaxed: boolean;
-  /** Guarded: the revision that the key is to have been written at; 0: it must not exist. */
+  /** For guarded writes: required mod revision of the key; 0 if it must not exist. */
   readonly guard: number;
-  /** Reads: at which revision; 0: now. */
+  /** For reads: revision to read at; 0 for the current one. */
   readonly at: number;
   readonly serializable: boolean;
-  /** The highest revision that anybody had been told of when it was asked. */
+  /** Highest revision that any client had received when the request was sent. */
   readonly floor: number;
-  /** When it was asked. */
+  /** Time at which the request was sent. */
   readonly askedMs: number;
   outcome: 'open' | 'unknown' | 'refused' | 'done';
   revision: number;
@@ -24,7 +24,7 @@ export interface Operation {
   found: readonly WireKeyValue[];
 }
 
-/** One state of all keys per revision, from what has been shown. */
+/** State of all keys at each revision, reconstructed from the visible history. */
 class States {
   readonly #byKey = new Map<string, Array<{ readonly revision: number; readonly event: Shown }>>();
 
@@ -43,7 +43,7 @@ class States {
   }
 }
 
-/** What was answered must fit what has happened: the revisions, in their order. */
+/** Checks that the responses are consistent with the revisions in their order. */
 export function checkOperations(operations: readonly Operation[], checkers: Checkers): void {
   const puts = new Map<string, number[]>();
   for (const [revision, events] of checkers.history)
@@ -58,7 +58,7 @@ export function checkOperations(operations: readonly Operation[], checkers: Chec
     if (operation.what !== 'read' && operation.what !== 'delete')
       checkWritten(operation, puts.get(operation.value) ?? [], checkers);
     if (operation.outcome !== 'done') continue;
-    // Answered before the power went: what it saw is gone.
+    // The request was answered before a power failure that lost the state it saw.
     if (checkers.mayBeLost(operation.revision, true)) continue;
     if (operation.what === 'delete') checkDelete(operation, states, checkers);
     else if (operation.what === 'guarded') checkGuard(operation, states);

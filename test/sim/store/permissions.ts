@@ -8,12 +8,12 @@ import type { World } from './world.ts';
 
 const ATTEMPT_MS = 1500;
 const LIMITED = 'limited';
-/** Keys that nothing may be done with any more are tried for a while. */
+/** Number of revoked keys that are still tried. */
 const REMEMBERED = 3;
 
 interface Key {
   readonly name: string;
-  /** Since when everybody may count on the user not getting at it; undefined: it may. */
+  /** Time after which the user must have no access; undefined while it may have access. */
   refusedSince: number | undefined;
 }
 
@@ -23,7 +23,7 @@ const named = (name: string, second?: string) => (out: Writer) => {
 };
 const user = (name: string) => (out: Writer) => out.string(1, name).message(3, Buffer.of(8, 1));
 
-/** What has to be there; done again it changes nothing. */
+/** Requests that set up auth. Repeating them has no effect. */
 const SETUP: ReadonlyArray<readonly [path: string, write: (out: Writer) => Writer]> = [
   ['UserAdd', user('root')],
   ['UserGrantRole', named('root', 'root')],
@@ -34,22 +34,22 @@ const SETUP: ReadonlyArray<readonly [path: string, write: (out: Writer) => Write
 ];
 
 /**
- * Turns auth on, and gives a user access to one key after the other and takes it away again, while that user writes and reads at any member, known by
- * a certificate or by a token that holds the revision of auth at which it was made.
+ * Enables auth, and grants and revokes a user's access to one key after another. Meanwhile the user writes and reads at
+ * any member, authenticated by a certificate or by a token that contains the auth revision at which it was issued.
  */
 export class Permissions {
   readonly #world: World;
   readonly #members: () => readonly Member[];
   readonly #keys: Key[] = [];
-  /** Values that were asked to be written when that was not allowed any more. */
+  /** Values of writes that were sent after access had been revoked. */
   readonly #forbidden = new Set<string>();
   #names = 0;
   #values = 0;
   #stopped = false;
-  /** Whether auth is on, as far as everybody knows. */
+  /** Whether auth is enabled, as far as every client knows. */
   #enabled = false;
   #revision = 0;
-  /** How often the store has gone back. */
+  /** Number of restores. */
   #epoch = 0;
   #revisions = true;
 
@@ -58,7 +58,7 @@ export class Permissions {
     this.#members = members;
   }
 
-  /** `revisions`: tokens hold the revision at which they were made. */
+  /** @param revisions Tokens contain the auth revision at which they were issued. */
   start({ revisions }: { readonly revisions: boolean }): void {
     this.#revisions = revisions;
     this.#setUp(0);
@@ -70,7 +70,7 @@ export class Permissions {
     this.#stopped = true;
   }
 
-  /** The store has gone back: nothing is known of what it allows. */
+  /** Resets the known permissions after a restore. */
   forget(): void {
     this.#epoch += 1;
     this.#enabled = false;
@@ -80,7 +80,7 @@ export class Permissions {
     this.#setUp(0);
   }
 
-  /** A revision has been shown to somebody. */
+  /** Handles a revision that has become visible. */
   shown(events: readonly Shown[]): void {
     for (const { key, value, deleted } of events)
       if (!deleted && this.#forbidden.has(value))
@@ -108,7 +108,7 @@ export class Permissions {
     });
   }
 
-  /** Each key once: a grant of which nobody knows what has become may still come. */
+  /** Uses each key once, because a grant with an unknown outcome may still take effect. */
   #grant(): void {
     this.#names += 1;
     const name = `p/${this.#names}`;
@@ -159,7 +159,7 @@ export class Permissions {
     this.#values += 1;
     const value = `permitted${this.#values}`;
     if (writes && !allowed) this.#forbidden.add(value);
-    // A little old now and then.
+    // The token is sometimes slightly outdated.
     const made =
       this.#revisions && random.chance(0.5)
         ? Math.max(1, this.#revision - (random.pick([0, 0, 1, 2]) ?? 0))
@@ -196,7 +196,7 @@ export class Permissions {
     );
   }
 
-  /** The revision of auth never goes back, whoever is asked. */
+  /** Checks that the auth revision never decreases at any member. */
   #look(): void {
     this.#later(50, 400, () => {
       const known = this.#revision;
@@ -225,7 +225,7 @@ export class Permissions {
       const text = answer.kind === 'failed' ? answer.text : answer.kind;
       trace.add(`${timeline.nowMs.toFixed(3)} ${member.name} ${path}: ${text}`);
       trace.count(`Auth/${path}: ${answer.kind === 'ok' ? 'ok' : 'not'}`);
-      // What was begun before the store went back is begun anew.
+      // Steps from before a restore are repeated.
       if (epoch === this.#epoch || path === 'AuthStatus') done(answer);
     });
   }

@@ -3,7 +3,7 @@ import type { Timeline } from '../raft/timeline.ts';
 
 const EPOCH_MS = 1_700_000_000_000;
 
-/** One run of a program: what was arranged on its behalf happens only while it is alive, and waits while it is stopped. */
+/** One run of a process. Its callbacks run only while it is alive, and wait while it is stopped. */
 export class Life {
   alive = true;
   paused = false;
@@ -20,20 +20,20 @@ export class Life {
     this.#backlog.length = 0;
   }
 
-  /** SIGCONT: everything that has piled up happens now, one thing after another. */
+  /** Simulates SIGCONT: the accumulated callbacks run one after another. */
   resume(timeline: Timeline): void {
     this.paused = false;
     for (const what of this.#backlog.splice(0)) timeline.after(0, () => this.run(what));
   }
 }
 
-/** A clock of a host: it may run a little fast or slow, and may be set wrong. */
+/** Clock of a host. It may run slightly fast or slow, and its wall clock may be set wrong. */
 export class SimulatedClock implements Clock {
   readonly #timeline: Timeline;
   readonly #life: Life;
   readonly #rate: number;
   readonly #origin: number;
-  /** How far the wall clock is off. */
+  /** Deviation of the wall clock. */
   skewMs = 0;
 
   constructor(timeline: Timeline, life: Life, rate: number, origin: number) {

@@ -1,6 +1,6 @@
 import type { Checkers } from './checkers.ts';
 
-/** A key by which somebody stands in a queue, as it was written last. */
+/** Key of a client in a queue, as last written. */
 export interface Standing {
   readonly key: string;
   readonly create: number;
@@ -8,7 +8,7 @@ export interface Standing {
   readonly value: string;
 }
 
-/** Who was first in a queue of locks or of an election, at which revision, from what has been shown. */
+/** The first client in the queue of a lock or election at each revision, reconstructed from the visible history. */
 export class QueueView {
   readonly #steps: Array<{ readonly revision: number; readonly first: Standing | undefined }> = [];
   readonly #written = new Map<string, Set<number>>();
@@ -36,7 +36,7 @@ export class QueueView {
     return this.#steps.findLast((step) => step.revision <= revision)?.first;
   }
 
-  /** Whether this was ever what the first one had to say. */
+  /** Whether this was the key and value of the first client at any time. */
   wasFirst(said: Standing): boolean {
     return this.#steps.some(({ first }) => first !== undefined && same(first, said));
   }

@@ -16,8 +16,9 @@ interface Survivor {
 }
 
 /**
- * So many voters are lost for good that nobody can decide any more, and people make the survivor whose log reaches furthest a cluster of its own, as
- * docs/runbooks/quorum-loss.md tells them. What it had said to be committed has to be there; what only the others had is lost. False: it did not come to that.
+ * Loses so many voters permanently that no quorum is left. Then the survivor with the longest log becomes a
+ * single-member cluster, as described in docs/runbooks/quorum-loss.md. Everything that it knew to be committed must be
+ * kept; changes known only to the lost members are lost. Returns false if the scenario was not possible.
  */
 export async function loseQuorum(world: World, hosts: Hosts, until: (time: number) => Promise<void>): Promise<boolean> {
   const { random } = world;
@@ -33,7 +34,7 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
   return true;
 }
 
-/** All `members` lose their power, and of the `survivors` the best one is made a cluster of its own. */
+/** Cuts the power of all `members` and makes the best of the `survivors` a single-member cluster. */
 export async function leaveTo(
   world: World,
   members: readonly Member[],
@@ -43,12 +44,12 @@ export async function leaveTo(
   const { timeline, trace, checkers } = world;
   for (const member of members) {
     member.crash(true);
-    // Nothing starts it again.
+    // The member is not restarted.
     member.gone = true;
-    // Whoever is about to write to a disk sees to it that there is room.
+    // The procedure requires free disk space.
     member.disk.full = false;
   }
-  // What was under way to clients arrives.
+  // Responses in flight to clients are delivered.
   await until(timeline.nowMs + UNDER_WAY_MS);
   const offline = <T>(work: (life: Life) => Promise<T>): Promise<T> => finished(timeline, until, work);
   const found: Survivor[] = [];
@@ -65,7 +66,7 @@ export async function leaveTo(
   for (const member of members) {
     if (member !== best.member) member.disk.wipe();
   }
-  // What it changes in its log nobody else has any more.
+  // No other member has the log that is rewritten here.
   checkers.abandoned(committed);
   await offline(async (life) => {
     const storage = new SimulatedLog(best.member.disk, life, world);
@@ -81,7 +82,7 @@ export async function leaveTo(
 const isFurther = (one: StoreEnd, other: StoreEnd): boolean =>
   one.lastTerm > other.lastTerm || (one.lastTerm === other.lastTerm && one.lastIndex > other.lastIndex);
 
-/** Everything up to `committed` is what everybody has been shown. */
+/** Checks that all visible revisions up to `committed` are in the store. */
 function checkKept({ checkers }: World, { name, disk: { image } }: Member, committed: number): void {
   for (const revision of checkers.history.keys()) {
     if (revision > committed || revision <= image.compacted) continue;
@@ -91,7 +92,7 @@ function checkKept({ checkers }: World, { name, disk: { image } }: Member, commi
   }
 }
 
-/** Runs a program that is no member while time passes. */
+/** Runs an offline program while simulated time passes. */
 async function finished<T>(
   timeline: World['timeline'],
   until: (time: number) => Promise<void>,
@@ -105,7 +106,7 @@ async function finished<T>(
   return done;
 }
 
-/** The one that is left gets another one at its side. */
+/** Adds a second member to the single-member cluster. */
 export function addAnother(world: World, hosts: Hosts): void {
   const { timeline } = world;
   const added = hosts.newcomer();

@@ -8,14 +8,14 @@ import type { World } from './world.ts';
 const ATTEMPT_MS = 1500;
 const DEACTIVATE = 2;
 const NO_SPACE = 1;
-/** What is written at once when a store is filled, how often, and for how long at most. */
+/** Size and interval of the writes that fill a store, and their maximum duration. */
 const FILL_BYTES = 500;
 const FILL_MS = 100;
 const PATIENCE_MS = 12_000;
-/** What may be written while the quota is looked at and the alarm is on its way. */
+/** Bytes that may still be written between the check of the quota and the alarm. */
 const OVERSHOOT_BYTES = 15_000;
 
-/** A quota that is used up now and then, and somebody who makes room: compacts, and disarms the alarm. */
+/** Exceeds the quota from time to time, then frees space by compaction and disarms the alarm. */
 export class Quota {
   readonly #world: World;
   readonly #members: () => readonly Member[];
@@ -40,7 +40,7 @@ export class Quota {
     });
   }
 
-  /** When nothing is in the way: whoever goes on writing is refused in time, and may write again when there is room. */
+  /** Checks without faults that writes are rejected in time, and succeed again once space has been freed. */
   async check(until: (time: number) => Promise<void>): Promise<void> {
     const { timeline, trace } = this.#world;
     this.#resting = true;

@@ -10,7 +10,7 @@ import type { World } from './world.ts';
 const RECOVERY_MS = 14_000;
 const STEP_MS = 200;
 const FLUSH_STEPS = 8;
-/** Elections after which a lease is gone for certain once its time is over, and how long news of it may be under way. */
+/** Number of elections after which a due lease must have expired, and the maximum delay of the report. */
 const LEASE_ELECTIONS = 3;
 const LEASE_NEWS_MS = 2_000;
 
@@ -24,7 +24,9 @@ export interface Recovering {
   readonly electionMs: number;
 }
 
-/** Liveness: with nothing in the way writes go through, leases end in time, and all who belong to the cluster become the same. */
+/**
+ * Liveness: without faults, writes succeed, leases expire in time, and all members of the cluster reach the same state.
+ */
 export async function recover(world: World, recovering: Recovering): Promise<void> {
   const { members, clients, leases, until, electionMs } = recovering;
   const { timeline } = world;
@@ -44,7 +46,7 @@ export async function recover(world: World, recovering: Recovering): Promise<voi
       if (written) ledSince = timeline.nowMs;
       continue;
     }
-    // What has been applied reaches a disk with the next write.
+    // Applied entries reach a disk with the next write.
     if (step % FLUSH_STEPS === 0) writeEverywhere();
     leases.overdue(ledSince, LEASE_ELECTIONS * electionMs + LEASE_NEWS_MS);
     if (leases.pending || !alike(world, recovering)) continue;
@@ -58,7 +60,7 @@ export async function recover(world: World, recovering: Recovering): Promise<voi
   );
 }
 
-/** Whether all members have the same rows and all watchers have heard of everything. */
+/** Whether all members have the same rows and all watchers are up to date. */
 function alike(world: World, { members, watchers, damages }: Recovering): boolean {
   const { checkers } = world;
   const running = members.filter((member) => member.alive && !member.gone && member.service !== undefined);
@@ -69,13 +71,13 @@ function alike(world: World, { members, watchers, damages }: Recovering): boolea
   if (conf.outgoing.length > 0) return false;
   const belonging = members.filter((member) => conf.voters.includes(member.id) || conf.learners.includes(member.id));
   if (belonging.length < conf.voters.length + conf.learners.length) return false;
-  // When a row goes that compaction made useless depends on where a member's log begins.
+  // The time at which a compacted row is removed depends on where the member's log starts.
   const compacted = Math.max(...belonging.map(({ disk }) => disk.image.compacted));
   const [first, ...others] = belonging.map((member) => rowsOf(member, compacted));
   if (others.some((other) => other !== first)) return false;
   const last = Math.max(...checkers.history.keys());
   const behind = watchers.filter((watcher) => watcher.next <= last);
-  // Of what is not for them they only hear when they ask.
+  // Watchers learn of revisions outside of their range only through progress requests.
   for (const watcher of behind) watcher.askProgress();
   return behind.length === 0;
 }

@@ -5,11 +5,11 @@ import type { World } from './world.ts';
 
 export type Answer =
   | { readonly kind: 'ok'; readonly body: Buffer }
-  /** `sure`: it has not happened and will not. */
+  /** `sure`: the request certainly has had no effect and never will. */
   | { readonly kind: 'failed'; readonly sure: boolean; readonly code: number; readonly text: string }
   | { readonly kind: 'unknown' };
 
-/** etcd's words for what has been refused before anything was done. */
+/** Status codes with which etcd rejects a request before it has any effect. */
 const REFUSED = new Set<number>([
   RpcCode.invalidArgument,
   RpcCode.notFound,
@@ -20,7 +20,7 @@ const REFUSED = new Set<number>([
   RpcCode.unauthenticated,
 ]);
 
-/** One call of a client at one member. `done` is called once: with the answer, or when the client gives up. */
+/** Sends one request of a client to a member. `done` is called once: with the response, or when the client gives up. */
 export function call(
   world: World,
   member: Member,
@@ -29,7 +29,7 @@ export function call(
   options: {
     readonly timeoutMs: number;
     readonly relaxed?: boolean;
-    /** Who asks, by the certificate or, where there is one, by the token. */
+    /** User of the certificate or, if there is one, of the token. */
     readonly user?: string;
     readonly token?: string;
   },
@@ -82,7 +82,10 @@ export function call(
   });
 }
 
-/** One renewal of a lease at one member. `done` is called once, with what is left of it: 0 if it is gone, undefined if nobody knows. */
+/**
+ * Renews a lease once at one member. `done` is called once with the remaining TTL: 0 if the lease has expired,
+ * undefined if unknown.
+ */
 export function keepAlive(
   world: World,
   member: Member,
@@ -113,7 +116,7 @@ export function keepAlive(
           timeline.after(random.between(0.1, 3), () => finish(ttl));
           return true;
         },
-        // It comes behind the answer.
+        // The end of the stream arrives after the response.
         end: () => {
           if (!answered) timeline.after(random.between(0.1, 3), () => finish(undefined));
         },

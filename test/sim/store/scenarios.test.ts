@@ -1,4 +1,4 @@
-/** What the simulation has found once, told step by step. */
+/** Regression tests of bugs that the simulation has found, as explicit scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
@@ -12,13 +12,16 @@ import type { Member } from './member.ts';
 import type { Answer } from './rpc.ts';
 import { BOUNDS, ELECTED_MS, Scene } from './scene.ts';
 
-/** One of two is removed, and the other loses its power when it has committed that and has not written down that it has. */
+/**
+ * Removes one of two members. The other one loses power after it has committed the removal, but before the commit is
+ * stored.
+ */
 async function removedAndForgotten(scene: Scene): Promise<void> {
   const [stays, goes] = scene.members as [Member, Member];
   await scene.pass(ELECTED_MS);
   const { lastIndex } = stays.disk.image;
   const id = BigInt(`0x${goes.id}`);
-  // Whoever is to go hands leadership over first.
+  // The member to be removed first transfers leadership.
   const remove = (): void =>
     scene.send(
       stays,
@@ -37,8 +40,8 @@ async function removedAndForgotten(scene: Scene): Promise<void> {
   assert.ok(clusterOf(stays).conf.voters.includes(goes.id), 'it has not written it down');
 }
 
-describe('a member of two that is removed', () => {
-  it('stays until the other one has that on disk, so that this one can lead again', async () => {
+describe('removal of one of two members', () => {
+  it('keeps the removed member running until the other one has stored the removal, so that it can become leader again', async () => {
     await using scene = new Scene(2);
     const [stays, goes] = scene.members as [Member, Member];
     await removedAndForgotten(scene);
@@ -51,7 +54,7 @@ describe('a member of two that is removed', () => {
     assert.equal((await scene.put(stays, 'alone')).kind, 'ok');
   });
 
-  it('helps the other one when it is started once more', async () => {
+  it('completes on the other member after the removed one is restarted', async () => {
     await using scene = new Scene(2);
     const [stays, goes] = scene.members as [Member, Member];
     await removedAndForgotten(scene);
@@ -65,12 +68,12 @@ describe('a member of two that is removed', () => {
   });
 });
 
-describe('a member that is alone', () => {
-  it('does not take others in behind writes that it has shown and cannot log yet', async () => {
+describe('a single member', () => {
+  it('does not add members while revisions that are visible are not in its log yet', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
-    // So that revisions are set aside.
+    // This write causes revisions to be reserved.
     assert.equal((await scene.put(alone, 'first', true)).kind, 'ok');
     await scene.pass(1_000);
     alone.disk.stuckUntil = Number.POSITIVE_INFINITY;
@@ -84,7 +87,7 @@ describe('a member that is alone', () => {
     assert.deepEqual(clusterOf(alone).conf.voters, [alone.id]);
   });
 
-  it('that led others meanwhile uses up what it had set aside once, not for ever', async () => {
+  it('skips its reserved revisions only once after it has been leader of several members', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
@@ -95,7 +98,8 @@ describe('a member that is alone', () => {
     assert.equal(added.kind, 'ok');
     other.start();
     await scene.pass(ELECTED_MS);
-    // Its removal reaches the other one and nobody hears that it has: leadership is lost, and won again together with the removal.
+    // The other member receives its removal, but the acknowledgement is lost: leadership is lost, and won again
+    // together with the removal.
     scene.network.cut(other.name, alone.name);
     const id = BigInt(`0x${other.id}`);
     await scene.ask(alone, 'Cluster/MemberRemove', (out) => out.big(1, id));
@@ -110,8 +114,8 @@ describe('a member that is alone', () => {
   });
 });
 
-describe('a member that is alone and has lost what it had shown before it was on disk', () => {
-  it('gives none of those revisions out again, though it is stopped before it has come to lead', async () => {
+describe('a single member that lost visible but unwritten revisions', () => {
+  it('does not allocate any of them again, even if it is stopped before it becomes leader', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     const revisionOf = (answer: Answer): number => {
@@ -132,7 +136,7 @@ describe('a member that is alone and has lost what it had shown before it was on
       alone.start();
       await scene.pass(delayMs);
       alone.stop();
-      // It may take its time, or have to be killed.
+      // It may be slow, or has to be killed.
       await scene.pass(2_000);
       alone.crash(false);
       alone.disk.slowness = 1;
@@ -147,7 +151,7 @@ describe('a member that is alone and has lost what it had shown before it was on
 const limited = { user: 'limited' };
 const key = 'k';
 
-/** Three members of which the first leads, and a user that may do with `key` what it likes. */
+/** Three members, the first of which is leader, and a user with full access to `key`. */
 async function guarded(): Promise<Scene> {
   const scene = new Scene(3);
   const [leader] = scene.members as [Member];
@@ -177,9 +181,9 @@ const asked = {
   'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
 };
 
-describe('a follower that has not heard yet what auth has become', () => {
+describe('a follower with outdated auth', () => {
   for (const [path, write] of Object.entries(asked))
-    it(`refuses what has been taken away elsewhere: ${path}`, async () => {
+    it(`rejects access that was revoked at another member: ${path}`, async () => {
       await using scene = await guarded();
       const [leader, , follower] = scene.members as [Member, Member, Member];
       assert.equal((await scene.ask(follower, path, write, limited)).kind, 'ok');
@@ -194,9 +198,9 @@ describe('a follower that has not heard yet what auth has become', () => {
     });
 });
 
-describe('a leader whose disk stands still while the others have been told what auth has become', () => {
+describe('a leader with a stalled disk that has not applied a change of auth', () => {
   for (const through of ['itself', 'a follower that has not been told either'] as const)
-    it(`does not decide by what it was, asked through ${through}`, async () => {
+    it(`does not authorize by the outdated state, reached through ${through}`, async () => {
       await using scene = await guarded();
       const [leader, told, late] = scene.members as [Member, Member, Member];
       const asks = through === 'itself' ? leader : late;
@@ -205,7 +209,7 @@ describe('a leader whose disk stands still while the others have been told what 
       const { lastIndex } = late.disk.image;
       const revoke = (out: Writer): Writer => out.string(1, 'some').latin1(2, key);
       scene.send(leader, 'Auth/RoleRevokePermission', revoke, () => {});
-      // Both others have it, and one has not heard that it is settled.
+      // Both other members have the entry, but one does not know that it is committed.
       await scene.until(() => late.disk.image.lastIndex > lastIndex);
       scene.network.cut(leader.name, late.name);
       await scene.pass(50);
@@ -221,8 +225,8 @@ describe('a leader whose disk stands still while the others have been told what 
     });
 });
 
-describe('a watch of a key that nothing befalls', () => {
-  it('goes on when its member takes in a snapshot behind a compaction: nothing of what is gone was about it', async () => {
+describe('a watch of an unchanged key', () => {
+  it('continues when its member installs a snapshot after a compaction without changes of the key', async () => {
     await using scene = new Scene(3, { bounds: { ...BOUNDS, keepEntries: 10 } });
     const [writer, , far] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);
@@ -244,7 +248,7 @@ describe('a watch of a key that nothing befalls', () => {
     await scene.pass(200);
     for (const { name } of scene.members) scene.network.cut(name, far.name);
     for (let i = 0; i < 50; i += 1) assert.equal((await scene.put(writer, `meanwhile ${i}`)).kind, 'ok');
-    // What the watch has been told of, and a little more than its last event.
+    // Compacts the revisions that the watch has received, and slightly more.
     assert.equal((await scene.ask(writer, 'KV/Compact', (out) => out.int(1, 15))).kind, 'ok');
     await scene.pass(2_000);
     scene.network.heal();
@@ -260,8 +264,8 @@ describe('a watch of a key that nothing befalls', () => {
   });
 });
 
-describe('a survivor of a lost quorum that had begun to add a member', () => {
-  it('goes on alone with what it has, and without the addition that nobody had settled', async () => {
+describe('a survivor of a quorum loss during the addition of a member', () => {
+  it('continues alone with its data and without the uncommitted addition', async () => {
     await using scene = new Scene(3);
     const [survivor, , asked] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);
@@ -280,7 +284,8 @@ describe('a survivor of a lost quorum that had begun to add a member', () => {
     const added = () => survivor.disk.image.others.find(({ index }) => index > lastIndex);
     await scene.until(() => added()?.kind === conf);
     await scene.leaveTo(survivor);
-    // What it had written is another entry now: nobody who has the first one is left, and the checkers compare it with nobody's.
+    // The written entry was replaced by another one. No member with the old entry is left, so the checkers do not
+    // compare them.
     assert.equal(added()?.kind, noop);
     scene.network.heal();
     survivor.start();

@@ -15,7 +15,7 @@ export const BOUNDS = { maxAppendBytes: 1 << 20, maxCachedBytes: 1 << 20, maxUnc
 export const ELECTED_MS = 3_000;
 const STEP_MS = 0.1;
 
-/** Members that nothing goes wrong with but what is told here. */
+/** A store cluster for scripted scenarios, without random faults. */
 export class Scene implements AsyncDisposable {
   readonly members: Member[] = [];
   readonly #world: World;
@@ -40,7 +40,7 @@ export class Scene implements AsyncDisposable {
     for (const member of this.members) member.start();
   }
 
-  /** How often something of interest has happened. */
+  /** Number of occurrences of a traced event. */
   count(what: string): number {
     return this.#world.trace.seen.get(what) ?? 0;
   }
@@ -49,7 +49,7 @@ export class Scene implements AsyncDisposable {
     return this.#world.timeline.nowMs;
   }
 
-  /** A host on which nothing has run yet. */
+  /** Creates a host on which the program has never run. */
   newcomer(): Member {
     return this.#host(() => ({ members: this.members, existing: true }));
   }
@@ -78,7 +78,9 @@ export class Scene implements AsyncDisposable {
     while (this.#world.timeline.step(time)) await this.#settled();
   }
 
-  /** Everybody loses their power, and `survivor` is made a cluster of its own; the data of the others are gone. */
+  /**
+   * Cuts the power of all members and makes `survivor` a single-member cluster. The data of the other members is lost.
+   */
   async leaveTo(survivor: Member): Promise<void> {
     await leaveTo(
       this.#world,
@@ -88,7 +90,7 @@ export class Scene implements AsyncDisposable {
     );
   }
 
-  /** Until `is`, which is looked at very often. */
+  /** Waits in simulated time until `is` returns true. */
   async until(is: () => boolean, mostMs = 10_000): Promise<void> {
     const { timeline } = this.#world;
     for (const end = timeline.nowMs + mostMs; !is(); ) {
@@ -97,7 +99,7 @@ export class Scene implements AsyncDisposable {
     }
   }
 
-  /** Calls `done` while time passes. */
+  /** Sends a request without waiting and calls `done` with the response. */
   send(
     member: Member,
     path: string,
@@ -128,7 +130,7 @@ export class Scene implements AsyncDisposable {
     return this.ask(member, 'KV/Put', write, { relaxed });
   }
 
-  /** Renews a lease; what is left of it, in seconds. */
+  /** Renews a lease and returns its remaining TTL in seconds. */
   async renew(member: Member, lease: bigint): Promise<number | undefined> {
     let left: number | undefined;
     let over = false;

@@ -16,19 +16,19 @@ const STEP_MS = 100;
 type Queue = 'lock' | 'election';
 const QUEUES: readonly Queue[] = ['lock', 'election'];
 
-/** One who wants the lock, or to lead, once: with a lease of its own, which it renews. */
+/** One attempt to get the lock or to win the election, with its own lease. */
 interface Session {
   readonly queue: Queue;
   readonly lease: bigint;
   readonly ttlMs: number;
   readonly key: string;
-  /** When the last renewal that was acknowledged had been asked for. */
+  /** Time at which the last acknowledged renewal was sent. */
   renewedAt: number;
-  /** It has been told that it is its turn. */
+  /** The session has been informed that it holds the lock or leads. */
   told: boolean;
-  /** It gives up what it has, or never gets it. */
+  /** The session has released the lock or given up. */
   over: boolean;
-  /** By the answer to a campaign. */
+  /** Leader key from the response to a campaign. */
   leader: Uint8Array;
 }
 
@@ -40,8 +40,9 @@ interface Told {
 }
 
 /**
- * Who takes part in a queue for a lock and in an election, at any member, by `v3lock` and `v3election`: waits, sometimes not to the end, renews its lease,
- * proclaims, resigns, or is never heard of again. Who counts on its lease by its own clock and has been told that it is its turn is the only one.
+ * Clients that use a lock (`v3lock`) and an election (`v3election`) at any member: they wait, sometimes give up early,
+ * renew their lease, proclaim, resign, or disappear. A client whose lease is valid by its own clock and that has been
+ * informed of its turn must be the only one.
  */
 export class Sessions {
   readonly #world: World;
@@ -67,20 +68,20 @@ export class Sessions {
     this.#stopped = true;
   }
 
-  /** The store has gone back: whoever had something has it no more. */
+  /** Resets all sessions after a restore. */
   forget(): void {
     for (const session of this.#sessions.values()) session.told = false;
     this.#sessions.clear();
   }
 
-  /** What has been shown is about to be forgotten. */
+  /** Checks the recorded responses, because the history is about to be truncated. */
   settle(): void {
     this.checkAnswers();
     this.#told = [];
     this.#heard = [];
   }
 
-  /** A revision has been shown to somebody for the first time. */
+  /** Handles a revision that has become visible. */
   shown(events: readonly Shown[]): void {
     for (const { key, deleted } of events) {
       const session = deleted ? this.#sessions.get(key) : undefined;
@@ -89,7 +90,7 @@ export class Sessions {
     }
   }
 
-  /** Liveness: with nothing in the way, and once the leases of those who have gone have ended, anybody's turn comes. */
+  /** Liveness: without faults, and once the leases of lost clients have expired, every client gets its turn. */
   async check(until: (time: number) => Promise<void>): Promise<void> {
     const { timeline, trace } = this.#world;
     const deadline = timeline.nowMs + PATIENCE_MS;
@@ -104,7 +105,7 @@ export class Sessions {
     }
   }
 
-  /** What was answered must fit what has happened. */
+  /** Checks that the responses are consistent with the visible history. */
   checkAnswers(): void {
     const { checkers } = this.#world;
     const views = { lock: new QueueView(checkers, 'lock/'), election: new QueueView(checkers, 'election/') };
@@ -131,7 +132,7 @@ export class Sessions {
     });
   }
 
-  /** `done` is called once: when it has had what it wanted, or never will. */
+  /** @param done Called once, when the session has ended or can never get its turn. */
   #enter(queue: Queue, done: () => void): Session {
     const { random, timeline } = this.#world;
     this.#count += 1;
@@ -186,7 +187,7 @@ export class Sessions {
       out.string(1, queue).big(2, lease);
       return queue === 'lock' ? out : out.string(3, `leader ${lease}`);
     };
-    // Some do not wait until their turn comes, and may not find their key gone at once.
+    // Some clients give up before their turn; their key may be deleted later.
     this.#ask(path, write, random.between(300, 6000), (answer) => {
       if (answer.kind !== 'ok') {
         trace.count(`${queue}: ${answer.kind === 'unknown' ? 'left' : 'failed'}`);
@@ -199,7 +200,7 @@ export class Sessions {
       if (queue === 'lock')
         this.#told.push({ what: 'Lock', queue, revision, standing: { key, create: 0, mod: 0, value: '' } });
       trace.add(`${timeline.nowMs.toFixed(3)} ${key} is told that it is its turn`);
-      // Etcd's campaign does not look whether the lease has ended while it waited.
+      // etcd's campaign does not check whether the lease has expired while it waited.
       if (this.#holds(session)) this.#alone(session);
       else trace.count(`${queue}: too late`);
       this.#hold(session, random.below(3), end);
@@ -225,7 +226,7 @@ export class Sessions {
       if (session.queue === 'election' && proclamations > 0)
         this.#proclaim(session, proclamations, () => this.#hold(session, proclamations - 1, end));
       else {
-        // Most give it up; the others are never heard of again.
+        // Most sessions end regularly; the others disappear without a release.
         end();
         const { queue, key, leader, lease } = session;
         if (random.chance(0.2)) this.#ask('etcdserverpb.Lease/LeaseRevoke', (out) => out.big(1, lease));
@@ -257,7 +258,7 @@ export class Sessions {
     });
   }
 
-  /** Who leads, according to any member. */
+  /** Reads the current leader at any member. */
   #look(): void {
     const { random, timeline, checkers } = this.#world;
     timeline.after(random.between(50, 500), () => {
@@ -279,7 +280,7 @@ export class Sessions {
     });
   }
 
-  /** What is proclaimed, at one member after the other. */
+  /** Observes proclamations at one member after another. */
   #observe(): void {
     const { random, timeline } = this.#world;
     timeline.after(random.between(20, 300), () => {
@@ -345,7 +346,7 @@ export class Sessions {
   }
 }
 
-/** Field 2 as bytes: a key, a key-value, or who leads. */
+/** Field 2 as bytes: a key, a key-value, or a leader key. */
 function headAndBody(answer: Buffer): readonly [revision: number, body: Buffer] {
   const reader = new Reader(answer);
   let revision = 0;

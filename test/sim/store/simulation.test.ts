@@ -5,7 +5,7 @@ import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 
 const SEEDS = perRun(100, 400);
-/** What has to have happened often enough for the rest to mean something. */
+/** Events that must occur often enough for the simulation to be meaningful. */
 const OFTEN = [
   'installed snapshot',
   'renewal',
@@ -48,12 +48,12 @@ const OFTEN = [
   'answer: etcdserver: mvcc: database space exceeded',
   'answer: etcdserver: request timed out, possibly due to previous leader failure',
 ];
-/** The first ends the run; the planted bug has settings of its own. */
+/** Rare events: the first one ends a run, the second one needs special settings. */
 const NOW_AND_THEN = ['only voter lost', 'answer: etcdserver: too many requests'];
 const SEEDS_TO_FIND_A_BUG = 160;
 
 describe('a simulated store', () => {
-  it(`keeps etcd's promises under ${SEEDS} seeds of faults`, async () => {
+  it(`keeps etcd's guarantees under ${SEEDS} seeds of faults`, async () => {
     let answered = 0;
     const seen = new Map<string, number>();
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -66,7 +66,7 @@ describe('a simulated store', () => {
       answered += result.answered;
       for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
     }
-    // A store that refuses everything keeps its promises too.
+    // A store that rejects every request would keep its guarantees as well.
     assert.ok(answered > SEEDS * 50, `only ${answered} operations were answered`);
     const atLeast = (times: number) => (what: string) =>
       assert.ok((seen.get(what) ?? 0) >= times, `${what}: ${seen.get(what) ?? 0} times`);
@@ -83,7 +83,7 @@ describe('a simulated store', () => {
   });
 });
 
-describe('a checker finds what it is there for', () => {
+describe('checkers of the store simulation detect planted bugs', () => {
   for (const bug of bugs) {
     it(`${bug.checker}: ${bug.name}`, async () => {
       for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)

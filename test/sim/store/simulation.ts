@@ -25,19 +25,19 @@ const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
 const QUOTA_BYTES = 8_000;
 const SIMPLE_TOKEN_MS = 1_200;
-/** Long leases are those that live for longer than this; in others they all are short. */
+/** Leases with a longer TTL than this are checkpointed. In other runs all leases are shorter. */
 const LEASE_CHECKPOINT_MS = 700;
-/** How long a learner gets to come up before things go wrong. */
+/** Time for a learner to start before faults begin. */
 const LEARNER_MS = 1_500;
 const UPDATE_STEPS = 20;
 const UPDATE_STEP_MS = 50;
 
-/** Lets everything that follows from what has happened happen: promises settle. */
+/** Runs all pending microtasks. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Runs members of a store under faults, then without, and checks what etcd promises. */
+/** Runs members of a store first with faults, then without, and checks etcd's guarantees. */
 export async function simulate(
   seed: number,
   options: SimulationOptions<Bug> = {},
@@ -57,7 +57,7 @@ export async function simulate(
       keepEntries: random.pick([10, 100, 5_000]) ?? 10,
     },
   };
-  // What is damaged and who the members are never change together: see Damages.
+  // Damage and changes of the membership are never combined; see Damages.
   const { damaging, learner, founders, auth, quota, queues, losesQuorum, simple, rolling }: Setting = {
     founders: random.pick([1, 1, 3, 3, 3, 3, 3, 3, 5, 7]) ?? 3,
     damaging: random.chance(0.4),
@@ -89,11 +89,12 @@ export async function simulate(
       }),
       options.keepTrace ?? false,
     );
-    // Whatever was shown is on some disk, or was relaxed.
+    // Every visible revision is on some disk, or was relaxed.
     member.onCrash = () => {
       const { reaches, reserved } = member.disk.image;
       const kept = Math.max(...members.map((each) => each.disk.image.reaches));
-      // Somebody who knows less takes nothing along, nor does one that has been removed from where another is alone.
+      // A member with an older state loses no visible revision, and neither does a removed member if another one is
+      // alone.
       const isElsewhere = members.some((each) => each.alive && clusterOf(each).conf.voters.join() === each.id);
       if (isElsewhere) return;
       if (reaches === kept && checkers.deadSince === undefined) checkers.powerLost(kept, reserved);
@@ -115,7 +116,7 @@ export async function simulate(
     newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
   };
   const faults = new Faults(world, hosts, { reconfigures: !damaging });
-  /** The store is not what clients know of it. */
+  /** Resets the clients' expectations after a restore. */
   const forget = (): void => {
     leases.forget();
     administrators.forgetUsers();
@@ -128,7 +129,7 @@ export async function simulate(
   const watchers = [0, 1].map(
     (i) => new Watcher(world, `watcher ${i}`, EVERYTHING, i === 0 ? tuning.fragmentBytes : undefined),
   );
-  // Of some keys, and of some of what befalls them.
+  // A watch of some keys and some kinds of events.
   const filter = random.pick([{}, { noPut: true }, { noDelete: true }] as const) ?? {};
   watchers.push(new Watcher(world, 'watcher of some', { key: 'b', end: 'e', prevKv: random.chance(0.5), ...filter }));
   checkers.counts = (id) =>
@@ -189,7 +190,7 @@ export async function simulate(
     sessions.stop();
     for (const member of members)
       if (member.level < NEWEST_LEVEL && !member.gone) await update(member, until, timeline);
-    // Whoever goes on without the only voter would reinstate what may be old.
+    // To continue without the only voter could restore an outdated state.
     if (checkers.soleVoter !== undefined) trace.count('only voter lost');
     else {
       await recover(world, { members, clients, leases, damages, watchers, until, electionMs: TIMING.electionMs });
@@ -197,7 +198,7 @@ export async function simulate(
       if (quota) await room.check(until);
     }
     for (const watcher of watchers) watcher.check();
-    // With the only voter what nobody has been shown is lost as well.
+    // With the only voter, changes that were never visible are lost as well.
     if (checkers.soleVoter === undefined) {
       clients.check();
       sessions.checkAnswers();
@@ -206,7 +207,7 @@ export async function simulate(
     violation = findingOf(error);
   } finally {
     for (const member of members) member.life?.end();
-    // What is still under way may find something too, and belongs to this run.
+    // Work in flight may still find violations, which belong to this run.
     await settled();
     process.off('unhandledRejection', unhandled);
   }
@@ -221,7 +222,7 @@ export async function simulate(
   };
 }
 
-/** SIGTERM, and the newest build after it. */
+/** Restarts a member with the newest build, by SIGTERM. */
 async function update(member: Member, until: (time: number) => Promise<void>, timeline: Timeline): Promise<void> {
   member.update();
   member.stop();
@@ -230,7 +231,7 @@ async function update(member: Member, until: (time: number) => Promise<void>, ti
   member.start();
 }
 
-/** A client that watches at some member, now and then slowly, and goes elsewhere when the connection breaks. */
+/** Watches at some member, sometimes slowly, and moves to another member when the connection breaks. */
 function watch(world: World, watcher: Watcher, members: () => readonly Member[]): void {
   const { timeline, random } = world;
   let carriedAt = 0;

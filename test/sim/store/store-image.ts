@@ -15,7 +15,7 @@ import type {
 
 const ROW_BYTES = 30;
 
-/** What the file of a member holds: a dumb model of `StoreLog`'s contract. */
+/** Contents of a member's file: a simple model of `StoreLog`'s contract. */
 export class StoreImage {
   identity: StoreIdentity | undefined;
   hardState: StoredHardState = { term: 0, vote: undefined, commit: 0 };
@@ -25,12 +25,12 @@ export class StoreImage {
   reserved = 0;
   readonly leases = new Map<bigint, LeaseRecord>();
   readonly documents = new Map<string, Uint8Array>();
-  /** By revision. */
+  /** Sorted by revision. */
   rows: StoredEntry[] = [];
-  /** Entries that make no revision, by index. */
+  /** Entries without a revision, sorted by index. */
   others: StoredEntry[] = [];
 
-  /** As it is now; entries never change. */
+  /** Shallow copy of the current state; entries are immutable. */
   copy(): StoreImage {
     const copy = new StoreImage();
     const { identity, hardState, base, applied, compacted, reserved } = this;
@@ -46,12 +46,12 @@ export class StoreImage {
     return Math.max(this.base.index, this.rows.at(-1)?.index ?? 0, this.others.at(-1)?.index ?? 0);
   }
 
-  /** The last revision that anybody could know of it; its row may be compacted away. */
+  /** Last revision that the store may have made visible. Its row may be compacted. */
   get reaches(): number {
     return Math.max(this.lastRevision, this.compacted);
   }
 
-  /** About what it takes. */
+  /** Approximate size on disk. */
   get bytes(): number {
     return this.rows.reduce((sum, { body }) => sum + body.length + ROW_BYTES, 0);
   }
@@ -144,7 +144,7 @@ export class StoreImage {
     return found;
   }
 
-  /** Makes of rows that were taken in the store of a member. */
+  /** Builds a member's store from received rows. */
   install(identity: StoreIdentity, head: SnapshotHead, hardState: StoredHardState): void {
     const { position, compacted, leases, documents } = head;
     this.identity = identity;

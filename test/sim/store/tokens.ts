@@ -8,15 +8,15 @@ import type { World } from './world.ts';
 const ATTEMPT_MS = 1500;
 const NAME = 'tokened';
 const PASSWORD = 'pw';
-/** Clocks run a little fast or slow. */
+/** Factors for clocks that run slightly fast or slow. */
 const SURELY_OVER = 1.03;
 const SURELY_NOT_OVER = 0.95;
 const REMEMBERED = 3;
 
-/** A member as it was: what it knew by then it knows as long as nothing of this changes. */
+/** Identity of a member's state. What the member knew stays valid while none of this changes. */
 interface State {
   readonly life: Member['life'];
-  /** Replaced when it takes in a snapshot. */
+  /** Replaced when the member installs a snapshot. */
   readonly image: unknown;
 }
 
@@ -28,17 +28,20 @@ interface Known extends State {
 interface Token {
   readonly text: string;
   readonly askedMs: number;
-  /** Everybody is told of it; others count at the member that gave them, some only while nobody leads. */
+  /**
+   * The token is replicated to all members. Other tokens are valid only at the member that issued them, some only
+   * without a leader.
+   */
   readonly told: boolean;
-  /** How everybody was when it was asked for. */
+  /** States of all members when the token was requested. */
   readonly before: ReadonlyMap<Member, State>;
-  /** Where it was taken last, and nothing that is not known has happened to it since. */
+  /** Members that accepted the token most recently, without an unknown event since. */
   readonly known: Map<Member, Known>;
 }
 
 /**
- * A client that gets simple tokens for its password, and shows them to any member, often or after a while: each takes them as long as they were used
- * there not long ago, and not when they were not.
+ * A client that gets simple tokens for its password and uses them at any member, at short or long intervals. A member
+ * must accept a token that was recently used there, and reject one that was not.
  */
 export class TokenClient {
   readonly #world: World;
@@ -46,7 +49,7 @@ export class TokenClient {
   readonly #ttlMs: number;
   #tokens: Token[] = [];
   #stopped = false;
-  /** How often the store has gone back. */
+  /** Number of restores. */
   #epoch = 0;
 
   constructor(world: World, members: () => readonly Member[], ttlMs: number) {
@@ -105,7 +108,7 @@ export class TokenClient {
         this.#tokens.push({ text, askedMs, told: text.includes('.'), before, known: new Map() });
         if (this.#tokens.length > REMEMBERED) this.#tokens.shift();
       }
-      // The user may be gone, where the store has gone back.
+      // The user may be missing after a restore.
       if (answer.kind === 'failed' && /user name not found|authentication failed/.test(answer.text)) this.#add();
       else done();
     });

@@ -14,11 +14,11 @@ import type { World } from './world.ts';
 interface Segment {
   readonly from: number;
   to: number;
-  /** What was heard, by revision. */
+  /** Received events by revision. */
   readonly seen: Map<number, string>;
 }
 
-/** What of all that happens is asked for. */
+/** Range and filters of a watch. */
 export interface Wanted {
   readonly key: string;
   readonly end: string;
@@ -27,17 +27,18 @@ export interface Wanted {
   readonly prevKv: boolean;
 }
 
-/** More than what stands before the events. */
+/** Upper bound of the bytes before the events. */
 const HEAD_BYTES = 60;
 
 export const EVERYTHING: Wanted = { key: '\0', end: '\0', prevKv: true };
 
 /**
- * A client that watches all keys, or some, or only puts or deletes, and holds etcd to its word: events come in order, once, whole revisions, none missing, from the revision that was asked for;
- * and after a progress report nothing at or before it. It resumes behind the last revision it has heard of.
+ * A client that watches all or some keys, with or without filters, and checks etcd's guarantees: events arrive in
+ * order, once, in whole revisions and without gaps, starting at the requested revision, and none at or before a
+ * progress report follows it. It resumes after the last received revision.
  */
 export class Watcher {
-  /** The first revision that it has not heard of. */
+  /** First revision that was not received yet. */
   next = 1;
   readonly name: string;
   readonly #world: World;
@@ -50,10 +51,10 @@ export class Watcher {
   #slow = false;
   #answers = 0;
   readonly #fragmentBytes: number | undefined;
-  /** Events of an answer that is not complete yet. */
+  /** Events of an incomplete response. */
   #fragments: WireEvent[] = [];
 
-  /** `fragmentBytes`: it takes answers in fragments, and they are no larger than this. */
+  /** @param fragmentBytes Enables fragments with at most this size. */
   constructor(world: World, name: string, wanted: Wanted, fragmentBytes?: number) {
     this.#world = world;
     this.name = name;
@@ -66,7 +67,10 @@ export class Watcher {
     return isListening && this.#handler !== undefined && (this.#life?.alive ?? false);
   }
 
-  /** Watches at `service` from `next` on. `carry` brings an answer to the client; `again` is called when compaction has overtaken it. */
+  /**
+   * Watches at `service` from `next` on. `carry` delivers a response to the client; `again` is called after a
+   * compaction beyond `next`.
+   */
   open(service: RpcService, life: Life, carry: (deliver: () => void) => void, again: () => void): void {
     this.#epoch += 1;
     const epoch = this.#epoch;
@@ -91,7 +95,7 @@ export class Watcher {
         return !this.#slow;
       },
       end: (code, text) => {
-        // The file turned out to be damaged; the program says no more.
+        // The file is damaged, and the program sends no further response.
         if (code === RpcCode.dataLoss) {
           if (epoch === this.#epoch) this.#handler = undefined;
           return;
@@ -125,7 +129,7 @@ export class Watcher {
     return bug.watched(answer, this.#answers);
   }
 
-  /** The connection breaks. */
+  /** Simulates a broken connection. */
   close(): void {
     this.#epoch += 1;
     const handler = this.#handler;
@@ -133,7 +137,7 @@ export class Watcher {
     if (handler !== undefined) this.#life?.run(() => handler.closed());
   }
 
-  /** The store is another one: from its beginning. */
+  /** Starts from the beginning, because the store was replaced. */
   startOver(): void {
     this.close();
     this.next = 1;
@@ -177,7 +181,7 @@ export class Watcher {
     }
     if (response.created) return;
     if (all.length === 0) {
-      // A progress report: nothing at or before this is outstanding.
+      // After a progress report no event at or before its revision is outstanding.
       this.next = Math.max(this.next, response.revision + 1);
       segment.to = this.next - 1;
       checkers.note(response.revision);
@@ -200,7 +204,7 @@ export class Watcher {
   #checkPrevious(events: readonly WireEvent[]): void {
     for (const { kv, previous, type } of events) {
       const existed = type === 1 || kv.version > 1;
-      // What was there before the event may be compacted away; what is told has to be right.
+      // The previous value may be compacted, but if present it must be correct.
       if (previous === undefined) continue;
       if (!this.#wanted.prevKv)
         throw new Violation('watch', `${this.name}: a previous value of ${kv.key} that was not asked for`);
@@ -218,7 +222,7 @@ export class Watcher {
     }
   }
 
-  /** At the end: nothing has been left out, and nothing is there that was not asked for. */
+  /** Final check: no event is missing, and none is outside of the watched range. */
   check(): void {
     const { checkers } = this.#world;
     const all = [...checkers.history].sort(([a], [b]) => a - b);

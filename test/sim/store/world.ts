@@ -5,7 +5,7 @@ import type { Bug } from './bugs.ts';
 import type { Checkers } from './checkers.ts';
 import type { Network } from './network.ts';
 
-/** What everything in one run shares. */
+/** Shared environment of one run. */
 export interface World {
   readonly random: Random;
   readonly timeline: Timeline;
