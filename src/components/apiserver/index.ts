@@ -1,4 +1,6 @@
-/** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
+/**
+ * The API server. Start it with `createApiServer(deps).start()`. The served kinds are declared in `src/api/registry`.
+ */
 export type { AdmissionSettings } from './admission/settings.ts';
 export { type BatchSettings, batchedSink } from './audit/batches.ts';
 export { AUDIT_LEVELS, AUDIT_STAGES, type AuditPolicy } from './audit/policy.ts';

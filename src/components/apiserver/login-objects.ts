@@ -1,4 +1,4 @@
-/** The objects of the cluster as the OAuth server reads and writes them, in this process. */
+/** Gives the OAuth server, which runs in this process, access to cluster objects. */
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { bootstrapUser, tokenName } from './authentication/oauth-tokens.ts';

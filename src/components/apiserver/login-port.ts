@@ -1,39 +1,39 @@
 /**
- * What the API server and the OAuth server of OpenShift's layer need of each other. They run in one process; the OAuth
- * server answers its paths before authentication.
+ * Interfaces between the API server and the OAuth server of the OpenShift layer. They run in one process. The OAuth
+ * server handles its paths before authentication.
  */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 
-/** Objects of the cluster for the OAuth server, which acts as the API server itself. */
+/** Access to cluster objects for the OAuth server, with the permissions of the API server itself. */
 export interface LoginObjects {
-  /** Resolves when reads return what was written before the call. */
+  /** Resolves when reads return everything that was written before the call. */
   freshen(): Promise<void>;
-  /** Undefined for an absent object, and for a kind that is not served. The result is shared: copy before changing. */
+  /** Undefined for a missing object or a kind that is not served. The result is shared: copy it before changing it. */
   get<T extends KubeObject>(resource: LoginResource, name: string, namespace?: string): T | undefined;
   list<T extends KubeObject>(resource: LoginResource): readonly T[];
   /** Rejects with 'AlreadyExists'. */
   create<T extends KubeObject>(resource: LoginResource, object: T): Promise<T>;
   /** Rejects with 'NotFound'. */
   update<T extends KubeObject>(resource: LoginResource, name: string, change: (current: T) => T): Promise<T>;
-  /** Whether this call removed the object: of several at once, one does. */
+  /** Returns whether this call deleted the object. Of concurrent calls only one returns true. */
   remove(resource: LoginResource, name: string): Promise<boolean>;
-  /** Name of the object of a code or token: its hash. */
+  /** Object name of a code or token: its hash. */
   tokenName(token: string): string;
-  /** The user kube:admin: its UID, and the hash of its password. Undefined without its secret. */
+  /** UID and password hash of the user kube:admin. Undefined without its secret. */
   bootstrapUser(): { readonly uid: string; readonly hash: string } | undefined;
 }
 
-/** `plural.group`; of the core group `plural.`. */
+/** `plural.group`, or `plural.` for the core group. */
 export type LoginResource = `${string}.${string}`;
 
 export interface LoginServer {
   handles(path: string): boolean;
-  /** Answers the request; rejects with ApiErrors at most. */
+  /** Handles the request. Rejects only with ApiErrors. */
   answer(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): Promise<void>;
   /** Creates the objects that logins need. Idempotent. */
   prepare(): Promise<void>;
-  /** Ends timers and threads. */
+  /** Stops timers and threads. */
   stop(): Promise<void>;
 }
 

@@ -1,12 +1,12 @@
-/** Counters and histograms in Prometheus' text form, with upstream's names. */
+/** Request metrics in Prometheus text format, with upstream's names. */
 import { Histogram } from '../../base/histogram.ts';
 import type { RequestInfo, ResourceRequestInfo } from './http/request-info.ts';
 
 /** Upstream's buckets of apiserver_request_duration_seconds, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
-/** Those of apiserver_response_sizes, in bytes. */
+/** Upstream's buckets of apiserver_response_sizes, in bytes. */
 const SIZE_BUCKETS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
-/** Distinct label sets; beyond it everything is counted as `other`, so that clients cannot make the table grow. */
+/** Limit of distinct label sets. Further ones are counted as `other`, so that clients cannot make the table grow. */
 const MAX_SERIES = 4096;
 
 interface Series {
@@ -19,7 +19,7 @@ interface Counter {
   count: number;
 }
 
-/** What is counted for requests of the same labels. Which those are is found without writing them down. */
+/** Counters of requests with the same labels. They are found without building the label text. */
 interface Counted {
   readonly verb: string;
   readonly group: string;
@@ -34,7 +34,7 @@ interface Counted {
 
 type Scope = 'resource' | 'namespace' | 'cluster';
 
-/** Of resources upstream counts methods, but for reading. */
+/** Verb labels of resource requests. As upstream, writes are labelled by HTTP method. */
 const METHODS: Readonly<Record<string, string>> = { create: 'POST', update: 'PUT', deletecollection: 'DELETE' };
 
 const KNOWN_VERBS: ReadonlySet<string> = new Set([
@@ -55,23 +55,23 @@ export class Metrics {
   readonly #durations = new Map<string, Series>();
   readonly #codes = new Map<string, Counter>();
   readonly #sizes = new Map<string, Histogram>();
-  /** Requests for resources that are served, without a query, by the resource's name. */
+  /** Counters of requests for served resources without a query, by the name of the resource. */
   readonly #usual = new Map<string, Counted[]>();
   #usualCount = 0;
-  /** Of deprecated versions, what was asked for. */
+  /** Requested deprecated versions. */
   readonly #deprecated = new Set<string>();
   readonly #gauges: (() => string)[] = [];
   inFlightReading = 0;
   inFlightMutating = 0;
 
-  /** Adds lines that are worked out when the metrics are asked for. */
+  /** Adds lines that are rendered when the metrics are requested. */
   addGauge(render: () => string): void {
     this.#gauges.push(render);
   }
 
   /**
-   * `known`: the path names a resource that is served; others share one label set. `bytes`: response bytes as sent;
-   * undefined: not counted.
+   * Counts a request. `known`: the path names a served resource; all other requests share one label set. `bytes`: size
+   * of the response as sent. Undefined: not counted.
    */
   record(
     info: RequestInfo | undefined,
@@ -93,7 +93,7 @@ export class Metrics {
     if (bytes !== undefined) this.#observeSize(counted, bytes);
   }
 
-  /** The size of an answer that was not known when the request was recorded. */
+  /** Counts a response size that was unknown when the request was recorded. */
   recordSize(info: RequestInfo | undefined, known: boolean, bytes: number): void {
     this.#observeSize(this.#countedBy(info, known), bytes);
   }
@@ -104,7 +104,7 @@ export class Metrics {
     counted.sizes?.observe(bytes);
   }
 
-  /** A request for a version that is deprecated; `removed`: the release that no longer serves it, '' when unknown. */
+  /** Counts a request for a deprecated version. `removed`: release that removes it, '' if unknown. */
   recordDeprecated({ group, version, plural, subresource }: ResourceRequestInfo, removed: string): void {
     if (this.#deprecated.size >= MAX_SERIES) return;
     this.#deprecated.add(
@@ -208,7 +208,7 @@ export class Metrics {
   }
 }
 
-/** Histograms by their labels. Without a line break at the end. */
+/** Histograms in text format by labels, without a trailing line break. */
 export function histogramText(name: string, help: string, series: Iterable<readonly [string, Histogram]>): string {
   const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
   for (const [labels, histogram] of series) {
@@ -218,7 +218,7 @@ export function histogramText(name: string, help: string, series: Iterable<reado
   return lines.join('\n');
 }
 
-/** What is open and has no end of its own, by kind. Without a line break at the end. */
+/** Numbers of open long-running requests by kind, without a trailing line break. */
 export function longRunningMetrics(requests: Iterable<RequestInfo | undefined>): string {
   const counts = new Map<string, number>();
   for (const info of requests) {

@@ -8,7 +8,7 @@ interface Kept {
   readonly cache: KindCache;
 }
 
-/** Without a line break at the end. */
+/** Metrics in text format, without a trailing line break. */
 export function objectMetrics(kinds: Iterable<ServedKind>): string {
   const kept = keptKinds(kinds);
   const series = (
@@ -58,7 +58,7 @@ export function objectMetrics(kinds: Iterable<ServedKind>): string {
   ].join('\n');
 }
 
-/** Each once, whatever versions it is served in. */
+/** Stored kinds, each once whatever versions it is served in. */
 function keptKinds(kinds: Iterable<ServedKind>): Kept[] {
   const kept = new Map<KindCache, Kept>();
   for (const { definition, cache } of kinds) {

@@ -1,6 +1,6 @@
 /**
- * What the API server needs of the network. Implemented by `src/io/http`; handed in by `src/roles`. Requests and
- * responses are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility form): wrapping them costs throughput.
+ * Network interface of the API server. Implemented by `src/io/http`, passed in by `src/roles`. Requests and responses
+ * are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility API), because wrappers cost throughput.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
@@ -10,13 +10,13 @@ import type { Identified } from '../../base/connections/http-connection.ts';
 export type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
 /**
- * Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is
- * used here.
+ * For HTTP/2 this is Http2ServerRequest, which has the same members as far as they are used here. The same holds for
+ * HttpResponse.
  */
 export type HttpRequest = IncomingMessage & {
   /**
-   * Has the body given to `take` and not to a stream, whose events cost a small write as much as the rest of HTTP.
-   * False: it has begun to come as a stream; absent: it comes as one (HTTP/2).
+   * Delivers the body to `take` instead of a stream, whose events are expensive for small writes. Returns false if the
+   * body has already started to arrive as a stream. Absent for HTTP/2, where bodies are always streams.
    */
   takeBody?(take: BodyTaker): boolean;
 };
@@ -25,27 +25,30 @@ export type HttpResponse = ServerResponse;
 /** Receives the chunks of a body, and null at its end. Returns false to stop reading. */
 export type BodyTaker = (chunk: Buffer | null) => boolean;
 
-/**
- * The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity.
- */
+/** TLS properties of a connection. There is one object per connection, so callers may cache results by its identity. */
 export interface ConnectionInfo {
   readonly remoteAddress: string;
-  /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
+  /**
+   * DER of the client's certificate chain, leaf first. Set only if TLS verified it against one of the configured CAs.
+   */
   readonly peerChain: readonly Uint8Array[] | undefined;
-  /** The client showed a certificate that TLS could not verify: expired, or signed by an unknown authority. */
+  /** True if TLS could not verify the client's certificate: expired, or signed by an unknown authority. */
   readonly peerRefused: boolean;
-  /** DER of the client's chain, leaf first, when its expiry is why TLS refused it. Its key was proven all the same. */
+  /**
+   * DER of the client's chain, leaf first, if it was rejected only because it has expired. The client has proven that
+   * it has the key.
+   */
   readonly peerExpired?: readonly Uint8Array[];
   /**
-   * Reports whose request the connection has brought: what it may cost depends on it. To be called for each request,
-   * before its answer.
+   * Reports the identity behind the connection, which determines its resource limits. Call it for each request, before
+   * the response.
    */
   identified?(as: Identified): void;
 }
 
-/** A certificate that is shown to who asks for one of `names`. */
+/** A certificate for certain server names (SNI). */
 export interface NamedCertificate {
-  /** Lower case; `*` may stand for the first label. */
+  /** In lower case. `*` may stand for the first label. */
   readonly names: readonly string[];
   readonly certificate: string;
   readonly key: string;
@@ -55,15 +58,15 @@ export interface TlsMaterial {
   /** PEM, leaf first, with intermediates. */
   readonly certificate: string;
   readonly key: string;
-  /** For who asks for a name (SNI), before the one above; the first that has it counts. */
+  /** Certificates for certain server names (SNI). The first match takes precedence over the certificate above. */
   readonly named?: readonly NamedCertificate[];
-  /** PEM bundles that client certificates may chain to. */
+  /** PEM bundles of the CAs of client certificates. */
   readonly clientAuthorities: readonly string[];
   /** Default: TLSv1.2. */
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** Suites of TLS 1.2 in OpenSSL's form; default: those that are safe. */
+  /** TLS 1.2 cipher suites in OpenSSL's format. Default: the secure ones. */
   readonly ciphers?: string;
-  /** Groups of key exchange in OpenSSL's form; default: its own. */
+  /** Key exchange groups in OpenSSL's format. Default: OpenSSL's own. */
   readonly curves?: string;
 }
 
@@ -73,27 +76,27 @@ export interface ListenOptions {
   readonly port: number;
   readonly tls: TlsMaterial;
   readonly maxHeaderBytes: number;
-  /** Time a client has to send its complete header, in milliseconds. */
+  /** Time limit for a complete request header, in milliseconds. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
-  /** Streams that one HTTP/2 connection may have open at once. Default 250. */
+  /** Maximum number of concurrent streams per HTTP/2 connection. Default 250. */
   readonly maxStreams?: number;
   /** Only HTTP/1.1 is spoken. Default false. */
   readonly withoutHttp2?: boolean;
-  /** Connections at once, and how long they may be idle. Default: those of an API server. */
+  /** Limits of the number of connections and of their idle time. Default: those of an API server. */
   readonly limits?: GateLimits;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /**
-   * Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to
-   * another server.
+   * Called for each HTTP/2 request. If it returns true, the connection is closed with GOAWAY, so that the client opens
+   * another one, possibly to another server.
    */
   isLast?(): boolean;
   request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
   /**
-   * HTTP/1.1 only. The handler owns the socket. `inMessages` makes of the socket an answer to a WebSocket whose body,
-   * once its head is written with 200, travels in messages: lines of JSON and frames of protobuf one by one, other
-   * bodies as they come.
+   * Handles upgrades, HTTP/1.1 only. The handler owns the socket. `inMessages` turns the socket into a response over
+   * WebSocket: once its header has been written with status 200, the body is sent in messages. Each line of JSON and
+   * each protobuf frame is a message; other bodies are sent as they are written.
    */
   upgrade(
     request: IncomingMessage,
@@ -106,16 +109,16 @@ export interface ListenOptions {
 
 export interface Listener {
   readonly port: number;
-  /** New handshakes use the new material; present connections keep theirs. */
+  /** Uses new TLS material for new handshakes. Open connections keep theirs. */
   updateTls(tls: TlsMaterial): void;
   /**
-   * Serves on, and asks clients to connect elsewhere: `connection: close` on HTTP/1.1, GOAWAY on HTTP/2, each with the
-   * next request.
+   * Continues to serve, but makes clients connect elsewhere: every next response has `connection: close` (HTTP/1.1) or
+   * GOAWAY (HTTP/2).
    */
   retire(): void;
-  /** Refuses new connections, and new requests on those there are; requests in flight go on. */
+  /** Rejects new connections, and new requests on open ones. Requests in flight continue. */
   drain(): void;
-  /** Drains, waits up to `graceMs` for requests in flight, then closes what is left. */
+  /** Drains, waits up to `graceMs` for requests in flight, then closes the remaining connections. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -123,23 +126,24 @@ export interface BackendTls {
   readonly certificate?: string;
   readonly key?: string;
   /**
-   * PEM bundle the server must chain to; undefined: not verified (as upstream for pod and service proxying over HTTPS).
+   * PEM bundle of the CAs of the server's certificate. Undefined: not verified (as upstream for pod and service
+   * proxying over HTTPS).
    */
   readonly authority?: string | undefined;
-  /** The name that the server's certificate must bear, where it is not the host that is connected to. */
+  /** Name in the server's certificate, if it differs from the host. */
   readonly serverName?: string;
 }
 
 /**
- * Where a request goes, by upstream's names: the nodes, pods and services of the cluster, or servers that the
- * administrator named.
+ * Destination network of a connection, with upstream's names: nodes, pods and services of the cluster, or servers that
+ * an administrator has configured.
  */
 export type Network = 'cluster' | 'controlplane';
 
-/** Who is asked to connect to a network, by CONNECT. */
+/** Proxy for connections to a network, by CONNECT. */
 export interface EgressProxy {
   readonly at: { readonly socket: string } | { readonly host: string; readonly port: number };
-  /** PEM; undefined: in the clear. Without an authority the proxy is verified by those that everybody trusts. */
+  /** PEM. Undefined: no TLS. Without an authority, the proxy is verified with the public authorities. */
   readonly tls?: Readonly<Record<'certificate' | 'key', string>> & Pick<BackendTls, 'authority' | 'serverName'>;
 }
 
@@ -153,30 +157,27 @@ export interface BackendRequest {
   readonly headers: OutgoingHttpHeaders;
   readonly tls?: BackendTls;
   /**
-   * Asked with the address that is about to be connected to: after name resolution, so that a name cannot point
-   * elsewhere. Names that a proxy resolves are its to judge.
+   * Reports whether a connection to this address is allowed. Called after name resolution, so that a name cannot point
+   * to a forbidden address. Not called for names that an egress proxy resolves.
    */
   allowAddress(address: string): boolean;
   readonly connectTimeoutMs: number;
   readonly signal: AbortSignal;
-  /** On a connection that stays open for later requests of the same kind. Default false. */
+  /** Keeps the connection open for later requests of the same kind. Default false. */
   readonly pooled?: boolean;
 }
 
-/**
- * Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never
- * followed.
- */
+/** HTTP client. Errors are CodedErrors: 'address-refused', 'connect-failed', 'aborted'. Redirects are not followed. */
 export interface BackendConnector {
-  /** PEM of the authorities that come with the runtime, for servers whose authority is not configured. */
+  /** PEM of the authorities in the runtime, for servers without a configured authority. */
   readonly publicAuthorities: string;
   /**
-   * Sends a request; `body` is piped when it is a stream. On a connection that was kept and turns out to be closed, a
-   * GET, and a request whose body is at hand as a Buffer, are sent once more on a new one when nothing was answered:
-   * such bodies are questions, which may be asked twice.
+   * Sends a request. A stream as the body is piped. If a kept connection was closed before a response, a GET or a
+   * request with a Buffer as the body is sent again on a new connection; such bodies are queries, which may be
+   * repeated.
    */
   request(request: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage>;
-  /** Sends an upgrade request. The answer is either the switched connection or an ordinary response. */
+  /** Sends an upgrade request. Returns either the upgraded connection or an ordinary response. */
   upgrade(request: BackendRequest): Promise<UpgradeAnswer>;
 }
 

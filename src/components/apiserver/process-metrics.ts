@@ -1,7 +1,7 @@
-/** Process metrics of Prometheus' client libraries. */
+/** Process metrics with the names of the Prometheus client libraries. */
 import type { ProcessFacts } from '../../base/process-facts.ts';
 
-/** Without a line break at the end. What this system does not say is left out. */
+/** Metrics in text format, without a trailing line break. Figures that the system does not provide are omitted. */
 export async function processMetrics(nowMs: number, facts: ProcessFacts | undefined): Promise<string> {
   const { user, system } = process.cpuUsage();
   const figures: (readonly [name: string, type: 'counter' | 'gauge', help: string, value: number | string])[] = [

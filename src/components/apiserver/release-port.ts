@@ -1,4 +1,4 @@
-/** Files that this API server hands to other hosts. Implemented by `src/roles/api`. */
+/** Files that this API server serves to other hosts. Implemented by `src/roles/api`. */
 
 export interface ServedFile {
   readonly size: number;
@@ -6,8 +6,10 @@ export interface ServedFile {
 }
 
 export interface ReleaseSource {
-  /** A file of an imported release. Undefined: there is none. `sha256` has been checked to be a digest in hex. */
+  /**
+   * Opens a file of an imported release. Undefined if there is none. `sha256` must be a valid digest in hexadecimal.
+   */
   open(sha256: string): Promise<ServedFile | undefined>;
-  /** A catalog of operators with this digest, as one stream. */
+  /** Opens an operator catalog with this digest as one stream. */
   openCatalog(sha256: string): Promise<ServedFile | undefined>;
 }

@@ -1,6 +1,6 @@
 /**
- * `/hyperedge/releases/sha256/DIGEST`: a file of an imported release; `/hyperedge/catalogs/sha256/DIGEST`: a catalog of
- * operators. Who may read them is a matter of RBAC.
+ * Serves files of imported releases at `/hyperedge/releases/sha256/DIGEST` and operator catalogs at
+ * `/hyperedge/catalogs/sha256/DIGEST`. RBAC decides who may read them.
  */
 import { CATALOG_PATH } from '../../api/kinds/nodes/catalog-report.ts';
 import { ApiError } from '../../api/meta/status.ts';
@@ -11,13 +11,13 @@ import type { HttpResponse } from './port.ts';
 import type { ReleaseSource, ServedFile } from './release-port.ts';
 import { noSuchResource } from './rest/served-at.ts';
 
-/** Files that a user may be sent at once: each is open for as long as its reader takes. */
+/** Maximum number of concurrent downloads per user, because each keeps a file open. */
 const MOST_AT_ONCE = 8;
 const RETRY_SECONDS = 10;
-/** By user name; of each server of this process. */
+/** Downloads by user name. One map per release source, shared by all servers of this process. */
 const underWay = new WeakMap<ReleaseSource, Map<string, number>>();
 
-/** Undefined: the path is another one. */
+/** Undefined if the path is not one of a release or catalog. */
 export function answerRelease(exchange: Exchange, releases: ReleaseSource | undefined): Promise<void> | undefined {
   const { path } = exchange.info;
   const prefix = [RELEASE_PATH, CATALOG_PATH].find((each) => path.startsWith(each));
@@ -51,7 +51,7 @@ async function oneOfFew(exchange: Exchange, releases: ReleaseSource, work: () =>
 async function send(exchange: Exchange, opening: Promise<ServedFile | undefined>): Promise<void> {
   const file = await opening;
   if (file === undefined) throw noSuchResource();
-  // A slow link takes longer than a request may.
+  // A download over a slow link may take longer than the request timeout.
   exchange.longRunning = true;
   exchange.deadlineMs = Number.POSITIVE_INFINITY;
   const { response } = exchange;

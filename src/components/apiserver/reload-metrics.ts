@@ -1,11 +1,14 @@
 /**
- * Metrics of reloaded configuration files: reloads by result, and the hash in force.
- * Source: k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
+ * Metrics of reloaded configuration files: reloads by result, and the hash in force. Source:
+ * k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
  */
 import { createHash } from 'node:crypto';
 import type { Reloads } from './config.ts';
 
-/** `what`: as upstream calls the configuration; `server`: who follows it. Without a line break at the end. */
+/**
+ * `what`: upstream's name of the configuration. `server`: identity of the API server. The text has no trailing line
+ * break.
+ */
 export function reloadMetrics(
   what: 'authentication' | 'authorization' | 'encryption',
   reloads: Reloads,

@@ -8,7 +8,7 @@ import type { ApiServerConfig } from './config.ts';
 import { refuseBuiltIn } from './customresources/built-in.ts';
 import { refineKind } from './customresources/rules.ts';
 
-/** In the versions that `--runtime-config` switches on. */
+/** All built-in kinds. Versions that runtimeConfig switches off are marked as unserved. */
 export function servedDefinitions({
   eventTtlSeconds,
   openshift,
@@ -28,7 +28,7 @@ export function servedDefinitions({
   return served.map((each) => refuseBuiltIn(each, served));
 }
 
-/** Applies `--event-ttl` to Events. */
+/** Applies the configured lifetime to Events. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.plural !== 'events' || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }

@@ -65,17 +65,17 @@ const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 const DEFAULT_COMPACTION_SECONDS = 300;
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
-/** As upstream's. */
+/** As upstream. */
 const KEEP_ALIVE_MS = 90_000;
 const STOP_GRACE_MS = 5_000;
-/** A store that is not up yet is waited for: the API server may be started before it. */
+/** Retry interval while the store is not available; the API server may be started before it. */
 const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** What admission reads and writes itself. */
+/** Reads and writes of admission plug-ins. */
 function admissionStore(context: () => RestContext) {
   return {
     createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
@@ -104,7 +104,7 @@ function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): Quot
   };
 }
 
-/** The store with decryption and form conversion, the watch cache on it, and the object store with its metrics. */
+/** Creates the store with encryption and format conversion, the watch cache, and the object store with its metrics. */
 function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
   const { clock, config, log } = deps;
   const encrypted =
@@ -152,7 +152,6 @@ function serviceAccountTokens(
   });
 }
 
-/** Metrics of the configuration files that are reloaded. */
 function countReloads({ config, identities, authorizers, encryption }: ApiServerDeps, metrics: Metrics): void {
   const followed = { authentication: identities, authorization: authorizers, encryption };
   for (const what of ['authentication', 'authorization', 'encryption'] as const) {
@@ -187,7 +186,7 @@ class Server implements ApiServer {
   readonly #context: RestContext;
   readonly #metrics = new Metrics();
   readonly #stopping = new AbortController();
-  /** Set before it stops: it is no longer ready. */
+  /** True when shutdown has begun, so that /readyz fails. */
   #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
@@ -212,7 +211,7 @@ class Server implements ApiServer {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    // Every watch listens to it.
+    // Every watch adds a listener.
     setMaxListeners(0, this.#stopping.signal);
     const { clock, random, config, log } = deps;
     const { encrypted, store, cache, objects, soleWriter } = assembleStorage(deps, this.#metrics);
@@ -409,7 +408,7 @@ class Server implements ApiServer {
     throw new Error('stopped while waiting for the store');
   }
 
-  /** The server answers meanwhile, but says that it is not ready. */
+  /** Writes the bootstrap objects. Requests are served meanwhile, but /readyz fails. */
   async #bootstrap(port: number): Promise<void> {
     const { clock, log, config } = this.#deps;
     const progress = this.#progress;
@@ -440,7 +439,7 @@ class Server implements ApiServer {
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
       return;
     } catch (error) {
-      // A full disk must not keep a server from answering reads: go on, and try again now and then.
+      // A full disk must not prevent reads: start without the objects and retry periodically.
       log.warn('cannot write the default objects yet', { error: messageOf(error) });
     }
     this.#retryBootstrap(port);

@@ -5,9 +5,8 @@ import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import type { HttpRequest, HttpResponse } from '../port.ts';
 
 export interface BrowserSettings {
-  /** Patterns of origins whose pages may ask this server, in RE2's syntax. */
+  /** Patterns of allowed CORS origins, in RE2 syntax. */
   readonly allowedOrigins?: readonly string[];
-  /** The value of Strict-Transport-Security. */
   readonly transportSecurity?: string;
 }
 
@@ -25,13 +24,13 @@ export class Browsers {
   readonly #origins: readonly Regexp[];
   readonly #transportSecurity: string | undefined;
 
-  /** Throws for a pattern that is none. */
+  /** Throws for an invalid pattern. */
   constructor({ allowedOrigins = [], transportSecurity }: BrowserSettings) {
     this.#origins = allowedOrigins.map(compileRegexp);
     this.#transportSecurity = transportSecurity;
   }
 
-  /** Puts headers to the answer; true: that was all, the browser only asked whether it may ask. */
+  /** Sets the CORS and HSTS headers. Returns true if the request was a preflight and needs no further response. */
   answer({ method, headers: { origin } }: HttpRequest, response: HttpResponse): boolean {
     if (this.#transportSecurity !== undefined) response.setHeader('Strict-Transport-Security', this.#transportSecurity);
     if (origin === undefined || origin.length > MAX_ORIGIN || !this.#origins.some((each) => each.test(origin)))

@@ -1,16 +1,16 @@
 /**
- * How long a request may take. Source: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and, for writes,
+ * Deadlines of requests. Source: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and, for writes,
  * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import type { RequestInfo } from './request-info.ts';
 
-/** Longest that a write of one object may take. */
+/** Time limit for a write of one object. */
 const WRITE_LIMIT_MS = 34_000;
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);
 
-/** In milliseconds: what the client asks for by `?timeout=`, where that is less than `limitMs`. Throws 'BadRequest'. */
+/** Time limit in milliseconds: `?timeout=` of the client if it is less than `limitMs`. Throws 'BadRequest'. */
 export function requestLimit({ query }: RequestInfo, limitMs: number): number {
   const text = query.size > 0 ? query.get('timeout') : null;
   if (text === null || text === '') return limitMs;
@@ -26,12 +26,11 @@ export function isWrite({ resource, verb }: RequestInfo): boolean {
   return resource && WRITES.has(verb);
 }
 
-/** A write's end, which has the time to take until `deadlineMs` at most. */
+/** Deadline of a write: the write limit, but not after `deadlineMs`. */
 export function writeDeadline(startedMs: number, deadlineMs: number): number {
   return Math.min(deadlineMs, startedMs + WRITE_LIMIT_MS);
 }
 
-/** The error of a request that exceeded its deadline. */
 export function lateness(info: RequestInfo): ApiError {
   return isWrite(info)
     ? new ApiError('Timeout', 'request did not complete within requested timeout - context deadline exceeded')

@@ -1,4 +1,4 @@
-/** Bodies as documents: JSON, or YAML without aliases beyond reason and without tags. */
+/** Decodes request bodies: JSON, or YAML without tags and with few aliases. */
 import { isUtf8 } from 'node:buffer';
 import { isScalar, Lexer, LineCounter, parseDocument, type Tags, visit, type YAMLMap } from 'yaml';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
@@ -10,20 +10,20 @@ import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
 /**
- * Parsing YAML costs the event loop about a hundred times what JSON does, by the token and not by the byte; clients
- * send it by hand only.
+ * YAML takes about a hundred times as long to parse as JSON, per token rather than per byte. The limit is sufficient
+ * for documents written by hand.
  */
 const MAX_YAML_TOKENS = 50_000;
 const MAX_ALIASES = 32;
 
 export type BodyFormat = 'json' | 'yaml' | 'protobuf';
 
-/** A media type with its parameters, `a/b; c=d; e="f"`. Source: RFC 9110, 8.3.1. */
+/** A media type with parameters, `a/b; c=d; e="f"`. Source: RFC 9110, 8.3.1. */
 const MEDIA_TYPE =
   /^\s*([\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+)\s*(?:;\s*[\w!#$%&'*+.^`|~-]+=(?:[\w!#$%&'*+.^`|~-]+|"[^"]*")\s*)*;?\s*$/;
 const MAX_MEDIA_TYPE = 256;
 
-/** The format a content type names. Throws 'UnsupportedMediaType'. An absent type is JSON, as upstream. */
+/** The format of a content type. As upstream, a missing type means JSON. Throws 'UnsupportedMediaType'. */
 export function bodyFormat(contentType: string | undefined): BodyFormat {
   if (contentType === undefined || contentType === '' || contentType === 'application/json') return 'json';
   const type = MEDIA_TYPE.exec(contentType.slice(0, MAX_MEDIA_TYPE))?.[1]?.toLowerCase();
@@ -36,7 +36,7 @@ export function bodyFormat(contentType: string | undefined): BodyFormat {
   );
 }
 
-/** `kind`: what the body should be; for the answer to who sent something else, in upstream's words. */
+/** Decodes a body. `kind` is the expected kind, which upstream names in error messages. */
 export function decodeBody(body: Buffer, format: BodyFormat, kind?: string): JsonObject {
   if (kind === undefined || format === 'protobuf') return decodeUnnamed(body, format);
   try {
@@ -47,7 +47,7 @@ export function decodeBody(body: Buffer, format: BodyFormat, kind?: string): Jso
   }
 }
 
-/** As `decodeBody`; what is wrong is said without a word on what it should have been. */
+/** Like `decodeBody`, but errors do not name the expected kind. */
 export function decodeUnnamed(body: Buffer, format: BodyFormat): JsonObject {
   if (format === 'protobuf') return decodeProtobuf(body);
   let value: JsonValue;
@@ -57,7 +57,7 @@ export function decodeUnnamed(body: Buffer, format: BodyFormat): JsonObject {
     if (format !== 'json' || !(error instanceof ApiError) || error.reason !== 'BadRequest') throw error;
     throw new ApiError('BadRequest', `${NO_TYPE}${error.message}`);
   }
-  // To upstream nothing is an empty object.
+  // As upstream, `null` is an empty object.
   if (value === null) return {};
   if (typeof value !== 'object' || Array.isArray(value)) {
     const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
@@ -81,11 +81,11 @@ function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
   );
 }
 
-/** Upstream quotes all of it; a body may have megabytes. */
+/** Limits the quoted part of the body, which upstream quotes completely. */
 const MAX_QUOTED = 1024;
 
 /**
- * Built-in kinds are what their path says; a document of a custom one has to name its kind itself. Source:
+ * Requires `kind` in the document of a custom resource. For built-in kinds the path is sufficient. Source:
  * apimachinery's UnstructuredJSONScheme.
  */
 export function requireKind(document: JsonObject, body: Buffer, format: BodyFormat, kind: string): void {
@@ -94,7 +94,7 @@ export function requireKind(document: JsonObject, body: Buffer, format: BodyForm
   throw unrecognized(kind, `Object 'Kind' is missing in '${text.slice(0, MAX_QUOTED)}'`, body);
 }
 
-/** What V8 says of JSON that is none, and what Go does. */
+/** Error messages of V8's JSON parser and the corresponding ones of Go. */
 const LOOKING_FOR: readonly (readonly [RegExp, string])[] = [
   [/':' after/, 'after object key'],
   [/property name/, 'looking for beginning of object key string'],
@@ -120,8 +120,8 @@ function jsonProblem(message: string, body: Buffer): string {
 }
 
 /**
- * `duplicate field "a.b"` for each field that a body has twice; of YAML in which line. `document`: what it was decoded
- * to, not changed since.
+ * `duplicate field "a.b"` for each field that occurs twice in the body; for YAML with the line number. `document` must
+ * be the unchanged result of decoding `body`.
  */
 export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): readonly string[] {
   const lines = doubled.get(document);
@@ -130,11 +130,11 @@ export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObj
   return duplicateFields(body).map((path) => `duplicate field ${JSON.stringify(path)}`);
 }
 
-/** Any JSON value, for patches that are lists. */
+/** Decodes any JSON value, for patches that are lists. */
 export function decodeValue(body: Buffer, format: Exclude<BodyFormat, 'protobuf'>): JsonValue {
   if (!isUtf8(body)) throw new ApiError('BadRequest', 'the body of the request is not UTF-8');
   if (format === 'json') return decodeJson(body);
-  // All JSON is YAML, and most of what is sent as YAML is JSON, which is read much faster; `{"a": 1,}` is YAML only.
+  // JSON is valid YAML and much faster to parse, so it is tried first. `{"a": 1,}` is valid YAML only.
   return (looksLikeJson(body) ? plainJson(body) : undefined) ?? decodeYaml(body);
 }
 
@@ -174,12 +174,12 @@ export function decodeJson(body: Buffer): JsonValue {
 }
 
 /**
- * What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like
- * it too. It looks at no character of a document more than a few times, whatever the input.
+ * Matches text that may contain a number that overflows to infinity, which would be stored as null. It also matches
+ * some identifiers. Runs in linear time.
  */
 const HUGE_NUMBER = /\de\+?\d{3}|(?<!\d)\d{309}/i;
 
-/** The number that is around `at`, or what is shown of it. */
+/** The number around position `at`, shortened for a message. */
 function numberAt(text: string, at: number): string {
   let start = at;
   while (at - start < MAX_SUMMARY && /[-\d.]/.test(text.charAt(start - 1))) start -= 1;
@@ -195,7 +195,7 @@ function hasInfinite(value: JsonValue): boolean {
   return false;
 }
 
-/** Refuses, without parsing, what would take too long, and brackets nested deeper than a document may be. */
+/** Rejects documents with too many tokens or too deep nesting, before they are parsed. */
 function checkTokens(source: string): void {
   let count = 0;
   let depth = 0;
@@ -208,7 +208,7 @@ function checkTokens(source: string): void {
   }
 }
 
-/** What documents that were YAML have twice, for those who want to know. */
+/** Duplicate fields of documents decoded from YAML. */
 const doubled = new WeakMap<object, readonly string[]>();
 
 function doublesIn(map: YAMLMap, lines: LineCounter): string[] {
@@ -224,8 +224,7 @@ function doublesIn(map: YAMLMap, lines: LineCounter): string[] {
 }
 
 /**
- * Of YAML 1.1 what upstream's reader knows: numbers of other bases, `yes` and `off`; not times of day and dates, which
- * are texts.
+ * YAML 1.1 tags that upstream's parser supports: numbers of other bases, `yes` and `off`. Times and dates stay strings.
  */
 const UNKNOWN_TAGS = /:(timestamp|binary|omap|pairs|set)$/;
 const knownTags = (tags: Tags): Tags =>
@@ -244,12 +243,12 @@ function decodeYaml(body: Buffer): JsonValue {
       customTags: knownTags,
       lineCounter: lines,
       strict: true,
-      // The library's own test compares each key with every other.
+      // The check of the yaml library takes quadratic time.
       uniqueKeys: false,
       resolveKnownTags: false,
       logLevel: 'error',
     });
-    // Only the first of several documents is read.
+    // As upstream, only the first of several documents is read.
     const [problem] = [...document.errors, ...document.warnings].filter(({ code }) => code !== 'MULTIPLE_DOCS');
     if (problem !== undefined) throw problem;
     visit(document, { Map: (_, map) => void doubles.push(...doublesIn(map, lines)) });
@@ -260,7 +259,7 @@ function decodeYaml(body: Buffer): JsonValue {
       `the body of the request is not valid YAML: ${messageOf(error).split('\n', 1)[0]}`,
     );
   }
-  // Through JSON once more: whatever YAML can say beyond it is gone, and the depth is checked as for everybody.
+  // Goes through the JSON decoder to remove what JSON cannot express and to check the nesting depth.
   const value = decodeJson(Buffer.from(text));
   if (doubles.length > 0 && typeof value === 'object' && value !== null) doubled.set(value, doubles);
   return value;

@@ -9,7 +9,7 @@ import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
 import { isTrue, type RequestInfo } from './request-info.ts';
 
-/** Below this, compressing costs more than sending. Upstream's threshold. */
+/** Minimum size in bytes for compression. Upstream's threshold. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
 /** Clients that get indented JSON. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */
@@ -19,37 +19,37 @@ const SHORT_BODY = 8 * 1024;
 
 export class Exchange implements Placed {
   place = -1;
-  /** When it has to have ended, in monotonic milliseconds; a request that is `longRunning` need not heed it. */
+  /** Deadline in monotonic milliseconds. It does not apply to `longRunning` requests. */
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
   info: RequestInfo;
   readonly startedMs: number;
-  /** Set once authentication is done. */
+  /** Set after authentication. */
   user: UserInfo;
-  /** Who it was before any impersonation; undefined until that is known. */
+  /** The user before impersonation. Undefined before authentication. */
   authenticated: UserInfo | undefined;
   /** The verb that authorized a constrained impersonation; '' for the legacy verb. */
   impersonation = '';
-  /** What is recorded of this request; undefined: nothing. */
+  /** Audit record of the request. Undefined: it is not audited. */
   audit: AuditRecord | undefined;
-  /** The schema and the level that priority and fairness have put it to. */
+  /** Flow schema and priority level of the request. */
   flows: Flows<Exchange> | undefined;
-  /** Its place there. */
+  /** The request in flow control. */
   flow: FlowRequest<Exchange> | undefined;
-  /** Of a watch: what it has that a write costs more for. */
+  /** Removes a watch from the watch tracker, which estimates the cost of writes. */
   forgetWatch: (() => void) | undefined;
-  /** Of a watch: called when it has begun. */
+  /** Called when a watch has started. */
   initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
-  /** Bytes of an uncompressed response body; undefined: proxied or not counted. */
+  /** Size of an uncompressed response body. Undefined if it is proxied or not counted. */
   sentBytes: number | undefined;
-  /** Of a body that is compressed: its size then. Never rejects; may stay open when the client goes away. */
+  /** Size of a compressed response body. Never rejects; stays pending if the client disconnects. */
   compressedBytes: Promise<number> | undefined;
-  /** Set when the request has no end of its own: watches, logs. */
+  /** Set for requests without an end of their own, such as watches and logs. */
   longRunning = false;
-  /** The header of that name of the answer. */
+  /** Value of the Cache-Control header. */
   cacheControl = 'no-cache, private';
   #abort: AbortController | undefined;
   #discarding = false;
@@ -72,7 +72,8 @@ export class Exchange implements Placed {
   }
 
   /**
-   * A watch has begun: what only its beginning needed is let go, for it may stay for an hour with thousands of others.
+   * Called when a watch has started. Frees data that only the start needed, because thousands of watches may stay open
+   * for an hour.
    */
   begun(): void {
     const { initialised, request } = this;
@@ -83,7 +84,7 @@ export class Exchange implements Placed {
     request.rawHeaders.length = 0;
   }
 
-  /** Aborts when the client goes away. */
+  /** Aborts when the client disconnects. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = new AbortController();
@@ -98,7 +99,7 @@ export class Exchange implements Placed {
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** Lets the body go by unread when it says that it is no longer than `limit`; false when it does not. */
+  /** Discards the request body unread if its announced length is at most `limit`; otherwise returns false. */
   discardBody(limit: number): boolean {
     const { request } = this;
     if (request.complete) return true;
@@ -109,7 +110,7 @@ export class Exchange implements Placed {
     return true;
   }
 
-  /** Headers every answer has. HTTP/1.1 connections are kept unless the body of the request was left unread. */
+  /** Headers of every response. HTTP/1.1 connections are kept open unless the request body was left unread. */
   headers(contentType: string): Record<string, string | number | string[]> {
     const headers: Record<string, string | number | string[]> = {
       'content-type': contentType,
@@ -125,8 +126,8 @@ export class Exchange implements Placed {
   }
 
   /**
-   * How the client wants to read JSON: as it says by `pretty`, else indented when it is a browser or a tool on a
-   * terminal, as upstream.
+   * Reason to indent JSON: the parameter `pretty`, or, as a guess, a user agent of browsers and command-line tools, as
+   * upstream.
    */
   get indents(): 'asked' | 'guessed' | undefined {
     const { query } = this.info;
@@ -139,7 +140,7 @@ export class Exchange implements Placed {
     this.sendBytes(code, Buffer.from(`${JSON.stringify(value)}\n`));
   }
 
-  /** Sends an object or a list of a built-in kind, or a Status, in the format that the client prefers. */
+  /** Sends an object or list of a built-in kind, or a Status, in the format that the client prefers. */
   sendObject(code: number, object: KubeObject): void {
     const { body, contentType } = renderObject(this.request.headers.accept, object);
     const indented = contentType === 'application/json' && this.indents !== undefined;
@@ -150,7 +151,7 @@ export class Exchange implements Placed {
     this.sendBytes(code, Buffer.from(text), 'text/plain; charset=utf-8');
   }
 
-  /** Sends a complete body. Large ones are compressed off the event loop for clients that take it. */
+  /** Sends a complete body. Large bodies are compressed on the thread pool if the client accepts gzip. */
   sendBytes(code: number, body: Buffer, contentType = 'application/json'): void {
     const { response } = this;
     if (this.#answered || response.headersSent || response.destroyed) return;
@@ -166,14 +167,19 @@ export class Exchange implements Placed {
     else void recorded.then(() => this.#send(code, body, contentType));
   }
 
-  /** The answer is known, and will be `code`. A promise, which never rejects: it must not end before. */
+  /**
+   * Records the response code in the audit log. If asynchronous, the response must not end before. It
+   * never rejects.
+   */
   recorded(code: number): Promise<unknown> | undefined {
     const recorded = this.audit?.complete(code);
     if (recorded !== undefined) this.response.statusCode = code;
     return recorded;
   }
 
-  /** As `recorded`, for a streamed response: without a blocking audit sink its end is recorded when it is reached. */
+  /**
+   * Like `recorded`, for streamed responses. Without a blocking audit sink, the end is recorded when the stream ends.
+   */
   recordedFirst(code: number): Promise<unknown> | undefined {
     return this.audit?.blocks === true ? this.recorded(code) : undefined;
   }
@@ -211,8 +217,7 @@ export class Exchange implements Placed {
   #end(body: Buffer): void {
     const { request, response } = this;
     if (request.method === 'HEAD') response.end();
-    // As text that has one character for each byte it goes out in one piece with the header; bytes are a piece of their
-    // own.
+    // A latin1 string is written together with the header in one piece; a Buffer would be a second write.
     else if (body.length <= SHORT_BODY && request.httpVersionMajor < 2) response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
   }
@@ -227,7 +232,7 @@ export function acceptsGzip(request: HttpRequest): boolean {
   });
 }
 
-/** Warnings as RFC 7234 has them, cut to what a client's header limit takes. */
+/** Warning headers (RFC 7234), truncated to the header limit of clients. */
 function warningHeaders(warnings: readonly string[]): string[] {
   const headers: string[] = [];
   let bytes = 0;

@@ -11,7 +11,7 @@ const STORE_FAILURES: Readonly<Record<StoreErrorCode, (error: StoreError) => Api
       retryAfterSeconds: 1,
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     }),
-  // No Retry-After: clients would wait in silence, and what helps is a person who reads this.
+  // No Retry-After: clients would retry silently, although an administrator must act on the message.
   'no-space': () =>
     new ApiError(
       'ServiceUnavailable',
@@ -28,7 +28,7 @@ const STORE_FAILURES: Readonly<Record<StoreErrorCode, (error: StoreError) => Api
   internal: (error) => new ApiError('InternalError', `Internal error occurred: ${error.message}`),
 };
 
-/** Turns whatever was thrown into an answer; `unexpected` tells that it was a bug, which the caller logs. */
+/** Converts a thrown value to a response. `unexpected` is true for a bug, which the caller logs. */
 export function failureOf(error: unknown): { readonly failure: ApiError; readonly unexpected: boolean } {
   if (error instanceof ApiError) return { failure: error, unexpected: false };
   if (error instanceof StoreError) return { failure: STORE_FAILURES[error.code](error), unexpected: false };

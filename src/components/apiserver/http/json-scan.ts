@@ -1,7 +1,6 @@
 /**
- * One pass over JSON bytes before they are parsed: refuses documents nested deeper than anything real (later recursive
- * steps rely on it) and finds duplicate fields, which a parser silently drops. It does not judge syntax: the parser
- * does.
+ * Scans JSON bytes before parsing: rejects documents with too deep nesting (later recursive steps rely on this) and
+ * finds duplicate fields, which the parser drops silently. Syntax errors are left to the parser.
  */
 import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -20,10 +19,10 @@ const CLOSE_ARRAY = 0x5d;
 const COLON = 0x3a;
 const COMMA = 0x2c;
 
-/** Strings longer than this are searched through, not looked through. */
+/** Longer strings are searched with `indexOf` instead of a loop. */
 const SHORT = 32;
 
-/** Index of the closing quote of the string that opens at `at`; the length when there is none. */
+/** Index of the closing quote of the string that opens at `at`; the length of the input if there is none. */
 function endOfString(bytes: Uint8Array, at: number): number {
   let index = at + 1;
   const near = Math.min(bytes.length, index + SHORT);
@@ -55,14 +54,14 @@ export function checkDepth(bytes: Uint8Array): void {
 }
 
 interface Level {
-  /** Undefined in arrays. */
+  /** Undefined for arrays. */
   readonly keys: Set<string> | undefined;
-  /** The field or index that is being read. */
+  /** Current field or index. */
   at: string | number;
   expectKey: boolean;
 }
 
-/** Fields that the text names, all objects together. */
+/** Number of fields in the text, over all objects. */
 function namedFields(bytes: Uint8Array): number {
   let count = 0;
   for (let index = 0; index < bytes.length; index++) {
@@ -73,7 +72,7 @@ function namedFields(bytes: Uint8Array): number {
   return count;
 }
 
-/** Fields that are left of them once it has been read. */
+/** Number of fields in the decoded document. */
 function keptFields(value: JsonValue): number {
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
@@ -85,12 +84,15 @@ function keptFields(value: JsonValue): number {
   return count;
 }
 
-/** Whether a field occurs twice: compares the number of fields in the text with those of the decoded document. */
+/** Reports whether a field occurs twice, by comparing the number of fields in the text and in the decoded document. */
 export function hasDuplicates(bytes: Uint8Array, document: JsonValue): boolean {
   return namedFields(bytes) !== keptFields(document);
 }
 
-/** Paths of fields that occur twice in one object: `spec.containers[0].name`. The document has passed `checkDepth`. */
+/**
+ * Paths of fields that occur twice in an object, such as `spec.containers[0].name`. The document has passed
+ * `checkDepth`.
+ */
 export function duplicateFields(bytes: Buffer): string[] {
   const duplicates: string[] = [];
   eachKey(bytes, (levels, _, again) => {
@@ -101,8 +103,8 @@ export function duplicateFields(bytes: Buffer): string[] {
 }
 
 /**
- * What a strict decoder has against a document, in the document's order: fields that occur twice, and those whose paths
- * are `unknown`, in which it does not look.
+ * Strict decoding errors in the order of the document: duplicate fields, and the fields with paths in `unknown`, whose
+ * contents are not checked.
  */
 export function strictErrors(bytes: Buffer, unknown: readonly string[]): string[] {
   const left = new Set(unknown);
@@ -126,7 +128,7 @@ function isWithin(path: string, field: string): boolean {
   return path.startsWith(field) && (path.length === field.length || '.['.includes(path[field.length] ?? ''));
 }
 
-/** Goes on as long as `visit` says true. `again`: the object has had that key. */
+/** Visits each key until `visit` returns false. `again` is true if the object already had that key. */
 function eachKey(bytes: Buffer, visit: (levels: readonly Level[], key: string, again: boolean) => boolean): void {
   const levels: Level[] = [];
   let top: Level | undefined;

@@ -1,13 +1,13 @@
 /**
- * Which form of an answer a client accepts.
- * Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation and the Table and PartialObjectMetadata transforms.
+ * Content negotiation: the form of a response that the client accepts. Source:
+ * k8s.io/apiserver/pkg/endpoints/handlers/negotiation and the Table and PartialObjectMetadata transforms.
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
 export interface AnswerForm {
   readonly format: 'json' | 'yaml' | 'protobuf';
-  /** 'object': as it is. */
+  /** 'object': the object itself. */
   readonly as: 'object' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList' | 'APIGroupDiscoveryList';
   /** Version of meta.k8s.io (`v1`, `v1beta1`) or apidiscovery.k8s.io (`v2`, `v2beta1`); '' for 'object'. */
   readonly version: string;
@@ -25,9 +25,9 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
 };
 
 /**
- * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata
- * alone always can. `tables`: there are columns to show it by, which what is only answered and never stored has not.
- * `streams`: a watch could be asked for at the same address. Throws 'NotAcceptable'.
+ * The first acceptable form in the client's order of preference. `protobuf`: the kind has a protobuf form; metadata
+ * alone always has. `tables`: the kind has table columns, which kinds without storage lack. `streams`: the path also
+ * supports watches. Throws 'NotAcceptable'.
  */
 export function negotiate(accept: string | undefined, protobuf: boolean, tables = true, streams = false): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
@@ -47,9 +47,9 @@ const TYPES = ['application/json', 'application/yaml', PROTOBUF];
 const STREAM_TYPES = ['application/json;stream=watch', `${PROTOBUF};stream=watch`];
 
 /**
- * Upstream's routes know the media types of what is built in, and refuse others before anybody looks at parameters;
- * `protobuf` tells those kinds. Source: emicklei/go-restful, jsr311.go; k8s.io/apiserver/pkg/server
- * (serviceErrorHandler).
+ * Error for a request without an acceptable form. Upstream's routes of built-in kinds reject unknown media types before
+ * parameters are parsed; `protobuf` is true for those kinds. Source: emicklei/go-restful, jsr311.go;
+ * k8s.io/apiserver/pkg/server (serviceErrorHandler).
  */
 function notAcceptable(accept: string, protobuf: boolean, streams: boolean): ApiError {
   const bare = accept.split(',').map((clause) => clause.split(';', 1)[0]?.trim());
@@ -64,7 +64,7 @@ function notAcceptable(accept: string, protobuf: boolean, streams: boolean): Api
   );
 }
 
-/** As `negotiate`, for a watch, which no YAML can be. */
+/** Like `negotiate`, for watches, which cannot be YAML. */
 export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
   const clauses = accept?.slice(0, MAX_ACCEPT).split(',') ?? [];
   const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
@@ -76,7 +76,7 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   try {
     return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf, true, true);
   } catch (error) {
-    // What no answer could be is refused as for every read; what only a stream cannot be, as for streams.
+    // If no form is acceptable for any read, the error is that of `negotiate`; otherwise that of streams.
     const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';
     throw isOwn ? refusal : error;
   }
@@ -114,7 +114,7 @@ function clauseOf(text: string): { type: string; parameters: Map<string, string>
 }
 
 function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
-  // A version of nothing.
+  // `g` and `v` are meaningless without `as`.
   if (!parameters.has('as') && (parameters.has('g') || parameters.has('v'))) return undefined;
   if (type === PROTOBUF) return messageForm(parameters, protobuf);
   const isYaml = type === 'application/yaml';
@@ -134,7 +134,7 @@ function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf:
   return undefined;
 }
 
-/** Tables have no such form, upstream neither. */
+/** Tables have no protobuf form, as upstream. */
 function messageForm(parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
   const as = parameters.get('as');
   if (as === undefined) return protobuf ? MESSAGE : undefined;

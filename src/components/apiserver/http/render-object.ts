@@ -1,4 +1,4 @@
-/** Renders response objects that are never cached: reviews, scales, statuses, lists of deleted objects. */
+/** Renders response objects that are not cached: reviews, scales, statuses, lists of deleted objects. */
 import { stringify } from 'yaml';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { schemaNameOf } from '../../../api/schema/index.ts';
@@ -12,8 +12,8 @@ export interface Rendered {
 }
 
 /**
- * In the format that is preferred among those that the object has; JSON when there is none, since it has to be said all
- * the same.
+ * Renders an object in the preferred format that it supports; JSON if there is none, because an error must be sent in
+ * any case.
  */
 export function renderObject(accept: string | undefined, object: KubeObject): Rendered {
   const { apiVersion = '', kind = '' } = object;

@@ -1,7 +1,6 @@
 /**
- * What a request is about, read from its method and path alone: the only reading there is. Authorisation, audit and
- * flow control judge by it, and the handlers serve what it says and read no path themselves. Source:
- * k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
+ * Parses the method and path of a request. This is the only place that parses paths: authorization, audit, flow control
+ * and the handlers all use the result. Source: k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import { parseFieldSelector, requiredFieldValue } from '../../../base/selector.ts';
@@ -13,21 +12,21 @@ export interface ResourceRequestInfo {
   readonly verb: string;
   readonly group: string;
   readonly version: string;
-  /** '' when the request is not in a namespace. Of the core resource `namespaces` with a name it is that name. */
+  /** '' for a request without a namespace. For the core resource `namespaces` with a name, that name. */
   readonly namespace: string;
   /**
-   * Whether the resource stands below `namespaces/NAMESPACE/`. Only namespaced resources are served there, and single
-   * ones only there.
+   * True if the path contains `namespaces/NAMESPACE/`. Only namespaced resources are served below it, and single
+   * objects of them are served only there.
    */
   readonly inNamespace: boolean;
   readonly plural: string;
   readonly name: string;
-  /** `name` is what the field selector requires; the path names no object. */
+  /** True if `name` comes from the field selector, not from the path. */
   readonly selected: boolean;
   readonly subresource: string;
   /**
-   * What follows the sub-resource, undecoded, with its leading slash: only `proxy` and other servers' resources have
-   * it.
+   * Rest of the path after the subresource, undecoded, with a leading slash. Used by `proxy` and by resources of
+   * aggregated servers.
    */
   readonly tail: string;
 }
@@ -52,13 +51,13 @@ const VERBS: Readonly<Record<string, string>> = {
 const PROJECTS = 'project.openshift.io';
 const NO_QUERY = new URLSearchParams();
 const MAX_PATH = 8 * 1024;
-/** Sub-resources of a namespace itself, in every group as upstream; anything else below it is a resource in it. */
+/** Subresources of a namespace, in every group as upstream. Any other segment there is a namespaced resource. */
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;
 
 /**
- * A path segment as a name. A separator or NUL hidden in an escape, or a dot segment, is refused: it would name
- * something else.
+ * Decodes a path segment. Rejects an escaped separator or NUL and dot segments, which would change the meaning of the
+ * path.
  */
 function segment(raw: string): string {
   let text = raw;
@@ -78,11 +77,11 @@ export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-/** Longer URLs are parsed each time: the cache is bounded in bytes too. */
+/** Longer URLs are not cached, which limits the size of the cache in bytes. */
 const MAX_REMEMBERED_URL = 512;
 const MAX_REMEMBERED = 1024;
 type Known = Map<string, RequestInfo>;
-/** The younger and the older half of what is remembered, by method. */
+/** The newer and the older half of the cache, by method. */
 let known: Readonly<Record<string, Known>> = forgotten();
 let older = known;
 let rememberedCount = 0;
@@ -92,8 +91,8 @@ function forgotten(): Readonly<Record<string, Known>> {
 }
 
 /**
- * Throws 'BadRequest'. Clients ask for the same paths again and again: those without a query are remembered, and have
- * one and the same answer as long as they are, so that others can remember something by it.
+ * Parses the method and URL. Results for paths without a query are cached; the same object is returned while it is in
+ * the cache, so that callers may use it as a key. Throws 'BadRequest'.
  */
 export function parseRequestInfo(method: string, url: string): RequestInfo {
   const remembered = known[method];
@@ -136,7 +135,7 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   } else {
     return pathInfo(method, path, query, parts);
   }
-  // A trailing slash names the same thing as no slash, as upstream's splitPath does.
+  // A trailing slash makes no difference, as in upstream's splitPath.
   const last = parts.at(-1) === '' ? parts.length - 1 : parts.length;
   if (at >= last) return pathInfo(method, path, query, parts);
   let verb = VERBS[method] ?? '';
@@ -149,14 +148,14 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   let name = at + 1 < last ? named(parts[at + 1]) : '';
   const subresource = at + 2 < last ? named(parts[at + 2]) : '';
   const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
-  // Below the core group's `proxy` names are those of a pod, service or node. Other servers' paths are judged by this
-  // reading alone.
+  // Below `proxy` of the core group, segments belong to the pod, service or node. Segments of other paths must be
+  // valid, because aggregated servers rely on this parser for authorization.
   if (subresource !== 'proxy' || group !== '') for (const part of parts.slice(at + 3, last)) named(part);
   let selected = false;
   if (name === '') {
     if (verb === 'get') verb = isTrue(query.get('watch')) ? 'watch' : 'list';
     else if (verb === 'delete') verb = 'deletecollection';
-    // Authorisation of a list of one named object is that of the object.
+    // A list that selects one object by name is authorized like a get of that object.
     const selector =
       verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? query.get('fieldSelector') : null;
     if (selector?.includes('metadata.name')) name = nameInSelector(selector);
@@ -181,14 +180,14 @@ function readRequestInfo(method: string, url: string): RequestInfo {
 }
 
 interface Place extends Pick<ResourceRequestInfo, 'namespace' | 'inNamespace' | 'plural'> {
-  /** Where the resource stands. */
+  /** Index of the resource in the path. */
   readonly at: number;
 }
 
-/** Reads `RESOURCE`, `namespaces/NAMESPACE/RESOURCE` or `namespaces/NAME[/SUBRESOURCE]`, which begin at `at`. */
+/** Parses `RESOURCE`, `namespaces/NAMESPACE/RESOURCE` or `namespaces/NAME[/SUBRESOURCE]` from index `at` on. */
 function readPlace(parts: readonly string[], at: number, last: number, group: string): Place {
   const plural = named(parts[at]);
-  // A project is its namespace: roles of the namespace decide about it.
+  // A project is a namespace, so roles in that namespace apply.
   if (plural === 'projects' && group === PROJECTS && at + 1 < last)
     return { namespace: named(parts[at + 1]), inNamespace: false, plural, at };
   if (plural !== 'namespaces' || at + 1 >= last) return { namespace: '', inNamespace: false, plural, at };
@@ -196,11 +195,11 @@ function readPlace(parts: readonly string[], at: number, last: number, group: st
   const below = at + 2 < last ? named(parts[at + 2]) : '';
   if (below !== '' && !NAMESPACE_SUBRESOURCES.has(below))
     return { namespace, inNamespace: true, plural: below, at: at + 2 };
-  // Only the core group's namespaces are the places that roles are bound in.
+  // Only namespaces of the core group contain role bindings.
   return { namespace: group === '' ? namespace : '', inNamespace: false, plural, at };
 }
 
-/** As `segment`, of what has to have a name: one that is empty would shift what follows. */
+/** Like `segment`, but rejects an empty segment, which would shift the following ones. */
 function named(raw: string | undefined): string {
   if (raw === undefined || raw === '') throw new ApiError('BadRequest', 'the request path has an empty segment');
   return segment(raw);
@@ -210,7 +209,7 @@ function nameInSelector(selector: string): string {
   try {
     return requiredFieldValue(parseFieldSelector(selector), 'metadata.name') ?? '';
   } catch {
-    // Answered later, where the selector itself is the subject.
+    // The error is reported later, where the selector is used.
     return '';
   }
 }

@@ -1,4 +1,4 @@
-/** Streams response bodies with back-pressure: a slow client holds one chunk, not the whole body. */
+/** Streams response bodies with back-pressure, so that a slow client holds one chunk in memory, not the whole body. */
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, type Exchange } from './exchange.ts';
@@ -6,13 +6,13 @@ import { acceptsGzip, type Exchange } from './exchange.ts';
 const GZIP_FROM = 128 * 1024;
 const PIECE = 64 * 1024;
 
-/** Bytes that are made when there is memory for them. */
+/** Produces bytes on demand. */
 export interface ByteSource {
-  /** Fills `target` from its beginning with what comes next. Returns how much that is; 0 at the end. */
+  /** Writes the next bytes at the beginning of `target` and returns their number; 0 at the end. */
   fill(target: Buffer): number;
 }
 
-/** Sends `length` bytes that `parts` yields. Resolves when all is written or the client is gone. */
+/** Sends `parts`, `length` bytes in total. Resolves when all bytes are written or the client has disconnected. */
 export function streamBody(
   exchange: Exchange,
   length: number,
@@ -23,7 +23,7 @@ export function streamBody(
   return stream(exchange, length, contentType, (target) => writeParts(target, parts));
 }
 
-/** As `streamBody`, for large JSON of unknown length. */
+/** Like `streamBody`, for large JSON of unknown length. */
 export function streamSource(exchange: Exchange, source: ByteSource): Promise<void> {
   let bytes = 0;
   const fill = (target: Buffer): number => {
@@ -74,7 +74,7 @@ async function stream(
   }
   if (length !== undefined) headers['content-length'] = length;
   response.writeHead(200, headers);
-  // Head, items and tail of a short answer leave together.
+  // Joins header, items and end of a short response into one write.
   response.cork();
   process.nextTick(() => response.uncork());
   await write(response);
@@ -82,8 +82,8 @@ async function stream(
 }
 
 /**
- * Writes `parts` as fast as `target` takes them, small ones joined into pieces worth a system call each. Resolves when
- * all have been handed over, or `target` is gone.
+ * Writes `parts` at the speed of `target`, and joins small parts to reduce system calls. Resolves when all parts have
+ * been written to the stream or `target` is closed.
  */
 export async function writeParts(target: Writable, parts: Iterable<Buffer>): Promise<void> {
   const pieces = new Pieces(target);
@@ -104,15 +104,15 @@ export async function writeParts(target: Writable, parts: Iterable<Buffer>): Pro
   if (length > 0 && !pieces.isGone) target.write(Buffer.concat(pending, length));
 }
 
-/** One is filled while the other one is sent. */
+/** One buffer is filled while the other is being sent. */
 const BUFFERS = 2;
 /** Emitted when a buffer is free again. */
 const FREED = Symbol('freed');
 
 /**
- * Pieces of one answer, in buffers that are used again: a new one for each would be left to the garbage collector,
- * which looks for them less often than a list of everything makes them. A buffer is free when the stream says that its
- * bytes have gone, not when it takes more: TLS and HTTP/2 may still have to read it.
+ * Sends pieces of a response from reused buffers, because new ones for every large list would grow the heap faster than
+ * it is collected. A buffer is reused only when the write callback reports that its bytes were sent: after `drain`, TLS
+ * and HTTP/2 may still read it.
  */
 class Pieces {
   readonly #target: Writable;
@@ -124,12 +124,12 @@ class Pieces {
     this.#target = target;
   }
 
-  /** The client stopped reading. An HTTP/2 response reports it by its event only. */
+  /** True if the client has disconnected. HTTP/2 responses report this only by an event. */
   get isGone(): boolean {
     return this.#gone || this.#target.destroyed;
   }
 
-  /** Sends what is in `parts`, `length` bytes in all, once there is a buffer for it. */
+  /** Copies `parts`, `length` bytes in total, into a free buffer and sends it. */
   async send(parts: readonly Buffer[], length: number): Promise<void> {
     const buffer = await this.#buffer();
     if (buffer === undefined) return;
@@ -138,7 +138,9 @@ class Pieces {
     this.#write(buffer, length);
   }
 
-  /** Sends all that `source` gives; resolves when it has been handed over, or the target is gone. */
+  /**
+   * Sends everything from `source`. Resolves when all bytes have been written to the stream or the target is closed.
+   */
   async sendAll(source: ByteSource): Promise<void> {
     for (;;) {
       const buffer = await this.#buffer();
@@ -148,7 +150,7 @@ class Pieces {
     }
   }
 
-  /** A free buffer; undefined when the client stopped reading. */
+  /** A free buffer. Undefined if the client has disconnected. */
   async #buffer(): Promise<Buffer | undefined> {
     if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
     return this.isGone ? undefined : (this.#free.pop() ?? this.#another());
@@ -156,14 +158,14 @@ class Pieces {
 
   #write(buffer: Buffer, length: number): void {
     this.#target.write(buffer.subarray(0, length), (error) => {
-      // After a failure the transport may still read the buffer.
+      // After a failure the buffer is not reused, because the transport may still read it.
       if (error === undefined || error === null) this.#free.push(buffer);
       else this.#gone = true;
       this.#target.emit(FREED);
     });
   }
 
-  /** Sends a part as it is: copying it would cost more than a system call. */
+  /** Sends a large part without copying it. */
   async sendLarge(part: Buffer): Promise<void> {
     if (!this.#target.write(part)) await this.#until('drain');
   }
@@ -173,7 +175,7 @@ class Pieces {
     return Buffer.allocUnsafeSlow(PIECE);
   }
 
-  /** Resolves when a buffer is free or the target drained, or is gone. */
+  /** Resolves on the event, or when the target is closed. */
   #until(event: 'drain' | typeof FREED): Promise<void> {
     const target = this.#target;
     if (target.destroyed) return Promise.resolve();

@@ -1,5 +1,5 @@
 /**
- * Requests for tags and images of image streams: read from the stream, written to it. Source:
+ * Handles requests for tags and images of image streams, which are parts of the ImageStream object. Source:
  * openshift/openshift-apiserver pkg/image/apiserver/registry/{imagestreamtag,imagetag,imagestreamimage}.
  */
 import type { ImageStreamTag, ImageTag } from '../../../api/kinds/imagestreams/index.ts';
@@ -95,7 +95,7 @@ function tagNameOf(name: string): { readonly stream: string; readonly tag: strin
   throw errors.badRequest(`${JSON.stringify(name)}: imagestreamtags must be of the form <stream_name>:<tag>`);
 }
 
-/** Writes the tag, and the image that its source means. */
+/** Writes the tag and resolves the image of its source. */
 async function putTag(
   context: RestContext,
   request: WriteRequest,
@@ -109,7 +109,7 @@ async function putTag(
       fieldError.required('tag.from.name'),
     ]);
   const place = wanted.from?.namespace;
-  // Images of another namespace are for those who may read them there.
+  // A source in another namespace requires permission to read it there.
   if (place !== undefined && place !== '' && place !== request.namespace)
     await authorization.requireEach(request.user, [
       {
@@ -149,7 +149,7 @@ function read(
   return object;
 }
 
-/** Merge patches alone: these objects are parts of another one. */
+/** Supports merge patches only, because these objects are parts of another object. */
 async function patched(
   context: RestContext,
   exchange: Exchange,

@@ -131,7 +131,7 @@ const noRepositories = (name: string): object => ({
   message: `${name}: repositories are not listed without a registry; import single tags`,
 });
 
-/** The image of a mapping becomes the latest of the tag. */
+/** Handles an ImageStreamMapping: its image becomes the latest image of the tag. */
 export async function mapImage(context: RestContext, object: KubeObject, request: WriteRequest): Promise<KubeObject> {
   const { metadata, image, tag = 'latest' } = object as KubeObject & { image?: Image; tag?: string };
   const digest = image?.metadata?.name ?? '';
@@ -156,7 +156,7 @@ export async function mapImage(context: RestContext, object: KubeObject, request
 
 const MAX_SIGNATURES = 20;
 
-/** Kept with the image that the name `IMAGE@NAME` says; it is not verified. */
+/** Adds a signature to the image in the name `IMAGE@NAME`. The signature is not verified. */
 export async function addSignature(
   context: RestContext,
   object: KubeObject,

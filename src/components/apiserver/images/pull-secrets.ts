@@ -1,4 +1,4 @@
-/** The secrets of a namespace that images of its streams are imported with. */
+/** Pull secrets of a namespace, used for imports into its image streams. */
 import type { Secret } from 'kubernetes-types/core/v1';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 

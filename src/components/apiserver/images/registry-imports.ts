@@ -1,6 +1,6 @@
 /**
- * Images by name: the hosts' stores first, then the registries that the hosts' configuration names, with the pull
- * secrets of the stream's namespace.
+ * Resolves images by name: first in the image stores of the hosts, then in the registries of the host configuration
+ * with the pull secrets of the image stream's namespace.
  */
 import type { Image } from '../../../api/kinds/images/index.ts';
 import { pullCredentials } from '../../../api/kinds/secrets/pull-credentials.ts';
@@ -17,7 +17,7 @@ import { isFound, type Resolution, resolveName } from './resolve.ts';
 const MAX_PARALLEL = 8;
 let asking = 0;
 
-/** The image that `name` means. What a registry says of it is stored as an Image. */
+/** Resolves `name` and stores the metadata from the registry as an Image. */
 export async function importSource(context: RestContext, request: WriteRequest, name: string): Promise<Resolution> {
   const local = resolveName(context.cache, name);
   const wanted = parsePullSpec(name);
@@ -30,7 +30,7 @@ export async function importSource(context: RestContext, request: WriteRequest, 
     const found = await context.imageRegistries.inspect(name.replace(/^docker:\/\//, ''), credentials);
     if (found === undefined) return local;
     await storeImage(context, request, found);
-    // The answer shows the image as it is stored.
+    // The response contains the stored Image, so the cache must have it.
     await context.cache.freshen();
     return { image: found.digest, pullSpec: found.pullSpec };
   } catch (error) {

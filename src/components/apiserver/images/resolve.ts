@@ -1,4 +1,4 @@
-/** Which image a name means: what hosts report of their stores, and what image streams have. */
+/** Resolves image names by the image stores that hosts report and by the tags of image streams. */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Image } from '../../../api/kinds/images/index.ts';
 import type { ImageStream, TagReference } from '../../../api/kinds/imagestreams/types.ts';
@@ -29,7 +29,7 @@ export function streamOf(cache: WatchCache, namespace: string, name: string): Im
   return cache.kind(STREAMS).get(namespace, name)?.shared<ImageStream>();
 }
 
-/** By the stores of the hosts alone: no registry is asked. */
+/** Resolves a name from the image stores of the hosts only; no registry is queried. */
 export function resolveName(cache: WatchCache, name: string): Resolution {
   if (isHostRootImage(name)) {
     const pullSpec = name === HOST_PROGRAMS_IMAGE ? name : `${HOST_ROOT_IMAGE}:latest`;
@@ -44,8 +44,8 @@ export function resolveName(cache: WatchCache, name: string): Resolution {
 }
 
 /**
- * Digest that hosts report for a name. A report is a claim of the node: it counts for its own repository only, and
- * decides alone if it is of a master or of the only node; otherwise two nodes have to agree, without another digest.
+ * Digest that hosts report for a name. A node's report counts only for its own repository. The report of a master or of
+ * the only node is sufficient; otherwise two nodes must agree, and no node may report another digest.
  */
 export function reportedDigest(
   nodes: readonly Node[],
@@ -61,7 +61,7 @@ export function reportedDigest(
   if (first === undefined) return { problem: 'not found in the image store of any host' };
   if (counted.some(({ digest }) => digest !== first.digest))
     return { problem: 'is not the same image in the stores of all hosts; import the same one, or use a digest' };
-  // Content that is named by its digest is verified when it is pulled.
+  // An image named by its digest is verified when it is pulled.
   const isEnough = ofMasters.length > 0 || asked !== undefined || counted.length > 1 || nodes.length === 1;
   return isEnough
     ? { digest: first.digest }
@@ -76,7 +76,7 @@ function digestsAt({ status }: Node, name: string, repository: string): string[]
   return [...new Set(found.flatMap((each) => parsePullSpec(each)?.digest ?? []))];
 }
 
-/** The image that the source of a tag means. */
+/** Resolves the image of a tag's source. */
 export function resolveSource(cache: WatchCache, namespace: string, { from }: Pick<TagReference, 'from'>): Resolution {
   const { kind = '', name = '' } = from ?? {};
   const place = from?.namespace || namespace;
@@ -97,7 +97,7 @@ function found(event: { image?: string; dockerImageReference?: string } | undefi
   return { image: event.image, pullSpec: event.dockerImageReference };
 }
 
-/** The stored Image, or as much of it as is known without one. */
+/** The stored Image, or one with the known fields if none is stored. */
 export function imageOf(cache: WatchCache, { image, pullSpec }: FoundImage, createdAt?: string): Image {
   const stored = cache.kind(IMAGES).get('', image)?.parse<Image>();
   const { managedFields: _m, ...metadata } = stored?.metadata ?? {};

@@ -1,4 +1,4 @@
-/** Sub-resources of image streams: layers of their images, and pull secrets of their namespace. */
+/** Subresources of image streams: layers of their images, and pull secrets of their namespace. */
 import type { ImageLayer } from '../../../api/kinds/images/index.ts';
 import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

@@ -1,4 +1,4 @@
-/** What a change of an image stream is for its tags: watches of `imagestreamtags` and `imagetags`. */
+/** Converts events of image streams to events of their tags, for watches of `imagestreamtags` and `imagetags`. */
 import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { tagNames } from '../../../core/imagestreams/index.ts';
@@ -6,7 +6,7 @@ import type { Expansion, PartEvent } from '../rest/parts.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { TagView } from './views.ts';
 
-/** Tags that look as before have no event. */
+/** Unchanged tags cause no event. */
 export function tagEvents(view: TagView): Expansion {
   return (object, previous, type) => {
     const { revision } = object;
@@ -26,7 +26,7 @@ export function tagEvents(view: TagView): Expansion {
   };
 }
 
-/** Both states bear the revision of the change, so that equal bytes mean an equal tag. */
+/** Both states get the revision of the change, so that unchanged tags have equal bytes. */
 function partOf(shown: KubeObject, revision: number): CachedObject {
   const { resourceVersion: _r, ...metadata } = shown.metadata ?? {};
   const { namespace = '', name = '' } = metadata;

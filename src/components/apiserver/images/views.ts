@@ -1,4 +1,4 @@
-/** How tags and images of a stream are shown under their own names. */
+/** Builds ImageStreamTag, ImageTag and ImageStreamImage objects from an image stream. */
 import type { ImageStreamTag, ImageTag } from '../../../api/kinds/imagestreams/index.ts';
 import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -23,7 +23,7 @@ function metadataOf(stream: ImageStream, name: string, createdAt: string | undef
 
 export type TagView = (stream: ImageStream, tag: string) => KubeObject | undefined;
 
-/** Undefined: the stream has no image of the tag. */
+/** Undefined if the stream has no image for the tag. */
 export function streamTagOf(cache: WatchCache, stream: ImageStream, tag: string): ImageStreamTag | undefined {
   const event = latestEvent(stream, tag);
   const source = specTag(stream, tag);
@@ -68,7 +68,7 @@ export function imageTagOf(cache: WatchCache, stream: ImageStream, tag: string):
   };
 }
 
-/** `id`: a digest, or the beginning of one that only one image has. */
+/** `id`: a digest, or a prefix of it that is unique in the stream. */
 export function streamImageOf(cache: WatchCache, stream: ImageStream, id: string): KubeObject | undefined {
   const events = (stream.status?.tags ?? []).flatMap(({ items = [] }) => items);
   const wanted = id.startsWith('sha256:') ? id : `sha256:${id}`;

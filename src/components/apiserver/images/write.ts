@@ -1,4 +1,4 @@
-/** Writes of image streams that come from requests for their tags. */
+/** Writes image streams for requests that concern their tags. */
 
 import { numberTags } from '../../../api/kinds/imagestreams/index.ts';
 import type { ImageStream } from '../../../api/kinds/imagestreams/types.ts';
@@ -11,7 +11,7 @@ import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { updateObject } from '../rest/update.ts';
 
-/** Spec and status in one write, which the endpoints of the stream keep apart. */
+/** Writes spec and status together, which the endpoints of image streams do not allow. */
 const whole: WriteStrategy<KubeObject> = {
   prepareForUpdate(object, old) {
     numberTags(object as ImageStream, old as ImageStream);
@@ -23,7 +23,10 @@ export function streamRequest(context: RestContext, request: WriteRequest, name:
   return { ...request, kind: context.kinds.stored('imagestreams', 'image.openshift.io'), name, subresource: '' };
 }
 
-/** `change` may run again after a conflict. `creates`: a missing stream is made. */
+/**
+ * Applies `change` to an image stream. `change` runs again after a conflict. With `creates`, a missing stream is
+ * created.
+ */
 export async function changeStream(
   context: RestContext,
   request: WriteRequest,

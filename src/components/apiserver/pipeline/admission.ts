@@ -1,4 +1,4 @@
-/** The admission port of the request pipeline; `admission/` implements it. */
+/** Admission as the request pipeline uses it. Implemented in `admission/`. */
 import type { GroupVersionKind, KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Guard } from '../../../core/mvcc/port.ts';
@@ -11,61 +11,65 @@ export interface AdmissionRequest {
   readonly kind: ServedKind;
   readonly subresource: string;
   readonly namespace: string;
-  /** '' while it is not known (generateName). */
+  /** '' while it is unknown (generateName). */
   readonly name: string;
-  /** Part of a deletecollection: webhooks and policies receive no name, as upstream. */
+  /** True for an object of a deletecollection. As upstream, webhooks and policies receive no name. */
   readonly collective?: boolean;
   /**
-   * As it is to be stored; absent for DELETE. A body of a sub-resource that is not the object itself (Eviction,
-   * TokenRequest) is in `body`.
+   * The object to be stored; absent for DELETE. For subresources whose body is another kind (Eviction, TokenRequest),
+   * the body is in `body`.
    */
   readonly object?: KubeObject;
-  /** The object as it is; absent for CREATE of the object itself. */
+  /** The stored object; absent when the object itself is created. */
   readonly old?: KubeObject;
   readonly body?: unknown;
-  /** What `body` is, where webhooks and policies are to see it in the object's place. */
+  /** Kind of `body`, if webhooks and policies receive it instead of the object. */
   readonly bodyKind?: GroupVersionKind;
-  /** What `body` would be of the object as it is. */
+  /** The body that corresponds to the stored object. */
   readonly oldBody?: unknown;
   /**
-   * The consequence of a request that webhooks and policies have judged already (the delete of an eviction), or this
-   * server's own.
+   * True for a consequence of a request that webhooks and policies have already admitted (the delete of an eviction),
+   * and for the server's own writes.
    */
   readonly derived?: boolean;
-  /** Concerns `body` only: runs webhooks and policies alone. */
+  /** True if only `body` is admitted: only webhooks and policies run. */
   readonly bodyOnly?: boolean;
   readonly user: UserInfo;
   readonly dryRun: boolean;
   readonly options?: WriteOptions | DeleteOptions;
   /** Sent to the client as `Warning` headers. */
   readonly warnings: string[];
-  /** Adds to what the audit log says of the request; undefined: the request is not audited. */
+  /** Adds an annotation to the audit event. Undefined: the request is not audited. */
   readonly annotate?: Annotate | undefined;
-  /** Tracks field ownership up to here; webhooks and policies call it before they change the object. */
+  /** Records field ownership of all changes so far. Webhooks and policies call it before they change the object. */
   noteOwners?(): Promise<void>;
-  /** When the request has to have ended, in monotonic milliseconds; undefined: it has time. */
+  /** Deadline in monotonic milliseconds. Undefined: none. */
   readonly deadlineMs?: number | undefined;
-  /** Set by the plug-in that has found the namespace of a new object active. */
+  /** Set by the plug-in that has checked the namespace of a new object. */
   namespaceGuard?: NamespaceGuard;
-  /** What plug-ins have set aside for the object. */
+  /** Reservations that plug-ins have made for the object. */
   readonly reservations?: Reservation[];
 }
 
-/** The namespace as a plug-in has seen it. The object is stored only while that state holds. */
+/**
+ * State of the namespace at the time of the check. The object is stored only if the namespace has not changed since.
+ */
 export interface NamespaceGuard {
   readonly guard: Guard;
-  /** Reads the namespace from the store. Throws the refusal when nothing may be created in it any more. */
+  /**
+   * Reads the namespace from the store and checks it again. Throws the rejection if it does not allow creates any more.
+   */
   renew(): Promise<NamespaceGuard>;
 }
 
 export interface Reservation {
-  /** The object is stored. */
+  /** Call when the object has been stored. */
   used(): void;
-  /** It is not, after all. */
+  /** Call when the object will not be stored. */
   refund(): Promise<void>;
 }
 
-/** Stores what was admitted and settles what was set aside for it. `store` may say that nothing was stored, or fail. */
+/** Stores an admitted object and settles its reservations. `store` may report that nothing was stored, or fail. */
 export function storeAdmitted<T>(
   { reservations = [] }: AdmissionRequest,
   store: () => Promise<T>,
@@ -92,16 +96,16 @@ async function storeReserved<T>(
   }
 }
 
-/** `level`: of the audit log, from which on it is said. */
+/** `level`: lowest audit level at which the annotation is recorded. */
 export type Annotate = (key: string, value: string, level?: 'Request') => void;
 
-/** Both throw, or reject with, the refusal. Most plug-ins are synchronous; only those that wait return a promise. */
+/** Both methods throw or reject with the rejection. They are asynchronous only if a plug-in has to wait. */
 export interface Admission {
   mutate(request: AdmissionRequest): void | Promise<void>;
   validate(request: AdmissionRequest): void | Promise<void>;
 }
 
-/** What admission learns of every write of an object from its request. */
+/** Fields of an AdmissionRequest that every write takes from its request. */
 export function admissionOfWrite(request: WriteRequest) {
   return {
     kind: request.kind,
@@ -119,7 +123,7 @@ export function admissionOfWrite(request: WriteRequest) {
   } satisfies Partial<AdmissionRequest>;
 }
 
-/** Webhooks judge the question that `object` is, and may change it, in place. Throws an ApiError when it is refused. */
+/** Runs webhooks for a review request. They may change `object` in place. Throws an ApiError when it is rejected. */
 export async function admitQuestion(admission: Admission, request: WriteRequest, object: KubeObject): Promise<void> {
   const review: AdmissionRequest = {
     operation: 'CREATE',
@@ -140,7 +144,7 @@ export async function admitQuestion(admission: Admission, request: WriteRequest,
   await admission.validate(review);
 }
 
-/** Webhooks and policies judge `body`, and webhooks may change it, in place. Throws an ApiError when it is refused. */
+/** Runs webhooks and policies for `body`. They may change it in place. Throws an ApiError when it is rejected. */
 export async function admitBody(
   admission: Admission,
   request: Omit<WriteRequest, 'options'> & Partial<Pick<WriteRequest, 'options'>>,

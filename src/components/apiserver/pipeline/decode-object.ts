@@ -1,4 +1,4 @@
-/** Decodes documents of requests into objects of a kind: type information, schema and field validation. */
+/** Decodes request documents to objects of a kind: type information, schema and field validation. */
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -11,19 +11,19 @@ import type { Mutable } from './write-request.ts';
 
 export const MAX_SHOWN = 253;
 
-/** A value of a document for a message. It is not asked to make a text of itself: its `toString` may be anything. */
+/** A value of a document for a message. It does not call `toString`, which may be any value in a decoded document. */
 export function shownText(value: unknown): string {
   return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, MAX_SHOWN);
 }
 
-/** What a body is decoded by. */
+/** The parts of a kind that decoding needs. */
 export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & Partial<Pick<ServedKind, 'definition'>>;
 
-/** A value of a type that its field does not have. */
+/** A field has a value of the wrong type. */
 export class WrongType extends ApiError {
-  /** The message of upstream's JSON decoder. */
+  /** Message in the wording of upstream's JSON decoder. */
   readonly decoding: string;
-  /** The message of upstream's unstructured converter. */
+  /** Message in the wording of upstream's unstructured converter. */
   readonly conversion: string;
 
   constructor({ apiVersion, kind }: DecodedKind, decoding: string, conversion: string) {
@@ -42,8 +42,8 @@ export class StrictError extends ApiError {
 }
 
 /**
- * As `decodeObject`, for the body of a request; upstream names its kind when it refuses fields, and not for what a
- * patch makes.
+ * Like `decodeObject`, for request bodies. As upstream, errors about fields name the kind, unlike those of patch
+ * results.
  */
 export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject {
   try {
@@ -57,11 +57,11 @@ export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject
   }
 }
 
-/** Not a kind of its own: clients send it in whichever group and version they are about. */
+/** DeleteOptions is accepted in any group and version, because clients send it so. */
 const OPTIONS = 'DeleteOptions';
 
 /**
- * A document that names another kind, or none that there is, in upstream's words. Source:
+ * Rejects a document of another or unknown kind with upstream's wording. Source:
  * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
  */
 function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown): void {
@@ -71,7 +71,7 @@ function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown
   const { group, version } = groupAndVersion(named);
   const isKnown = kindByGvk({ group, version, kind }) !== undefined;
   if (isKnown && kind === expected.kind) return;
-  // Go's packages of internal types are called as their groups are.
+  // Go's internal packages are named after their groups.
   const { group: own } = groupAndVersion(expected.apiVersion);
   const reason = isKnown
     ? `converting (${version}.${kind}) to (${own === '' ? 'core' : own.split('.')[0]}.${expected.kind}): unknown conversion`
@@ -87,9 +87,9 @@ function groupAndVersion(apiVersion: string): { readonly group: string; readonly
 }
 
 /**
- * Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served
- * version. `keepsEmpty`: fields that are empty stay, as what is applied means them. `inOrder`: given the unknown
- * fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
+ * Checks type information, prunes unknown fields and rejects wrong types. The object is in the served version.
+ * `keepsEmpty`: keeps empty fields, which have a meaning in applied configurations. `inOrder`: returns unknown and
+ * duplicate fields in the order of the document; without it, duplicates come first.
  */
 export function decodeObject(
   kind: DecodedKind,
@@ -101,7 +101,7 @@ export function decodeObject(
   keepsEmpty = false,
 ): KubeObject {
   const object = document as KubeObject;
-  // Some clients write the core group's empty name.
+  // Some clients write an empty group before the slash.
   if (object.apiVersion === '/v1') object.apiVersion = 'v1';
   const { apiVersion, kind: kindName } = object;
   const custom = kind.definition?.custom;
@@ -142,13 +142,13 @@ export function decodeObject(
   return object;
 }
 
-/** What a document has twice, as it is refused for: lines of YAML together. */
+/** Strict errors for duplicates. The lines of YAML are combined into one error. */
 export function strictly(duplicates: readonly string[]): readonly string[] {
   const [first] = duplicates;
   return first?.startsWith('line ') === true ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : duplicates;
 }
 
-/** As with empty maps: Go's encoder leaves them out. */
+/** Go's encoder omits empty lists, like empty maps. */
 function dropEmptyLists(metadata: Mutable<ObjectMeta> | undefined): void {
   if (metadata?.finalizers?.length === 0) delete metadata.finalizers;
   if (metadata?.ownerReferences?.length === 0) delete metadata.ownerReferences;

@@ -1,4 +1,4 @@
-/** The kinds as they are served: one entry per version, all with the same storage. */
+/** The served kinds: one entry per version. All versions of a kind share its storage. */
 
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { ApiError } from '../../../api/meta/status.ts';
@@ -16,47 +16,49 @@ export interface ServedKind {
   readonly definition: KindDefinition;
   readonly group: string;
   readonly version: string;
-  /** `apps/v1`, as it is served. */
+  /** Served group and version, for example `apps/v1`. */
   readonly apiVersion: string;
   readonly kind: string;
   readonly plural: string;
   /** Schema of the served version. */
   readonly schema: ObjectNode | undefined;
-  /** The definition by which it is presented: that of the stored kind, unless it has another name here. */
+  /**
+   * Definition used for documents and columns. It differs from the stored kind if the kind has another name in this
+   * group.
+   */
   readonly presented: KindDefinition;
-  /** Set when this is not the stored version. */
+  /** Set if this is not the storage version. */
   readonly alias: KindAlias | undefined;
   /** Undefined for virtual kinds. */
   readonly cache: KindCache | undefined;
-  /** Present where stored objects are not simply what is served. */
+  /** Set if stored objects must be converted when they are served. */
   readonly view?: ObjectView;
-  /** Why nothing more may be created; undefined: it may. */
+  /** The reason why no more objects may be created. Undefined: creates are allowed. */
   refusal?(): ApiError | undefined;
 }
 
-/** Kinds that come and go while the server runs. */
+/** Kinds that can be added and removed at run time. */
 export interface ChangingKinds {
   /** In the order of discovery. */
   readonly all: readonly ServedKind[];
   at(group: string, version: string, plural: string): ServedKind | undefined;
-  /** Changes whenever `all` does. */
+  /** Changes with every change of `all`. */
   readonly generation: number;
 }
 
 export interface Kinds {
-  /** Whether this server has kinds of its own in the version. */
+  /** Reports whether the version contains built-in kinds. */
   isBuiltIn(apiVersion: string): boolean;
   readonly all: readonly ServedKind[];
-  /** What is served, for documents about it: built-in kinds, then custom ones. */
+  /** All served definitions: built-in kinds, then custom ones. */
   readonly definitions: readonly KindDefinition[];
-  /** Of those, the ones that are always there; of what is switched off, they know it. */
+  /** Built-in definitions, including those of versions that runtimeConfig switches off. */
   readonly builtin: readonly KindDefinition[];
-  /** And the ones that come and go, by group and version; equal generations mean equal definitions. */
+  /** Custom definitions by group and version. They are unchanged as long as `generation` is. */
   readonly custom: readonly KindDefinition[];
   readonly generation: number;
-  /** By `group/version/plural`. */
   at(group: string, version: string, plural: string): ServedKind | undefined;
-  /** The stored version of a built-in kind, served or not. */
+  /** Storage version of a built-in kind, served or not. */
   stored(plural: string, group: string): ServedKind;
 }
 
@@ -70,14 +72,14 @@ export function cacheOptions(): KindCacheOptions[] {
     }));
 }
 
-/** `changing` are served beside the built-in kinds. */
+/** `changing` returns the kinds served in addition to the built-in ones. */
 export function serveKinds(
   cache: WatchCache,
   changing: () => ChangingKinds,
   builtin: readonly KindDefinition[],
 ): Kinds {
   const all: ServedKind[] = [];
-  /** The versions of all kinds of one name: mostly one. */
+  /** Versions of all kinds by plural name, usually of a single kind. */
   const byPlural = new Map<string, ServedKind[]>();
   const stored = new Map<string, ServedKind>();
   for (const definition of builtin) {
@@ -140,7 +142,7 @@ export function serveKinds(
 const NONE: readonly ServedKind[] = [];
 const converted = new WeakMap<CachedObject, Map<KindAlias, Buffer>>();
 
-/** The bytes of an object in the version that is asked for; other versions are made once and kept beside the first. */
+/** Bytes of an object in the requested version. Converted versions are cached with the object. */
 export function bytesAs(kind: ServedKind, object: CachedObject): Buffer {
   if (kind.alias === undefined) return object.bytes;
   let versions = converted.get(object);
@@ -161,21 +163,24 @@ export function bytesAs(kind: ServedKind, object: CachedObject): Buffer {
 const API_VERSION = Buffer.from('{"apiVersion":"');
 const QUOTE = 0x22;
 
-/** The same bytes under another version; undefined when they do not begin with it, as those of another API server. */
+/**
+ * Replaces the apiVersion in the bytes. Undefined if the bytes do not begin with it, as if written by another API
+ * server.
+ */
 function withApiVersion(bytes: Buffer, apiVersion: string): Buffer | undefined {
   if (!bytes.subarray(0, API_VERSION.length).equals(API_VERSION)) return undefined;
   const end = bytes.indexOf(QUOTE, API_VERSION.length);
   return keptBytes([API_VERSION, Buffer.from(apiVersion), bytes.subarray(end)]);
 }
 
-/** A stored object as the served version. */
+/** Converts a stored object to the served version. */
 export function fromStored(kind: ServedKind, object: KubeObject): KubeObject {
   if (kind.alias === undefined) return object;
   const { apiVersion: _a, kind: _k, ...rest } = kind.alias.convertFrom(object);
   return { apiVersion: kind.apiVersion, kind: kind.kind, ...rest };
 }
 
-/** An object of the served version as it is stored. */
+/** Converts an object of the served version to the storage version. */
 export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
   if (kind.alias === undefined) return object;
   const stored = kind.alias.convertTo(object);
@@ -197,7 +202,7 @@ export function deprecationWarning({ apiVersion, kind, alias, definition }: Serv
   return alias === undefined ? warning : `${warning}; use ${apiVersionOf(successor(definition))} ${kind}`;
 }
 
-/** Events are stored in the core group; everything that is deprecated of them points to the group that came after. */
+/** Replacement of a deprecated kind. Events are stored in the core group but were replaced by events.k8s.io. */
 function successor(definition: KindDefinition): { group: string; version: string } {
   return definition.kind === 'Event' ? { group: 'events.k8s.io', version: 'v1' } : definition;
 }

@@ -10,7 +10,7 @@ export interface WriteOptions {
 export interface DeleteOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagation: 'Foreground' | 'Background' | 'Orphan' | undefined;
-  /** Said in the older way: whether dependents are orphaned. */
+  /** Deprecated form of the propagation policy. */
   readonly orphans?: boolean | undefined;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;

@@ -1,4 +1,4 @@
-/** The request that the write pipeline processes. */
+/** Input of the write pipeline. */
 import type { KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
@@ -10,24 +10,24 @@ import type { WriteOptions } from './options.ts';
 export interface WriteRequest {
   readonly kind: ServedKind;
   readonly namespace: string;
-  /** '' for a create. */
+  /** '' for creates. */
   readonly name: string;
   readonly subresource: string;
-  /** One of a collection that is deleted. */
+  /** True for an object of a deletecollection. */
   readonly collective?: boolean;
   readonly user: UserInfo;
-  /** Remote address of the connection; undefined: a write of the server itself. */
+  /** Remote address of the connection. Undefined for the server's own writes. */
   readonly sourceAddress?: string | undefined;
-  /** A write of the server itself: skips webhooks, whose failure could keep the server from becoming ready. */
+  /** True for the server's own writes. They skip webhooks, whose failure could keep the server from becoming ready. */
   readonly own?: boolean;
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
   readonly warnings: string[];
-  /** When it has to have ended, in monotonic milliseconds; undefined: it has time. */
+  /** Deadline in monotonic milliseconds. Undefined: none. */
   readonly deadlineMs?: number | undefined;
-  /** Length of the body, once it has been read. */
+  /** Length of the body. Set when it has been read. */
   bodyBytes?: number;
-  /** Adds to what the audit log says of the request. */
+  /** Adds an annotation to the audit event. */
   readonly annotate?: ((key: string, value: string, level?: 'Request') => void) | undefined;
 }
 
@@ -38,7 +38,7 @@ export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name:
   return { definition, namespace, name, ...(view === undefined ? {} : { view }) };
 }
 
-/** Without vowels and look-alikes, as upstream's rand.String. */
+/** Without vowels and similar characters, as upstream's rand.String. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
 export function randomSuffix(random: RandomSource, length: number): string {
@@ -62,7 +62,7 @@ export function strategyContext(
   };
 }
 
-/** RFC 3339 with seconds, as `metav1.Time` is written. */
+/** RFC 3339 in seconds, the format of `metav1.Time`. */
 export function timestamp(nowMs: number): string {
   const second = Math.floor(nowMs / 1000);
   if (second !== lastSecond) {
@@ -72,13 +72,13 @@ export function timestamp(nowMs: number): string {
   return lastTimestamp;
 }
 
-/** Many writes fall into one second. */
+/** Cached, because many writes fall into the same second. */
 let lastSecond = Number.NaN;
 let lastTimestamp = '';
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Metadata with the fields the server sets writable. */
+/** Writable view of the metadata. */
 export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
   object.metadata ??= {};
   return object.metadata;

@@ -1,6 +1,6 @@
 /**
- * Writes the type checking result into the status of policies, once per generation. Every API server does this; their
- * results are equal. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
+ * Writes the type checking result to the status of policies, once per generation. Every API server does this, with
+ * equal results. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -57,7 +57,7 @@ export class PolicyChecker {
   }
 
   async #check(name: string): Promise<void> {
-    // Requests come first, the one that has just written the policy too.
+    // Lets requests run first, including the one that has written the policy.
     await this.#pause();
     const { cache, kinds, stopping } = this.#context;
     if (stopping.aborted) return;
@@ -69,7 +69,7 @@ export class PolicyChecker {
       strategy: {},
       next(current: KubeObject) {
         const now = current as ValidatingAdmissionPolicy;
-        // Changed or re-created meanwhile: the new generation gets its own check.
+        // The policy has changed or was re-created; its new generation gets its own check.
         if (now.metadata?.generation !== generation || now.metadata.uid !== policy.metadata?.uid) return current;
         const typeChecking = warnings.length === 0 ? {} : { expressionWarnings: warnings };
         return { ...now, status: { ...now.status, observedGeneration: generation, typeChecking } } as KubeObject;

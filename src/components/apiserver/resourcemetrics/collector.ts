@@ -1,6 +1,6 @@
 /**
- * Reads CPU and memory usage from every node's kubelet, only while it is requested: an idle cluster is not scraped.
- * Source: sigs.k8s.io/metrics-server/pkg/scraper.
+ * Reads CPU and memory usage from the kubelets, but only while metrics are requested, so that an idle cluster is not
+ * scraped. Source: sigs.k8s.io/metrics-server/pkg/scraper.
  */
 import { messageOf } from '../../../base/errors.ts';
 import { type NodeReadings, type Reading, readExposition } from '../../../core/resourcemetrics/exposition.ts';
@@ -9,12 +9,12 @@ import type { RestContext } from '../rest/context.ts';
 import { kubeletOf } from '../streaming/targets.ts';
 
 const PERIOD_MS = 15_000;
-/** Collection ends this long after the last request. */
+/** Time without requests after which the collection stops. */
 const IDLE_MS = 5 * 60_000;
-/** Between the two first readings of a node. */
+/** Interval between the first two readings of a node. */
 const FIRST_WINDOW_MS = 1_000;
 const TIMEOUT_MS = 10_000;
-/** What a node reported last counts this long while it does not answer. */
+/** How long the last reading of a node that does not respond stays valid. */
 const STALE_MS = 60_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 const PARALLEL = 16;
@@ -38,7 +38,7 @@ export class MetricsCollector {
     this.#context = context;
   }
 
-  /** Resolves when usage of less than a period ago is known, of every node that answers. */
+  /** Resolves when the usage of every responding node is less than one period old. */
   async fresh(): Promise<void> {
     const { clock } = this.#context;
     this.#requestedMs = clock.monotonicMs();
@@ -53,7 +53,7 @@ export class MetricsCollector {
     return known?.latest.node === undefined ? undefined : usageOf(known.previous?.node, known.latest.node);
   }
 
-  /** Usage of a pod's containers by name; those without a rate yet are missing. */
+  /** Usage of a pod's containers by name. Containers without two readings are missing. */
   pod(nodeName: string, key: string): ReadonlyMap<string, ResourceUsage> {
     const known = this.#nodes.get(nodeName);
     const found = new Map<string, ResourceUsage>();

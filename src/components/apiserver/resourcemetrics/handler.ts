@@ -86,7 +86,7 @@ function podMetricsOf(
     const usage = usages.get(name);
     return usage === undefined ? [] : [{ name, usage: usageQuantities(usage) }];
   });
-  // The readings may be of an earlier pod of the same name.
+  // Readings may belong to an earlier pod of the same name.
   const measured = [...usages.values()].filter(
     ({ atMs }) => atMs >= Date.parse(String(pod.metadata?.creationTimestamp ?? '')),
   );

@@ -1,10 +1,10 @@
-/** Answers that are not the object itself. */
+/** Responses that are a Status instead of an object. */
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Status } from '../../../api/meta/status.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 
-/** `code`: said where the sub-resource was created, as upstream does. */
+/** `code` is set where upstream reports one, as for created subresources. */
 export function success(details?: Status['details'], code?: number): Status {
   return {
     kind: 'Status',

@@ -21,7 +21,7 @@ export interface Applied {
   readonly created: boolean;
 }
 
-/** The document of an apply; an empty body is an empty document. Throws 'Invalid' without a fieldManager. */
+/** The applied configuration. An empty body is an empty document. Throws 'Invalid' without a fieldManager. */
 export function configurationOf(body: JsonValue, query: URLSearchParams): JsonObject {
   if ((query.get('fieldManager') ?? '') === '') {
     throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
@@ -35,7 +35,7 @@ export function configurationOf(body: JsonValue, query: URLSearchParams): JsonOb
   return body ?? {};
 }
 
-/** Refuses what is not of the type that is applied to, says who owns what itself, or has fields that there are not. */
+/** Rejects a configuration of another type, with managedFields, or with unknown fields. */
 export function checkApplied(document: JsonObject, { apiVersion: expected, kind, schema }: DecodedKind): void {
   const { apiVersion = '', kind: kindName = '' } = document;
   if (apiVersion !== expected || kindName !== kind) {
@@ -47,11 +47,11 @@ export function checkApplied(document: JsonObject, { apiVersion: expected, kind,
   if (managedFields !== undefined && managedFields !== null) {
     throw errors.badRequest('metadata.managedFields must be nil');
   }
-  // As it was sent: a field that there is not is refused here, not left out.
+  // Checks the document as sent: unknown fields are errors here instead of being pruned.
   if (schema !== undefined) checkConfiguration(document, expected, schema);
 }
 
-/** `mayCreate` is asked before an object that does not exist is created. */
+/** `mayCreate` is called before a missing object is created, and may reject it. */
 export async function applyObject(
   context: RestContext,
   request: WriteRequest,
@@ -62,7 +62,7 @@ export async function applyObject(
   const { kind } = request;
   checkApplied(document, kind);
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings, undefined, true);
-  // Who does not name what there is means what the URL names.
+  // A configuration without name and namespace means those of the URL.
   if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
     checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });
   const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {
@@ -107,13 +107,13 @@ export async function applyObject(
     try {
       return { object: await createObject(context, request, object, true), created: true };
     } catch (error) {
-      // Another request created the object meanwhile: apply again as an update.
+      // Another request has created the object in the meantime: apply again as an update.
       if (!isApiError(error, 'AlreadyExists') || attempt >= 3) throw error;
     }
   }
 }
 
-/** The object itself is missing, not something that admission looked for. */
+/** Reports whether the error means that the object itself is missing, not an object that admission looked up. */
 function isAbout(error: ApiError, request: WriteRequest): boolean {
   return error.details?.name === request.name && error.details.kind === request.kind.plural;
 }

@@ -42,6 +42,6 @@ export interface RestContext {
   readonly backends: BackendConnector;
   readonly destinations: Destinations;
   readonly imageRegistries: ImageRegistries | undefined;
-  /** Aborts when the server stops: watches and streams end. */
+  /** Aborts when the server stops, which ends watches and streams. */
   readonly stopping: AbortSignal;
 }

@@ -1,10 +1,13 @@
-/** The continue token of a paged list, in upstream's form, so that other API servers accept it. */
+/** Continue token of a paged list, in upstream's format, so that other API servers accept it. */
 import { ApiError } from '../../../api/meta/status.ts';
 
 export interface ContinueToken {
-  /** Revision of the first page; undefined: go on at "now" (offered after the first page's revision was compacted). */
+  /**
+   * Revision of the first page. Undefined: continue at the current revision (after the first page's revision was
+   * compacted).
+   */
   readonly revision: number | undefined;
-  /** `namespace/name` to start from, inclusive, or name for cluster-scoped kinds. */
+  /** First key of the page, inclusive: `namespace/name`, or the name for cluster-scoped kinds. */
   readonly start: string;
 }
 

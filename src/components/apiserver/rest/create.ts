@@ -1,4 +1,4 @@
-/** POST: the stages of a create, committed under the guard that the key does not exist. */
+/** POST: the stages of a create. The commit requires that the key does not exist. */
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -21,13 +21,13 @@ import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
-/** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
+/** Attempts for a generated name, as upstream, and for an address that another server has allocated meanwhile. */
 const MAX_TRIES = 8;
-/** Updates of the namespace that one create may meet. */
+/** Maximum number of namespace changes during one create. */
 const MAX_NAMESPACE_CHANGES = 32;
 const MAX_GENERATED_BASE = 58;
 const SUFFIX_LENGTH = 5;
-/** Fields that the server sets; a value of the client is ignored. */
+/** Fields that the server sets. Values from clients are ignored. */
 const SYSTEM_FIELDS = [
   'uid',
   'creationTimestamp',
@@ -40,9 +40,9 @@ const SYSTEM_FIELDS = [
 class Create extends ValidatedWrite {
   readonly next: KubeObject;
   readonly old = undefined;
-  /** The managedFields are complete: the object comes from an apply. */
+  /** True if managedFields are complete because the object comes from an apply. */
   readonly owned: boolean;
-  /** `generateName`, where the name is generated. */
+  /** The value of `generateName` if the name is generated. */
   generateName: string | undefined = undefined;
   created: CachedObject | undefined = undefined;
 
@@ -56,8 +56,8 @@ class Create extends ValidatedWrite {
 const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, prepare, ...CHECKS, store];
 
 /**
- * `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an
- * apply).
+ * `object` is decoded and in the served version. `owned`: its managedFields are complete because it comes from an
+ * apply.
  */
 export async function createObject(
   context: RestContext,
@@ -88,7 +88,7 @@ function setDefaults({ next, owned, request }: Create): void {
   dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
 }
 
-/** Fields that admission and the strategy set do not get the creator as manager. */
+/** Runs before admission, so that the creator does not own fields that admission and the strategy set. */
 function own(write: Create): void | Promise<void> {
   const { context, request, next, large } = write;
   const metadata = metadataOf(next);
@@ -108,7 +108,7 @@ function own(write: Create): void | Promise<void> {
   write.owners = metadata.managedFields;
 }
 
-/** Sets what the server sets after admission, which may have changed anything. */
+/** Sets system fields after admission, which may have changed any field. */
 function prepare({ context, request, next, owners, strategy }: Create): void {
   keepOwners(next, owners, request.warnings);
   dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
@@ -138,7 +138,7 @@ function dropSystemFields(metadata: ReturnType<typeof metadataOf>): void {
 function checkIdentity(request: WriteRequest, stored: KubeObject): void {
   const metadata = metadataOf(stored);
   if (!request.kind.definition.namespaced) {
-    // What belongs to no namespace loses one that was given.
+    // Removes a namespace from a cluster-scoped object.
     delete metadata.namespace;
     return;
   }
@@ -155,13 +155,13 @@ function generatedName(context: RestContext, base: string): string {
 async function commit(write: Create): Promise<CachedObject> {
   const { context, request, next, large } = write;
   const metadata = metadataOf(next);
-  // Upstream's store refuses it, after admission and validation, and not in a dry run.
+  // As upstream's store, rejects it after admission and validation, but not in a dry run.
   if (isSet(metadata.resourceVersion) && !request.options.dryRun)
     throw new ApiError('Unknown', 'resourceVersion should not be set on objects to be created');
   delete metadata.resourceVersion;
   const generateName = write.generateName === '' ? undefined : write.generateName;
   const allocator = allocatorOf(write);
-  // The object as the client sent it, for a retry with other values.
+  // The object before allocation, for a retry with other values.
   const unallocated = allocator === undefined ? undefined : structuredClone(next);
   let inNamespace = write.admission?.namespaceGuard;
   let namespaceChanges = 0;

@@ -1,4 +1,4 @@
-/** Options of a delete, from body and query. */
+/** Delete options from the body and query. */
 
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
@@ -44,7 +44,7 @@ function bodyOf(body: Buffer, contentType: string | undefined): Body {
   return optionsOf(decodeUnnamed(body, bodyFormat(contentType))) as Body;
 }
 
-/** A delete may name itself DeleteOptions of any group; it is one kind. */
+/** DeleteOptions is accepted in any group. */
 function optionsOf(document: JsonObject): object {
   const { kind } = document;
   if (kind !== undefined && kind !== 'DeleteOptions') {

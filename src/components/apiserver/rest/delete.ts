@@ -1,6 +1,7 @@
 /**
- * DELETE: the stages of a delete. Removes the object, or sets its deletionTimestamp until finalizers and grace period
- * are over. Source: k8s.io/apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
+ * DELETE: the stages of a delete. Removes the object, or sets its deletionTimestamp until its finalizers are removed
+ * and its grace period has elapsed. Source: k8s.io/apiserver/pkg/registry/rest/delete.go and
+ * registry/generic/registry/store.go.
  */
 
 import { type KubeObject, nextGeneration } from '../../../api/meta/object.ts';
@@ -22,9 +23,9 @@ const FOREGROUND = 'foregroundDeletion';
 
 export interface Deleted {
   readonly object: CachedObject;
-  /** False: the object is marked and still there. */
+  /** False if the object was only marked for deletion. */
   readonly removed: boolean;
-  /** At which it was removed. */
+  /** Revision of the removal. */
   readonly revision?: number;
 }
 
@@ -69,7 +70,7 @@ export function deleteObject(context: RestContext, request: WriteRequest, option
   });
 }
 
-/** Upstream reads the object in the requested version first: a failing conversion fails the delete. */
+/** As upstream, a delete fails if the object cannot be converted to the requested version. */
 async function convert({ request, current }: Delete): Promise<void> {
   if (request.own !== true) await request.kind.view?.of(current);
 }
@@ -113,7 +114,7 @@ async function commit(write: Delete): Promise<Attempt<Deleted>> {
     ? await context.objects.remove(place, current, allocatorOf(write)?.release(old) ?? NO_EFFECTS)
     : await context.objects.update(place, current, next, {
         large,
-        // Once for each object: repeated changes of a deletion could use the reserve up.
+        // Only the first change of a deletion may use the reserve; otherwise repeated changes could exhaust it.
         reserve: old.metadata?.deletionTimestamp === undefined,
       });
   if (!result.written) return { done: false, current: 'current' in result ? result.current : current };
@@ -129,7 +130,7 @@ function checkPreconditions(
 ): void {
   const { uid, resourceVersion } = options;
   const actual = object.metadata?.uid ?? '';
-  // Upstream names the kind here where it names the resource elsewhere.
+  // Upstream uses the kind here instead of the resource.
   const subject = { group: request.kind.group, plural: request.kind.definition.kind };
   if (uid !== undefined && uid !== actual) {
     throw errors.conflict(
@@ -147,10 +148,10 @@ function checkPreconditions(
   }
 }
 
-/** The last time that RFC 3339 can express. */
+/** The latest time that RFC 3339 can express. */
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
-/** Sets deletion metadata on `object` and decides how to store it. */
+/** Sets the deletion metadata of `object` and decides whether it is removed or updated. */
 function decide(
   request: WriteRequest,
   options: DeleteOptions,
@@ -173,7 +174,7 @@ function decide(
     const left = metadata.deletionGracePeriodSeconds ?? 0;
     if (!waits) return 'remove';
     if (grace >= left) return changed ? 'update' : 'pending';
-    // A shorter grace counts from when the deletion began.
+    // A shorter grace period counts from the start of the deletion.
     const began = Date.parse(metadata.deletionTimestamp) - Number(left) * 1000;
     metadata.deletionTimestamp = timestamp(Math.min(Math.max(began + graceMs, began), LAST_MS));
     metadata.deletionGracePeriodSeconds = grace;
@@ -187,7 +188,7 @@ function decide(
   return 'update';
 }
 
-/** A graceful deletion in progress only changes when a request shortens the grace period. */
+/** Reports whether a graceful deletion is in progress that this request does not shorten. */
 function isPending(definition: KindDefinition, options: DeleteOptions, object: KubeObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata ?? {};
   if (definition.defaultGraceSeconds === undefined) return false;
@@ -201,7 +202,7 @@ function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObje
   if (usual === undefined) return 0;
   const asked = options.gracePeriodSeconds;
   if (asked === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
-  // Upstream reads a negative period as the shortest one.
+  // As upstream, a negative period means the shortest one.
   return asked < 0 ? 1 : asked;
 }
 

@@ -22,7 +22,7 @@ import { noSuchResource, servedAt } from './served-at.ts';
 import { watch } from './watch.ts';
 import { create, patch, remove, removeCollection, update } from './write-handlers.ts';
 
-/** Answers at once where it can; else the promise settles when the answer is complete. */
+/** Handles the request synchronously if possible; otherwise resolves when the response is complete. */
 export function dispatch(
   context: RestContext,
   exchange: Exchange,
@@ -42,7 +42,7 @@ export function dispatch(
     if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   }
   if (kind.definition.virtual === true) {
-    // Virtual kinds support create, and one a question in the form of a list; there is no path with a name.
+    // Virtual kinds support only create (and ProjectRequest list). They have no paths with a name.
     if (info.name !== '') throw noSuchResource();
     if (verb === 'list' && kind.kind === 'ProjectRequest') return ask(context, exchange);
     if (verb !== 'create') throw methodNotAllowed();
@@ -50,7 +50,7 @@ export function dispatch(
   }
   if (custom === undefined && asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
   if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
-  // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
+  // As upstream, HEAD is routed only for custom resources, although it is authorized as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
   // Update and patch need a name.
   if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
@@ -60,7 +60,7 @@ export function dispatch(
     case 'list':
       return list(context, exchange, kind, info);
     case 'watch':
-      // The old form of a path names the verb, whatever the method.
+      // The deprecated `/watch/` path determines the verb whatever the method is.
       if (exchange.request.method !== 'GET') throw methodNotAllowed();
       return watch(context, exchange, kind, info);
     case 'create':
@@ -79,7 +79,8 @@ export function dispatch(
 }
 
 /**
- * Custom resources say which they are. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+ * The error for custom resources names them. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
  */
 function notAllowed({ definition, group, plural }: ServedKind, verb: string): ApiError {
   if (definition.custom === undefined) return methodNotAllowed();
@@ -124,7 +125,7 @@ function dispatchSubresource(
     case 'attach':
     case 'console':
     case 'portforward':
-      // Asking to upgrade, by either method; anything else is not theirs.
+      // Streams accept the verbs get and create only.
       return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
     case 'layers':
     case 'secrets':

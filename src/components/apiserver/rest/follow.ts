@@ -3,8 +3,8 @@ import type { EventBatch } from '../watchcache/event-window.ts';
 import type { RestContext } from './context.ts';
 
 /**
- * Subscribes to a kind until the server stops. `all` runs first and after each reload of the cache, when any event may
- * be missing. Neither callback may throw or wait.
+ * Subscribes to a kind until the server stops. `all` runs first and after each reload of the cache, because events may
+ * have been missed. The callbacks must neither throw nor block.
  */
 export function follow(
   context: Pick<RestContext, 'cache' | 'stopping'>,

@@ -1,4 +1,4 @@
-/** Objects in the forms clients ask for: as they are, as table rows, or as metadata alone. */
+/** Renders objects in the requested form: as they are, as table rows, or as metadata only. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
@@ -7,9 +7,9 @@ import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { objectEnvelope, partialEnvelope } from './messages.ts';
 
-/** How an answer renders one object of a list or watch. */
+/** Rendering of the objects of a list or watch. */
 export interface Rendering {
-  /** Undefined: the bytes as they are. */
+  /** Undefined: the bytes of the object are sent unchanged. */
   readonly object: ((object: CachedObject) => string) | undefined;
 }
 
@@ -48,7 +48,7 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
 const CLOSING_BRACE = 0x7d;
 const metaApiVersion = (form: AnswerForm): string => `meta.k8s.io/${form.version}`;
 
-/** The metadata of an object in the form clients of metadata informers expect. */
+/** PartialObjectMetadata of an object. */
 export function partialObject(object: CachedObject, form: AnswerForm): Buffer {
   const metadata = object.metadataBytes();
   const head = `{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":`;
@@ -71,7 +71,6 @@ export function columnDefinitions(definition: KindDefinition): string {
   );
 }
 
-/** One row of a table. */
 export function tableRow(
   kind: ServedKind,
   object: CachedObject,
@@ -83,7 +82,7 @@ export function tableRow(
   return rowOf(kind.presented, object.parse<KubeObject>(), text, include, form, nowMs);
 }
 
-/** As `tableRow`, of an object that is not kept; `text` is what it says in JSON. */
+/** Like `tableRow`, for an object that is not cached. `text` is its JSON. */
 export function rowOf(
   definition: KindDefinition,
   parsed: KubeObject,
@@ -102,7 +101,7 @@ export function rowOf(
   return `${row}}`;
 }
 
-/** A table of the rows given; `definitions` is left out in all but the first table of a watch. */
+/** A table of rows. In a watch only the first table has `definitions`. */
 export function table(
   form: AnswerForm,
   listMeta: string,
@@ -112,7 +111,7 @@ export function table(
   return `{"kind":"Table","apiVersion":"${metaApiVersion(form)}","metadata":${listMeta},"columnDefinitions":${definitions ?? 'null'},"rows":[${rows.join(',')}]}`;
 }
 
-/** An object on its own in the form asked for. */
+/** Renders a single object in the requested form. */
 export function renderSingle(
   kind: ServedKind,
   object: CachedObject,

@@ -1,4 +1,4 @@
-/** GET of one object: bytes out of the cache. */
+/** GET of one object: sends its bytes from the cache. */
 
 import { stringify } from 'yaml';
 import { errors } from '../../../api/meta/status.ts';
@@ -16,7 +16,7 @@ import { speaksProtobuf } from './messages.ts';
 import { parseRevision } from './options.ts';
 import { requireOwn } from './readable.ts';
 
-/** Answers at once when the cache is fresh; else the promise settles with the answer. */
+/** Responds synchronously if the cache is up to date; otherwise resolves when it has responded. */
 export function get(
   context: RestContext,
   exchange: Exchange,
@@ -51,7 +51,7 @@ function answer(
   return undefined;
 }
 
-/** Sends one object in the form asked for. */
+/** Sends one object in the requested form. */
 export function sendObject(
   context: RestContext,
   exchange: Exchange,

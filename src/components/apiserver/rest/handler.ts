@@ -1,10 +1,10 @@
-/** The signature of the handlers that dispatch.ts routes to. */
+/** Signature of the handlers to which dispatch.ts routes requests. */
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { RestContext } from './context.ts';
 
-/** Resolves when the answer is complete; rejects with an ApiError. */
+/** Resolves when the response is complete. Rejects with an ApiError. */
 export type Handler = (
   context: RestContext,
   exchange: Exchange,

@@ -1,6 +1,6 @@
 /**
- * Items of lists. Built-in kinds omit apiVersion and kind from list items; custom resources keep them.
- * Source: k8s.io/apimachinery's typed and unstructured lists.
+ * Serializes list items. Items of built-in kinds have no apiVersion and kind; those of custom resources do. Source:
+ * k8s.io/apimachinery's typed and unstructured lists.
  */
 
 import { parseJson } from '../../../base/json.ts';
@@ -14,7 +14,7 @@ const OPEN = Buffer.from('{');
 
 const types = new WeakMap<ServedKind, Buffer>();
 
-/** How this server begins an object of the kind. */
+/** First bytes of an object of the kind, as this server encodes it. */
 function typeOf(kind: ServedKind): Buffer {
   let bytes = types.get(kind);
   if (bytes === undefined) {
@@ -24,17 +24,17 @@ function typeOf(kind: ServedKind): Buffer {
   return bytes;
 }
 
-/** The object without its type and its opening brace. */
+/** Bytes of the object without apiVersion, kind and the opening brace. */
 function untyped(kind: ServedKind, type: Buffer, object: CachedObject): Buffer {
   const bytes = bytesAs(kind, object);
   if (bytes.length > type.length && bytes.compare(type, 0, type.length, 0, type.length) === 0)
     return bytes.subarray(type.length);
-  // Of another API server.
+  // Encoded by another API server with different first bytes.
   const { apiVersion: _a, kind: _k, ...rest } = parseJson(bytes.toString('utf8')) as Record<string, unknown>;
   return Buffer.from(JSON.stringify(rest).slice(1));
 }
 
-/** The items of a list of `objects`, with commas between them. */
+/** Items of a list, separated by commas. */
 export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): Generator<Buffer> {
   if (kind.definition.custom !== undefined) {
     for (const [index, object] of objects.entries()) {
@@ -53,13 +53,12 @@ export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): 
 }
 
 /**
- * A whole list of `objects` between `head` and `tail`, an object at a time: what is sent of it is all that there is of
- * it. A hundred thousand objects cut to what a list shows of them, all at once, would be tens of megabytes, and a pause
- * for everybody else.
+ * Produces a list between `head` and `tail` one object at a time, so that only the part being sent is in memory. A
+ * hundred thousand items at once would take tens of megabytes and block the event loop.
  */
 export class ListSource implements ByteSource {
   readonly #parts: Iterator<Buffer>;
-  /** What did not fit into the last piece. */
+  /** Rest of an item that did not fit into the last piece. */
   #rest: Buffer | undefined;
 
   constructor(kind: ServedKind, objects: readonly CachedObject[], head: Buffer, tail: Buffer) {
@@ -90,14 +89,13 @@ function* between(head: Buffer, parts: Iterable<Buffer>, tail: Buffer): Generato
   yield tail;
 }
 
-/** The same of what is no longer bytes. */
+/** Like `listItems`, for a parsed object. */
 export function listItem<T extends object>(kind: ServedKind, object: T): T {
   if (kind.definition.custom !== undefined) return object;
   const { apiVersion: _a, kind: _k, ...rest } = object as T & { apiVersion?: unknown; kind?: unknown };
   return rest as unknown as T;
 }
 
-/** Buffers with commas between them. */
 export function* joined(parts: Iterable<Buffer>): Generator<Buffer> {
   let first = true;
   for (const part of parts) {

@@ -1,4 +1,4 @@
-/** LIST: bytes of the cache, joined. */
+/** LIST: joins the bytes of cached objects. */
 import { setImmediate as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../../api/meta/object.ts';
@@ -24,18 +24,18 @@ import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { WholeLists } from './whole-lists.ts';
 
 /**
- * Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall
- * everybody.
+ * Maximum size of lists that need a second pass over the text, such as YAML or indented JSON. Larger ones are rejected,
+ * because the pass would block the event loop.
  */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
 /**
- * Longer lists are made while they are sent; shorter ones that are not kept cost less at once. More than what is
- * rewritten, and than what is audited.
+ * Lists larger than this are produced while they are sent. It must exceed MAX_REWRITTEN and the limit of audited
+ * bodies.
  */
 const LONG = 4 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
 const RENDER_BATCH = 200;
-/** Among so many objects those with a label are looked for without a pause. */
+/** Maximum number of objects to match against a selector without a pause. */
 const SELECTED_AT_ONCE = 2000;
 
 const wholeLists = new WeakMap<RestContext, WholeLists>();
@@ -70,7 +70,7 @@ export function list(
     context.cache.ready &&
     (isEverything(options.labels) || cache.size <= SELECTED_AT_ONCE)
   ) {
-    // The commonest lists by far: now, all of it or what bears a label.
+    // Fast path for the most common lists: all current objects, or those that match a label selector.
     const waiting = context.cache.freshen();
     if (waiting === undefined) {
       return send(
@@ -96,7 +96,7 @@ export function listMeta(snapshot: Pick<Snapshot, 'revision' | 'continueToken' |
   return `${text}}`;
 }
 
-/** A list of objects that are made for the request. */
+/** Sends a list of computed objects. */
 export async function sendComputed(
   context: RestContext,
   exchange: Exchange,
@@ -113,7 +113,7 @@ function send(
   context: RestContext,
   exchange: Exchange,
   kind: ServedKind,
-  /** Undefined: the objects are not stored. */
+  /** Undefined if the objects are not stored. */
   cache: KindCache | undefined,
   namespace: string | undefined,
   form: AnswerForm,
@@ -148,7 +148,7 @@ function send(
   return sendParts(exchange, form, [head, ...listItems(kind, snapshot.objects), TAIL]);
 }
 
-/** What has been made in one piece. */
+/** Sends a body that is complete in memory. */
 function sendWhole(exchange: Exchange, form: AnswerForm, json: Buffer): Promise<void> | undefined {
   if (form.format === 'yaml') return sendParts(exchange, form, [json]);
   exchange.sendBytes(200, json);
@@ -175,7 +175,7 @@ async function sendMessages(
   return streamBody(exchange, length, parts, PROTOBUF);
 }
 
-/** Renders a batch at a time, so that a list of thousands does not hold up everybody else. */
+/** Renders in batches with pauses, so that long lists do not block the event loop. */
 async function eachOf<T>(objects: readonly CachedObject[], render: (object: CachedObject) => T): Promise<T[]> {
   const rendered: T[] = [];
   for (const [index, object] of objects.entries()) {
@@ -191,7 +191,7 @@ function isLong(objects: readonly CachedObject[]): boolean {
   return length > LONG;
 }
 
-/** What is not sent as it is made would be there as a whole. */
+/** Streams a long list, which would otherwise be in memory as a whole. */
 function sendLong(
   exchange: Exchange,
   kind: ServedKind,

@@ -12,9 +12,8 @@ import { versionsOf } from './owned-versions.ts';
 const STATUS = [['status']];
 
 /**
- * Stores `object`; once more, without who owns what in it, where that is what makes it too large for the store.
- * `owned`: it comes from an apply, which means nothing without owners. Source:
- * k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+ * Stores `object`. If it is too large for the store, stores it again without managedFields, except for an apply
+ * (`owned`), which needs them. Source: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
  */
 export async function storedWithinLimit<T>(object: KubeObject, owned: boolean, store: () => Promise<T>): Promise<T> {
   try {
@@ -37,7 +36,7 @@ export function setOwners(object: KubeObject, owners: ManagedFields): void {
 }
 
 /**
- * Keeps managedFields written by admission only when they decode; otherwise restores `before` and adds a warning.
+ * Keeps managedFields written by admission only if they are valid; otherwise restores `before` and adds a warning.
  * Source: k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
  */
 export function keepOwners(object: KubeObject, before: ManagedFields, warnings: string[]): void {
@@ -52,8 +51,8 @@ export function keepOwners(object: KubeObject, before: ManagedFields, warnings: 
 }
 
 /**
- * Notes the write of `next` over `old` in its managedFields. Both are in the stored version; who writes in another one
- * owns fields of that. Of what is `large`, in turns with others.
+ * Records the write of `next` over `old` in the managedFields of `next`. Both are in the storage version; the manager
+ * owns fields in the version of the request. With `large`, yields to the event loop.
  */
 export function trackWrite(
   context: RestContext,
@@ -82,7 +81,7 @@ export function trackWrite(
     live: old === undefined ? undefined : asWritten(kind, old),
     updated: asWritten(kind, next),
     skeleton: kind.alias?.skeleton ?? definition.skeleton ?? {},
-    // What only the status's end of the API writes is not its creator's.
+    // Fields that only the status endpoint may write are not owned by the creator.
     ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
   };

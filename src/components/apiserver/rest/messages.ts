@@ -1,4 +1,4 @@
-/** Objects in protobuf: encoded on first request and cached beside their JSON. */
+/** Protobuf form of objects, encoded on first request and cached with the object. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';
 import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';
@@ -10,12 +10,15 @@ const PARTIAL = 'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata';
 
 const kept = new WeakMap<CachedObject, Map<string, Buffer>>();
 
-/** Whether objects of the kind can be said in protobuf. Custom resources cannot: their fields have no numbers. */
+/**
+ * Reports whether objects of the kind have a protobuf form. Custom resources do not, because their fields have no
+ * numbers.
+ */
 export function speaksProtobuf(kind: ServedKind): boolean {
   return kind.schema !== undefined && hasMessage(kind.schema.typeName);
 }
 
-/** The message of an object in the version asked for, without the envelope. The kind must speak protobuf. */
+/** Protobuf message of an object in the requested version, without the envelope. The kind must have a protobuf form. */
 export function messageOf(kind: ServedKind, object: CachedObject): Buffer {
   const typeName = kind.schema?.typeName ?? '';
   let messages = kept.get(object);
@@ -31,12 +34,12 @@ export function messageOf(kind: ServedKind, object: CachedObject): Buffer {
   return message;
 }
 
-/** The message of an object's metadata alone. */
+/** Protobuf message of an object's metadata only. */
 export function partialMessageOf(object: CachedObject): Buffer {
   return encodeMessage(PARTIAL, { metadata: parseJson(object.metadataBytes().toString('utf8')) as JsonObject });
 }
 
-/** Metadata that is no object's: a bookmark's. */
+/** Protobuf message of a bookmark, which consists of metadata only. */
 export function bookmarkMessage(kind: ServedKind, partial: boolean, metadata: JsonObject): Buffer {
   return encodeMessage(partial ? PARTIAL : (kind.schema?.typeName ?? ''), { metadata });
 }

@@ -1,6 +1,6 @@
 /**
- * The open watches share one timer and one stop signal: with thousands of idle watches, a timer and a listener each
- * would be a large part of their memory.
+ * Open watches share one timer and one stop signal. With thousands of idle watches, a timer and a listener for each
+ * would need much memory.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { RequestInfo } from '../http/request-info.ts';
@@ -8,16 +8,16 @@ import type { RestContext } from './context.ts';
 import { WatchPace } from './watch-pace.ts';
 
 export interface OpenWatch {
-  /** What it watches; for figures. */
+  /** Request of the watch, for metrics. */
   readonly info?: RequestInfo;
-  /** When it next has something to do, in monotonic milliseconds. */
+  /** Time of the next action, in monotonic milliseconds. */
   readonly dueMs: number;
-  /** Does what is due. */
+  /** Performs the due action. */
   act(nowMs: number): void;
   end(): void;
 }
 
-/** What is due is done up to so much later: all watches are looked at at most so often. */
+/** Maximum delay of a due action, so that the watches are checked at most this often. */
 const TICK_MS = 100;
 
 export class OpenWatches {

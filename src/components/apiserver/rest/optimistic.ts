@@ -8,14 +8,14 @@ import type { RestContext } from './context.ts';
 /** Attempts before a write fails with a conflict. Upstream retries until the request's deadline. */
 const MAX_TRIES = 1000;
 
-/** `current`: the object as another write left it; undefined: it was deleted. */
+/** `current`: the object after the other write. Undefined: it was deleted. */
 export type Attempt<T> =
   | { readonly done: true; readonly value: T }
   | { readonly done: false; readonly current: CachedObject | undefined };
 
 /**
- * Runs `attempt` on the cached object, and again on the stored one after a conflict. A failure on the cached object
- * counts only when the store has the same revision. Throws 'NotFound' without an object and 'Conflict' after too many
+ * Runs `attempt` on the cached object and, after a conflict, again on the stored one. An error from the cached object
+ * is final only if the store has the same revision. Throws 'NotFound' without an object and 'Conflict' after too many
  * attempts.
  */
 export async function retryOnConflict<T>(

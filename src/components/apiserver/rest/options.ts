@@ -1,4 +1,4 @@
-/** Query parameters of reads and writes, checked. */
+/** Parses and validates query parameters of reads and writes. */
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import {
@@ -21,21 +21,20 @@ export interface ListOptions {
   readonly fields: FieldSelector;
   readonly limit: number | undefined;
   readonly continueToken: string | undefined;
-  /** Undefined: "now". 0: whatever is at hand. */
+  /** Undefined: the current revision. 0: any cached revision. */
   readonly resourceVersion: number | undefined;
   readonly match: 'Exact' | 'NotOlderThan' | undefined;
   readonly timeoutSeconds: number | undefined;
   readonly bookmarks: boolean;
   readonly sendInitialEvents: boolean | undefined;
-  /** Of kinds that show each user a part of the objects only (readable.ts). */
+  /** Filter of kinds whose objects are only partly visible to the user (readable.ts). */
   readonly visible?: (object: CachedObject) => boolean;
 }
 
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
 
 /**
- * Options that contradict each other are `Invalid`, as upstream: client-go's reflector falls back from watch-lists on
- * that reason.
+ * As upstream, contradicting options are `Invalid`: client-go's reflector falls back from watch-lists on that reason.
  */
 function contradiction(failure: FieldError): ApiError {
   return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
@@ -54,7 +53,7 @@ export function parseRevision(text: string | null | undefined): number | undefin
   return value;
 }
 
-/** A number of 64 bits, as Go reads one. */
+/** Parses a 64-bit integer as Go does. */
 function integer(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === '') return undefined;
@@ -64,7 +63,7 @@ function integer(query: URLSearchParams, name: string): number | undefined {
   return Number(text);
 }
 
-/** Less than one of anything is as if nothing had been said. */
+/** Zero and negative values count as absent. */
 const positive = (value: number | undefined): number | undefined =>
   value === undefined || value <= 0 ? undefined : value;
 
@@ -117,7 +116,7 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
   return options;
 }
 
-/** A field selector by the names of the stored version. */
+/** Translates a field selector to the field names of the storage version. */
 function selectedFields(kind: ServedKind, text: string): FieldSelector {
   const labels = kind.alias?.fieldLabels;
   return parseFieldSelector(text).map((term) => {
@@ -129,7 +128,7 @@ function selectedFields(kind: ServedKind, text: string): FieldSelector {
   });
 }
 
-/** Upstream's message depends on whether the kind has field labels of its own. */
+/** Upstream's message depends on whether the kind has its own field labels. */
 function unknownLabel({ definition }: ServedKind, field: string): string {
   if (definition.fieldSelectors !== undefined && definition.custom === undefined)
     return definition.unknownFieldLabel?.(field) ?? `field label not supported: ${field}`;
@@ -138,7 +137,7 @@ function unknownLabel({ definition }: ServedKind, field: string): string {
   return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
 }
 
-/** The test that a list's or watch's selectors make; undefined when everything passes. */
+/** Predicate of the selectors of a list or watch. Undefined if every object matches. */
 export function matcherOf(
   kind: ServedKind,
   options: Pick<ListOptions, 'labels' | 'fields' | 'visible'>,
@@ -161,7 +160,7 @@ export function invalidOptions(kind: string, failures: readonly FieldError[]): A
   return invalid({ group: 'meta.k8s.io', kind }, '', failures);
 }
 
-/** Upstream shows all that was asked for. */
+/** The error shows all requested values, as upstream. */
 export function validateDryRun(asked: readonly string[]): FieldError[] {
   if (asked.every((each) => each === 'All')) return [];
   const shown = JSON.stringify(asked.map((each) => each.slice(0, 64)));
@@ -201,7 +200,7 @@ const MAX_REMEMBERED_AGENTS = 256;
 const MAX_REMEMBERED_AGENT = 512;
 const usual = new Map<string | undefined, WriteOptions>();
 
-/** Those of a write that asks for nothing: made once for each program. */
+/** Options of a write without query parameters, cached per user agent. */
 function usualOptions(userAgent: string | undefined): WriteOptions {
   let options = usual.get(userAgent);
   if (options === undefined) {
@@ -213,7 +212,7 @@ function usualOptions(userAgent: string | undefined): WriteOptions {
   return options;
 }
 
-/** Who writes without naming a manager is named by the first part of the user agent, as upstream does. */
+/** As upstream, the default field manager is the first part of the user agent. */
 function managerOfUserAgent(userAgent: string | undefined): string {
   const name = (userAgent ?? '').split('/', 1)[0]?.replaceAll(/[^\x20-\x7e]/g, '') ?? '';
   return name === '' ? 'unknown' : name.slice(0, MAX_FIELD_MANAGER);

@@ -1,6 +1,6 @@
 /**
- * `users/~`: the caller as a User, for `oc whoami`. A caller without a User object, such as one with a certificate,
- * gets one that is not stored. Source: openshift/oauth-apiserver pkg/user/apiserver/registry/user/etcd.
+ * `users/~`: the requesting user as a User object, for `oc whoami`. A user without a stored User, for example one with
+ * a client certificate, gets a computed one. Source: openshift/oauth-apiserver pkg/user/apiserver/registry/user/etcd.
  */
 import type { User } from '../../../api/kinds/users/types.ts';
 import { errors } from '../../../api/meta/status.ts';

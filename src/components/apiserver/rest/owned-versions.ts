@@ -6,7 +6,7 @@ import type { Versions } from '../../../core/patch/index.ts';
 import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import type { RestContext } from './context.ts';
 
-/** `written`: `group/version` of what is written, one of the kind's. */
+/** `written`: `group/version` of the request, one of the kind's versions. */
 export function versionsOf(context: RestContext, kind: ServedKind, written: string): Versions {
   if (kind.definition.custom !== undefined) return customVersions(context, kind);
   const convert = (object: JsonObject, from: string, to: string) => {
@@ -21,7 +21,7 @@ export function versionsOf(context: RestContext, kind: ServedKind, written: stri
   };
 }
 
-/** Versions of built-in kinds that are switched off can be converted all the same. */
+/** Built-in versions that are switched off are found too, because they can still be converted. */
 function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined {
   const { definition } = kind;
   for (const alias of [undefined, ...(definition.aliases ?? [])]) {
@@ -36,7 +36,7 @@ function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined
   return undefined;
 }
 
-/** The same content by the other version's schema, without calling a conversion webhook. */
+/** Reinterprets the same content with the schema of the other version, without calling a conversion webhook. */
 function customVersions({ kinds }: RestContext, kind: ServedKind): Versions {
   return {
     to(object, apiVersion) {

@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 
 const LATE = ' after mutating admission happens';
 
-/** Removes duplicate owner references with upstream's warning. */
+/** Removes duplicate owner references and adds upstream's warning. */
 export function dropDuplicateOwners(
   { metadata }: KubeObject,
   warnings: string[],
@@ -23,6 +23,6 @@ export function dropDuplicateOwners(
   if (duplicates.length === 0) return;
   metadata.ownerReferences = left;
   const warning = `.metadata.ownerReferences contains duplicate entries${afterAdmission ? LATE : ''}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${duplicates.join(', ')}`;
-  // A retry after a conflict must not warn twice.
+  // A retry after a conflict must not add the warning again.
   if (!warnings.includes(warning)) warnings.push(warning);
 }

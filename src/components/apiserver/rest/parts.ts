@@ -1,8 +1,8 @@
-/** Watches of objects that are parts of stored ones, as tags are of image streams. */
+/** Watches of objects that are parts of stored objects, as image stream tags are. */
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { EventType } from '../watchcache/event-window.ts';
 
-/** What an event of a stored object is for its parts. */
+/** Converts an event of a stored object to events of its parts. */
 export type Expansion = (object: CachedObject, previous: CachedObject | undefined, type: EventType) => PartEvent[];
 
 export interface PartEvent {

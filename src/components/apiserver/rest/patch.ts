@@ -1,4 +1,4 @@
-/** PATCH in all four forms: applied to the current object, then written as an update. */
+/** PATCH in all four formats: the patch is applied to the current object, and the result is written as an update. */
 
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
@@ -24,12 +24,12 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
   'application/apply-patch+yaml': 'apply',
 };
 
-/** `custom`: a custom resource, which has no strategic merge keys. Throws 'UnsupportedMediaType'. */
+/** Format of a patch. `custom`: a custom resource, which has no strategic merge keys. Throws 'UnsupportedMediaType'. */
 export function patchForm(contentType: string | undefined, custom = false): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
   if (form === undefined || (custom && form === 'strategic')) {
-    // Of what is built in upstream's routes know the types. Source: emicklei/go-restful, jsr311.go.
+    // For built-in kinds, upstream's routes reject the media type. Source: emicklei/go-restful, jsr311.go.
     throw custom
       ? unsupportedPatch(CUSTOM_FORMS)
       : new ApiError('UnsupportedMediaType', '415: Unsupported Media Type', {});
@@ -55,7 +55,7 @@ export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
   }
 }
 
-/** Lays `patch` over the current object; the result is decoded as any body is. */
+/** Applies `patch` to the current object. The result is decoded like any body. */
 export function patchObject(
   context: RestContext,
   request: WriteRequest,
@@ -76,7 +76,7 @@ export function patchObject(
         const next = decodePatched(form, patch, () =>
           decodeObject(kind, patched, duplicates, request.options.validation, warnings),
         );
-        // Tried again after a conflict, the same warnings come up again.
+        // A retry after a conflict must not add the same warnings again.
         if (!warned) request.warnings.push(...warnings);
         warned = true;
         checkName(request, next);
@@ -89,7 +89,7 @@ export function patchObject(
 }
 
 /**
- * Of a custom resource nothing but itself says what it is: a patch may not take that away, nor make it another. Source:
+ * Rejects a patch that removes or changes the kind of a custom resource. Source:
  * k8s.io/apimachinery/pkg/runtime/serializer/json and apiextensions-apiserver's decoder.
  */
 function checkNamesItself({ kind }: WriteRequest, patched: JsonObject): void {
@@ -110,7 +110,7 @@ function checkNamesItself({ kind }: WriteRequest, patched: JsonObject): void {
 }
 
 /**
- * What does not fit the kind is the patch's fault, not the document's: 422. Source:
+ * Decodes the patched object. A result that does not fit the kind is an error of the patch, with code 422. Source:
  * k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
  */
 export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () => T): T {
@@ -123,13 +123,13 @@ export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () =
       : form === 'strategic'
         ? error.conversion
         : error.decoding;
-    // Upstream shows the whole object here, where the patch was not a strategic one.
+    // Upstream shows the whole object here, unless the patch is a strategic one.
     const shown = form === 'strategic' ? goText(patch) : JSON.stringify(patch);
     throw invalid({ group: '', kind: '' }, '', [fieldError.invalid('patch', shownText(shown), problem)]);
   }
 }
 
-/** `current` may be changed. */
+/** May change `current`. */
 function laid(
   form: Exclude<PatchForm, 'apply'>,
   current: JsonObject,
@@ -146,9 +146,7 @@ function laid(
   }
 }
 
-/**
- * A strategic patch fills the structure of the kind that the URL names: another name of a kind in it is not looked at.
- */
+/** Restores apiVersion and kind after a strategic merge patch: upstream ignores those of the patch. */
 export function ofSameKind(current: JsonObject, change: (current: JsonObject) => JsonObject): JsonObject {
   const { apiVersion, kind } = current;
   const changed = change(current);
@@ -158,7 +156,7 @@ export function ofSameKind(current: JsonObject, change: (current: JsonObject) =>
 }
 
 /**
- * Whether an object is the one that the URL names, by its own account. Source: k8s.io/apiserver/pkg/endpoints/handlers
+ * Rejects an object whose name or namespace differs from the URL. Source: k8s.io/apiserver/pkg/endpoints/handlers
  * checkName.
  */
 export function checkName(request: WriteRequest, object: KubeObject): void {

@@ -1,6 +1,6 @@
 /**
- * Kinds whose lists and watches hold the objects that the user may get, and no others, as OpenShift's projects: what is
- * visible changes with roles and bindings too.
+ * Kinds whose lists and watches contain only the objects that the user may get, such as OpenShift's projects. Changes
+ * of roles and bindings change what is visible.
  */
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -15,7 +15,7 @@ import type { ListOptions } from './options.ts';
 
 const RIGHTS = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings'];
 
-/** Whether the user may get an object of the kind; undefined for kinds that are shown whole. */
+/** Predicate for the objects that the user may get. Undefined for kinds without this restriction. */
 function readableBy(
   context: RestContext,
   kind: ServedKind,
@@ -34,7 +34,7 @@ function readableBy(
   };
 }
 
-/** The options of a list or watch, with what the user may see. */
+/** Adds the visibility filter to the options of a list or watch. */
 export function visibleOptions(
   context: RestContext,
   kind: ServedKind,
@@ -45,13 +45,13 @@ export function visibleOptions(
   return visible === undefined ? options : { ...options, visible };
 }
 
-/** Throws 'NotFound' for an object of another user, where users see their own alone. */
+/** Throws 'NotFound' for another user's object of a kind whose objects are visible to their owner only. */
 export function requireOwn(kind: ServedKind, user: UserInfo, object: CachedObject | undefined, name: string): void {
   const isOwn = kind.alias?.isOwn;
   if (isOwn !== undefined && object !== undefined && !isOwn(object.parse(), user)) throw errors.notFound(kind, name);
 }
 
-/** What one watch has shown of such a kind, and what it has to show when rights change. */
+/** Objects of such a kind that one watch has sent, and the events due when permissions change. */
 export class ReadableObjects {
   readonly #context: RestContext;
   readonly #cache: KindCache;
@@ -65,12 +65,12 @@ export class ReadableObjects {
     this.#matches = matches;
   }
 
-  /** Everything that can be seen now counts as shown: for watches that go on from a list. */
+  /** Marks all visible objects as sent, for a watch that continues after a list. */
   noteAll(): void {
     for (const object of this.#cache.list(undefined)) if (this.#matches(object)) this.#shown.add(object.name);
   }
 
-  /** The event as this watch has to show it; undefined: not at all. */
+  /** Event type as this watch must send it. Undefined: no event. */
   transition(type: EventType, object: CachedObject): EventType | undefined {
     const before = this.#shown.has(object.name);
     const now = type !== 'DELETED' && this.#matches(object);
@@ -80,7 +80,7 @@ export class ReadableObjects {
     return before ? 'DELETED' : undefined;
   }
 
-  /** Calls `changed` with what appears and disappears as roles and bindings change. */
+  /** Calls `changed` for objects that become visible or invisible when roles and bindings change. */
   follow(changed: (type: EventType, object: CachedObject) => void): void {
     let waiting = false;
     const look = (): void => {
@@ -94,7 +94,7 @@ export class ReadableObjects {
     const schedule = (): void => {
       if (waiting) return;
       waiting = true;
-      // The authorizer follows the same events: it has to have seen them.
+      // Runs after the authorizer has processed the same events.
       setImmediate(look);
     };
     const subscriber: KindSubscriber = { deliver: schedule, reset: schedule };

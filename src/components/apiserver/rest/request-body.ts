@@ -16,7 +16,7 @@ import { decodePatch, type PatchForm } from './patch.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 
-/** Kind of the options of a verb, in error messages. */
+/** Options kind of each verb, for error messages. */
 const OPTIONS: Readonly<Record<string, string>> = {
   update: 'UpdateOptions',
   patch: 'PatchOptions',
@@ -63,13 +63,12 @@ export async function readObject(
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await yieldEventLoop();
   exchange.audit?.sent(document);
-  // Of custom resources, and of YAML, upstream reads what occurs twice before it looks at what there may be.
+  // For custom resources and YAML, upstream reports duplicate fields before unknown ones.
   const asSent = kind.definition?.custom === undefined && duplicates[0]?.startsWith('duplicate field') === true;
   const inOrder = asSent ? (unknown: readonly string[]) => strictErrors(body, unknown) : undefined;
   return decodeSent(kind, document, duplicates, request.options.validation, request.warnings, inOrder);
 }
 
-/** Reads the body of a patch. */
 export async function readPatch(
   context: RestContext,
   exchange: Exchange,

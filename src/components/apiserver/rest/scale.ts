@@ -1,6 +1,6 @@
 /**
- * The scale sub-resource: get, update, patch and apply.
- * Source: the ScaleREST of k8s.io/kubernetes/pkg/registry/apps and of k8s.io/apiextensions-apiserver.
+ * The scale sub-resource: get, update, patch and apply. Source: the ScaleREST of k8s.io/kubernetes/pkg/registry/apps
+ * and of k8s.io/apiextensions-apiserver.
  */
 
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
@@ -133,9 +133,9 @@ function apply(
 
 interface ScaleChange {
   next(current: KubeObject): Scale;
-  /** A whole scale was sent: one of another object than there is now is refused. */
+  /** True if the client sent a complete Scale; it is rejected if it belongs to another object. */
   readonly whole?: boolean;
-  /** Its managed fields say who owns the number from now on. */
+  /** True if the managed fields of the Scale determine the owner of the replicas. */
   readonly owned?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The objects of a list and its resource version. */
+/** Objects of a list and its resource version. */
 import { ApiError } from '../../../api/meta/status.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';
@@ -16,17 +16,17 @@ export interface Snapshot {
   readonly continueToken: string | undefined;
   readonly remaining: number | undefined;
   /**
-   * True when these are all objects of the kind (in the namespace asked for) that match `selection`, straight from the
+   * True if these are all objects of the kind (in the requested namespace) that match `selection`, directly from the
    * cache.
    */
   readonly whole: boolean;
-  /** The selector of labels as text; '' where there is none. */
+  /** Label selector as text; '' without one. */
   readonly selection?: string;
 }
 
 const STORE_PAGE = 500;
 
-/** The list that a snapshot answers. */
+/** Parameters of a list. */
 interface Query {
   readonly context: RestContext;
   readonly kind: ServedKind;
@@ -57,7 +57,7 @@ export async function takeSnapshot(
   return fromCacheViewed(query, '', context.cache.revision);
 }
 
-/** The part of a listing that can be taken without waiting, when the cache is fresh; for the hot path. */
+/** Fast path: a list from the cache without waiting. The cache must be up to date. */
 export function snapshotNow(
   context: RestContext,
   kind: ServedKind,
@@ -84,9 +84,9 @@ async function continued(query: Query): Promise<Snapshot> {
 async function atRevision(query: Query, revision: number, start: string): Promise<Snapshot> {
   const { context, cache, options } = query;
   if (revision > context.cache.revision) await context.cache.waitFor(revision);
-  // A token ends with its history, also where the cache could go on: as upstream has it.
+  // As upstream, a token expires with the compacted history, even if the cache still has the data.
   if (options.continueToken !== undefined && revision < context.cache.compactedTo) throw expired(start, options);
-  // Nothing of the kind has changed since: the cache is that revision's state.
+  // No object of the kind has changed since, so the cache has the state of that revision.
   if (cache.lastChange <= revision) return fromCacheViewed(query, start, revision);
   try {
     return await fromStore(query, revision, start);
@@ -96,7 +96,7 @@ async function atRevision(query: Query, revision: number, start: string): Promis
   }
 }
 
-/** 410 with a token to go on at "now", as upstream offers it. */
+/** Error 410. Like upstream, it has a token with which the list can be continued at the current revision. */
 function expired(start: string, options: ListOptions): ApiError {
   if (options.continueToken === undefined)
     return new ApiError('Expired', 'The resourceVersion for the provided list is too old.');
@@ -114,13 +114,13 @@ function fromCache(query: Query, start: string, revision: number): Snapshot {
   return page(kind, candidates(query, start), options, start, revision);
 }
 
-/** As `fromCache`, for kinds that must first be seen in the version asked for. */
+/** Like `fromCache`, for kinds whose objects must be converted to the requested version. */
 async function fromCacheViewed(query: Query, start: string, revision: number): Promise<Snapshot> {
   const { context, kind, options } = query;
   const { view } = kind;
   if (view === undefined || !context.cache.ready) return fromCache(query, start, revision);
   const all = candidates(query, start);
-  // A page needs no more objects than it shows, unless what it shows depends on them.
+  // Only the objects of the page are converted, unless a selector depends on converted fields.
   if (matcherOf(kind, options) === undefined && options.limit !== undefined && all.length > options.limit) {
     const plain = page(kind, all, options, start, revision);
     return { ...plain, objects: await view.ofAll(plain.objects) };
@@ -135,13 +135,13 @@ function candidates({ kind, cache, namespace, options }: Query, start: string): 
     const one = cache.get(namespace ?? '', name);
     all = one === undefined ? [] : [one];
   } else {
-    // A view may show other labels than are stored.
+    // Converted objects may have other labels than stored ones, so the label index cannot be used.
     all = kind.view === undefined ? cache.listSelected(namespace, options.labels) : cache.list(namespace);
   }
   return start === '' ? all : startingAt(all, start);
 }
 
-/** Those whose key is not below `start`, of objects in key order: each page of a long list begins so. */
+/** Objects whose key is not below `start`. `sorted` must be in key order. */
 function startingAt(sorted: readonly CachedObject[], start: string): readonly CachedObject[] {
   let low = 0;
   let high = sorted.length;
@@ -153,9 +153,7 @@ function startingAt(sorted: readonly CachedObject[], start: string): readonly Ca
   return low === 0 ? sorted : sorted.slice(low);
 }
 
-/**
- * To go on right after the last of `objects`: who asks on with another selector misses nothing that came in between.
- */
+/** Token for the keys directly after the last object, so that a request with another selector misses no object. */
 function tokenAfter(objects: readonly CachedObject[], revision: number): string | undefined {
   const last = objects.at(-1);
   return last === undefined ? undefined : encodeContinue({ revision, start: `${last.key}\0` });
@@ -185,7 +183,7 @@ function page(
   };
 }
 
-/** An older state, read page by page from the store's history. */
+/** Reads an older state from the store's history, page by page. */
 async function fromStore(query: Query, revision: number, start: string): Promise<Snapshot> {
   const { context, kind, cache, namespace, options } = query;
   const { prefix } = cache.options;

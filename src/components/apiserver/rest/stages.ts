@@ -1,6 +1,6 @@
 /**
- * The write pipeline: every create, update, patch, apply and delete is a list of stages over one write. Stages shared
- * by several verbs are defined here; the lists are in create.ts, update.ts and delete.ts. Source:
+ * The write pipeline: every create, update, patch, apply and delete is a list of stages. Stages that several verbs
+ * share are defined here; the lists are in create.ts, update.ts and delete.ts. Source:
  * k8s.io/apiserver/pkg/registry/generic/registry/store.go.
  */
 import { type FieldError, failuresOf, invalid } from '../../../api/meta/field-error.ts';
@@ -14,11 +14,11 @@ import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from './context.ts';
 import type { ManagedFields } from './managed-fields.ts';
 
-/** A write in progress. Objects are in the stored version. */
+/** A write in progress. Objects are in the storage version. */
 export interface Write {
   readonly context: RestContext;
   readonly request: WriteRequest;
-  /** Yields to the event loop between any two stages. */
+  /** True: yields to the event loop between stages. */
   readonly large: boolean;
   /** Set by the stage before `admit`. */
   readonly admission: AdmissionRequest | undefined;
@@ -35,7 +35,7 @@ export abstract class ValidatedWrite implements Write {
   large: boolean;
   failures: FieldError[] = [];
   admission: AdmissionRequest | undefined = undefined;
-  /** Before mutating admission. */
+  /** managedFields before mutating admission. */
   owners: ManagedFields = undefined;
 
   constructor(context: RestContext, request: WriteRequest, strategy: WriteStrategy<KubeObject>) {
@@ -46,10 +46,10 @@ export abstract class ValidatedWrite implements Write {
   }
 }
 
-/** One step of a write. Returns a promise only when it has to wait. Throws, or rejects with, an ApiError. */
+/** One step of a write. Asynchronous only if it has to wait. Throws or rejects with an ApiError. */
 export type Stage<W extends Write> = (write: W) => void | Promise<void>;
 
-/** Runs the stages in order. A large write yields between them; a small one only awaits stages that have to wait. */
+/** Runs the stages in order. A large write yields between them; a small one awaits only asynchronous stages. */
 export async function runStages<W extends Write>(stages: readonly Stage<W>[], write: W): Promise<void> {
   let isFirst = true;
   for (const stage of stages) {
@@ -60,12 +60,10 @@ export async function runStages<W extends Write>(stages: readonly Stage<W>[], wr
   }
 }
 
-/** Mutating admission. */
 export function admit({ context, admission }: Write): void | Promise<void> {
   return admission === undefined ? undefined : context.admission.mutate(admission);
 }
 
-/** Validating admission, on the object as it will be stored. */
 export function validateAdmission({ context, admission }: Write): void | Promise<void> {
   return admission === undefined ? undefined : context.admission.validate(admission);
 }
@@ -78,7 +76,7 @@ function validateMetadata(write: ValidatedWrite): void {
   );
 }
 
-/** The strategy's validation. Throws 'Invalid' with these failures and those of the metadata. */
+/** Runs the validation of the strategy. Throws 'Invalid' with its failures and those of the metadata. */
 function validate(write: ValidatedWrite): void | Promise<void> {
   const { strategy, next, old, failures } = write;
   const { apiVersion, definition } = write.request.kind;
@@ -102,7 +100,7 @@ function refuseInvalid({ failures, next, old, request }: ValidatedWrite): void {
   throw invalid(request.kind.definition, old === undefined ? (name ?? generateName ?? '') : request.name, failures);
 }
 
-/** Expressions, which may take long; skipped after failures that leave no value to evaluate. */
+/** Evaluates CEL expressions, which may take long. Skipped after failures that leave no value to evaluate. */
 async function judge(write: ValidatedWrite): Promise<void> {
   const { strategy, next, old, failures } = write;
   const steps = strategy.judge?.(next, old);
@@ -113,7 +111,7 @@ async function judge(write: ValidatedWrite): Promise<void> {
   refuseInvalid(write);
 }
 
-/** Failures after which upstream does not evaluate expressions. */
+/** Types of failures after which upstream does not evaluate expressions. */
 const BLOCKING: ReadonlySet<FieldError['type']> = new Set<FieldError['type']>([
   'FieldValueNotSupported',
   'FieldValueRequired',
@@ -128,10 +126,10 @@ const NOT_JUDGED: FieldError = {
     'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
 };
 
-/** What follows the preparation of an object. */
+/** Stages after the preparation of an object. */
 export const CHECKS: readonly Stage<ValidatedWrite>[] = [validateMetadata, validate, validateAdmission];
 
-/** The allocator of the kind's shared values; undefined for most kinds. */
+/** The allocator of the kind's shared values. Undefined for most kinds. */
 export function allocatorOf({ context, request }: Write): Allocator | undefined {
   return context.allocators.get(request.kind.definition.storagePrefix);
 }

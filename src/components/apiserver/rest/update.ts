@@ -1,6 +1,6 @@
 /**
- * Updates of an existing object: PUT, patch, apply, sub-resources. The next state is computed from the current one and
- * committed with its revision as guard; after a conflict it is computed again.
+ * Updates of an existing object: PUT, patch, apply, subresources. The next state is computed from the current one and
+ * committed with its revision as guard. After a conflict it is computed again.
  */
 import { semanticEqualBut } from '../../../api/meta/equality.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
@@ -25,23 +25,23 @@ import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } fro
 
 export interface Change {
   /**
-   * The object as it shall be, from the one there is: both in the served version. `current` may be changed. A
-   * `resourceVersion` left in the result is a precondition. What is `large` takes its time, in turns with others.
+   * Computes the new object from the current one, both in the served version. May change `current`. A `resourceVersion`
+   * in the result is a precondition. With `large`, it yields to the event loop.
    */
   next(current: KubeObject, large: boolean): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
-  /** What webhooks and policies are to see instead of the object, and their changes merged back. */
+  /** The body that webhooks and policies receive instead of the object. `takeBack` merges their changes. */
   shownAs?(next: KubeObject, old: KubeObject): Pick<AdmissionRequest, 'bodyKind' | 'body' | 'oldBody'>;
   takeBack?(next: KubeObject, body: unknown): void;
-  /** The result's managedFields are complete: it comes from an apply. */
+  /** True if the managedFields of the result are complete because it comes from an apply. */
   readonly owned?: boolean;
-  /** PUT refuses to go without a version where the kind demands one. */
+  /** True for PUT: kinds without unconditional updates require a resourceVersion. */
   readonly versionRequired?: boolean;
 }
 
 export interface Updated {
   readonly object: CachedObject;
-  /** The write removed the last finalizer of an object that was waiting for it. */
+  /** True if the write removed the last finalizer of an object under deletion. */
   readonly removed: boolean;
 }
 
@@ -49,13 +49,13 @@ export interface Updated {
 class Update extends ValidatedWrite {
   readonly change: Change;
   readonly place: Place;
-  /** As it is stored. */
+  /** The stored object. */
   readonly current: CachedObject;
-  /** As this version shows it. */
+  /** The object in the requested version. */
   seen: CachedObject;
   old: KubeObject = UNREAD;
   next: KubeObject = UNREAD;
-  /** Field ownership has been tracked. */
+  /** True when field ownership has been recorded. */
   tracked: boolean;
   outcome: Attempt<Updated> | undefined = undefined;
 
@@ -69,7 +69,7 @@ class Update extends ValidatedWrite {
   }
 }
 
-/** Before the stages that read and change the object. */
+/** Placeholder before the stages that read and change the object. */
 const UNREAD: KubeObject = {};
 
 const STAGES: readonly Stage<Update>[] = [
@@ -85,7 +85,7 @@ const STAGES: readonly Stage<Update>[] = [
   store,
 ];
 
-/** Throws 'NotFound' when there is no such object. */
+/** Throws 'NotFound' if the object does not exist. */
 export function updateObject(context: RestContext, request: WriteRequest, change: Change): Promise<Updated> {
   const place = placeOf(request, request.name);
   return retryOnConflict(context, request, place, async (current) => {
@@ -141,27 +141,27 @@ function setDefaults(write: Update): void {
     operation: 'UPDATE',
     object: next,
     old,
-    // The body of a sub-resource is merged into the object only after admission.
+    // The body of a subresource is merged into the object only after admission.
     ...(body === undefined ? { noteOwners: () => trackBeforeAdmission(write) } : {}),
     derived: shared.derived || request.subresource === 'binding' || request.subresource === 'eviction',
     ...body,
   };
 }
 
-/** Tracks ownership of the object as it is now: later changes by admission get no manager. */
+/** Records ownership before webhooks run, so that the updater does not own fields that admission changes. */
 async function trackBeforeAdmission(write: Update): Promise<void> {
   if (write.tracked) return;
   write.tracked = true;
   const { context, request, old, next, large } = write;
   const written = toChange(next);
-  // Fields that the strategy resets do not get the updater as manager.
+  // The updater does not own fields that the strategy resets.
   write.strategy.prepareForUpdate?.(written, old, strategyContext(context, request));
   await trackWrite(context, request, written, old, large);
   setOwners(next, written.metadata?.managedFields);
   write.owners = next.metadata?.managedFields;
 }
 
-/** Restores what the endpoint may not change, after admission, which may have changed anything. */
+/** Restores fields that the endpoint must not change. Runs after admission, which may have changed any field. */
 function prepare({ context, request, change, strategy, admission, old, next, owners }: Update): void {
   keepOwners(next, owners, request.warnings);
   dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
@@ -170,7 +170,7 @@ function prepare({ context, request, change, strategy, admission, old, next, own
   strategy.prepareForUpdate?.(next, old, strategyContext(context, request));
 }
 
-/** Without webhooks, ownership is tracked on the object as it will be stored. */
+/** Without webhooks, ownership is recorded on the object as it will be stored. */
 function own({ context, request, tracked, old, next, large }: Update): void | Promise<void> {
   return tracked ? undefined : trackWrite(context, request, next, old, large);
 }
@@ -188,7 +188,7 @@ async function store(write: Update): Promise<void> {
   write.outcome = outcome;
 }
 
-/** A copy that may be changed. Who owns what is read out of it and put back as a whole: the entries are shared. */
+/** A copy that may be changed. The entries of managedFields are shared, because they are only replaced as a whole. */
 function toChange(old: KubeObject): KubeObject {
   const { managedFields } = old.metadata ?? {};
   const bare = managedFields === undefined ? old : { ...old, metadata: { ...old.metadata, managedFields: [] } };
@@ -212,7 +212,8 @@ function checkPreconditions(
   } else if (change.versionRequired === true) checkVersion(request, next);
   const uid = metadata.uid;
   if (uid !== undefined && uid !== '' && uid !== old.metadata?.uid) {
-    // Who sends a whole object means that one; a patch would change the field.
+    // A PUT with another uid means another object (conflict); a patch with another uid would change the field
+    // (invalid).
     if (change.versionRequired !== true) throw invalid(definition, request.name, [uidChanged(uid)]);
     throw errors.conflict(
       request.kind,
@@ -222,12 +223,12 @@ function checkPreconditions(
   }
 }
 
-/** Some kinds are not written over without a word on which state of theirs is meant. */
+/** Rejects an update without a resourceVersion for kinds that do not allow unconditional updates. */
 export function checkVersion({ kind, name }: WriteRequest, { metadata }: KubeObject): void {
   const version = metadata?.resourceVersion;
   if (kind.definition.allowUnconditionalUpdate !== false || (version !== undefined && !['', '0'].includes(version)))
     return;
-  // Upstream names the resource here, not the kind, and shows the version that it read.
+  // Upstream uses the resource here instead of the kind, and shows the version it read.
   throw invalid({ group: kind.group, kind: kind.plural }, name, [VERSION_REQUIRED]);
 }
 
@@ -241,7 +242,7 @@ const VERSION_REQUIRED: FieldError = {
 
 const SYSTEM_FIELDS = ['uid', 'creationTimestamp', 'generation'] as const;
 
-/** Restores the metadata that clients cannot change. A changed deletionTimestamp is rejected instead of ignored. */
+/** Restores metadata that clients cannot change. A changed deletionTimestamp is rejected instead of ignored. */
 function keepSystemFields(old: KubeObject, next: KubeObject): void {
   const metadata = metadataOf(next) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;
@@ -254,7 +255,7 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
   metadata['deletionGracePeriodSeconds'] ??= before['deletionGracePeriodSeconds'];
   if (metadata['deletionGracePeriodSeconds'] === undefined) delete metadata['deletionGracePeriodSeconds'];
   if (metadata['selfLink'] !== undefined) delete metadata['selfLink'];
-  // What is in no namespace loses one that it is sent with.
+  // Removes a namespace from a cluster-scoped object.
   if (before['namespace'] === undefined) {
     if (metadata['namespace'] !== undefined) delete metadata['namespace'];
   } else if (metadata['namespace'] === undefined || metadata['namespace'] === '') {
@@ -272,7 +273,7 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
   const { context, request, place, seen, old, next, large } = write;
   const allocator = allocatorOf(write);
   if (removesItself(request.kind.definition, next, old)) {
-    // The answer shows the object without its last finalizer.
+    // The response shows the object without its last finalizer.
     if (request.options.dryRun) return updated(await rendered(place, seen, next, large), true);
     const result = await context.objects.remove(place, seen, allocator?.release(old) ?? NO_EFFECTS);
     if (result.written) return updated(await rendered(place, seen, next, large), true);
@@ -295,8 +296,8 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
 }
 
 /**
- * An object under deletion is removed with its last finalizer: a pod after its grace period, a namespace once it is
- * empty.
+ * Reports whether an object under deletion can be removed because its last finalizer was removed: for example a pod
+ * after its grace period, or an empty namespace.
  */
 function removesItself({ finalization }: KindDefinition, next: KubeObject, old: KubeObject): boolean {
   const metadata = next.metadata;
@@ -306,8 +307,8 @@ function removesItself({ finalization }: KindDefinition, next: KubeObject, old: 
 }
 
 /**
- * The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as
- * none.
+ * Compares two states. Times in managedFields do not count, but their owners do; for these an empty map differs from a
+ * missing one.
  */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
   const isSame = exact ? sameButMetadata(old, next) : semanticEqualBut(old, next, METADATA);
@@ -320,10 +321,10 @@ function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean
 
 const METADATA = ['metadata'] as const;
 const NO_METADATA = {};
-/** Fields of metadata that say how often and by whom an object was written. */
+/** Metadata fields that every write changes. */
 const BOOKS = ['resourceVersion', 'managedFields'] as const;
 
-/** In custom resources an empty list is not the same as none: beside metadata documents compare as they are. */
+/** Custom resources are compared exactly except for metadata, because an empty list differs from a missing one. */
 function sameButMetadata(old: KubeObject, next: KubeObject): boolean {
   const { metadata: _before, ...oldRest } = old;
   const { metadata: _after, ...nextRest } = next;

@@ -1,35 +1,35 @@
 /**
- * Sends the events of watches in the order of their revisions. Lines that one turn of the event loop produces are sent
- * together at its end. Only a watch far above the usual rate waits a few milliseconds: a write costs both ends a system
- * call, a TLS record and a turn of the event loop, for one event as for twenty. The watches of a connection share one
- * queue: a client sees the events of different kinds in the order of the changes, also while one watch is paced.
+ * Sends watch events in the order of their revisions. Events of one turn of the event loop are sent together at its
+ * end, because a write costs both ends a system call, a TLS record and a turn, for one event as for twenty. Only a
+ * watch far above the usual rate waits a few milliseconds. The watches of a connection share a queue, so that a client
+ * sees the events of different kinds in the order of the changes, even while one watch is paced.
  */
 import { setImmediate } from 'node:timers';
 import type { Clock } from '../../../base/clock.ts';
 
-/** Interval between the writes of a paced connection. */
+/** Interval between the writes of a paced connection, in milliseconds. */
 const PAUSE_MS = 5;
-/** Writes of one watch that need no pause: so many at once, and so many a second. */
+/** Writes of one watch without a pause: the burst and the rate per second. */
 const BURST = 50;
 const WRITES_PER_SECOND = 100;
 /**
- * Changes of the kind that may wait for a turn of their own. HTTP/2 orders the frames of one turn by its own scheduler;
- * a longer queue is sent at once, so that it cannot grow.
+ * Maximum number of segments in a queue that are sent one per turn, because HTTP/2 may reorder the frames of one turn.
+ * A longer queue is sent at once, so that it cannot grow.
  */
 const MAX_SEGMENTS = 32;
 
 export interface PacedWatch {
   /** Identity of the client's connection. */
   readonly connection: object;
-  /** Identity of the kind: lines of one kind in a row may be joined. */
+  /** Identity of the kind. Consecutive lines of the same kind may be joined. */
   readonly source: object;
-  /** Writes that the watch may still make without a pause, as of `creditedMs`. Maintained by the pace. */
+  /** Writes that the watch may make without a pause, as of `creditedMs`. Maintained by this class. */
   credits: number;
   creditedMs: number;
   put(lines: Buffer): void;
 }
 
-/** Lines of one kind in a row, by watch. */
+/** Consecutive lines of one kind, by watch. */
 interface Segment {
   readonly source: object;
   readonly lines: Map<PacedWatch, Buffer[]>;
@@ -38,9 +38,9 @@ interface Segment {
 export class WatchPace {
   readonly #clock: Clock;
   readonly #defer: (run: () => void) => void;
-  /** Unsent lines of each connection, oldest first. */
+  /** Unsent segments by connection, oldest first. */
   readonly #queues = new Map<object, Segment[]>();
-  /** Connections that are written to at the end of this turn. */
+  /** Connections to write to at the end of this turn. */
   #due = new Set<object>();
   /** Connections that wait for the end of the pause. */
   #paced = new Set<object>();
@@ -71,7 +71,7 @@ export class WatchPace {
     else lines.push(line);
   }
 
-  /** Writes what the watch has not been sent yet, without the other watches of its connection. */
+  /** Sends the remaining lines of one watch, without the other watches of its connection. */
   finish(watch: PacedWatch): void {
     for (const { lines } of this.#queues.get(watch.connection) ?? []) {
       const held = lines.get(watch);
@@ -121,13 +121,13 @@ export class WatchPace {
     }
   }
 
-  /** A paced watch makes more writes than it earns, and stays paced until its rate falls. */
+  /** Credits of a watch now. They are negative while a watch writes faster than the rate, so that it stays paced. */
   #credits({ credits, creditedMs }: PacedWatch): number {
     const earned = ((this.#clock.monotonicMs() - creditedMs) * WRITES_PER_SECOND) / 1_000;
     return Math.max(-1, Math.min(BURST, credits + earned));
   }
 
-  /** Lines as one piece: the same piece for all watches with the same lines. */
+  /** Joins lines into one buffer, which is reused for all watches with the same lines. */
   #join(lines: readonly Buffer[]): Buffer {
     const [first] = lines;
     if (lines.length === 1 && first !== undefined) return first;

@@ -1,6 +1,6 @@
 /**
- * WATCH: one line of JSON, or one frame of protobuf, per event. Watches of a whole kind share the encoded bytes;
- * selectors and other forms are encoded per watch.
+ * WATCH: one line of JSON or one protobuf frame per event. Watches of a whole kind share the encoded bytes; for
+ * selectors and other forms, events are encoded per watch.
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
@@ -30,28 +30,28 @@ import { ReadableObjects, visibleOptions } from './readable.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { PacedWatch } from './watch-pace.ts';
 
-/** What a client may leave unread before it is dropped; it can resume where it was. */
+/** Unread bytes after which a client is disconnected. It can resume the watch. */
 const MAX_UNREAD = 8 * 1024 * 1024;
 const BOOKMARK_INTERVAL_MS = 60_000;
 /**
- * Upstream's --min-request-timeout: a watch that does not say how long it is to last gets this or up to twice as much,
- * so that not all come again at once.
+ * Default of upstream's --min-request-timeout: a watch without a timeout lasts this long or up to twice as long, so
+ * that watches do not reconnect at the same time.
  */
 const MIN_TIMEOUT_SECONDS = 1800;
-/** A last bookmark this long before the end lets the client resume without a relist. */
+/** A last bookmark this long before the end lets the client resume without a new list. */
 const LAST_BOOKMARK_MS = 2_000;
 const INITIAL_EVENTS_END = '"annotations":{"k8s.io/initial-events-end":"true"},';
 
-/** The forms that an event can have. */
+/** Supported forms of an event. */
 const LINES: ReadonlySet<AnswerForm['as']> = new Set([
   'object',
   'Table',
   'PartialObjectMetadata',
   'PartialObjectMetadataList',
 ]);
-/** Deliveries that may wait for conversions. */
+/** Maximum number of deliveries that wait for conversions. */
 const MAX_WAITING = 1_000;
-/** Streams of protobuf say in their type that they are framed. */
+/** Content type of framed protobuf streams. */
 const STREAM = `${PROTOBUF};stream=watch`;
 
 export function watch(
@@ -66,7 +66,7 @@ export function watch(
   return watchParts(context, exchange, kind, info, cache);
 }
 
-/** `cache`: of the objects that are watched or, with `expand`, of those that they are parts of. */
+/** `cache`: cache of the watched objects or, with `expand`, of the objects that contain them. */
 export function watchParts(
   context: RestContext,
   exchange: Exchange,
@@ -83,7 +83,7 @@ export function watchParts(
 }
 
 /**
- * Throws 'BadRequest' for a selector of another object than the path names. Source:
+ * Adds the name of the path to the selector. Throws 'BadRequest' if the selector names another object. Source:
  * k8s.io/apiserver/pkg/endpoints/handlers/get.go.
  */
 function withName(options: ListOptions, name: string): ListOptions {
@@ -93,7 +93,7 @@ function withName(options: ListOptions, name: string): ListOptions {
   return { ...options, fields: [...fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
-/** What it holds, thousands of idle ones hold: no closures, promises or timers but those that cannot be spared. */
+/** State of a watch. Thousands of watches are idle, so closures, timers and pending results are avoided where possible. */
 class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #context: RestContext;
   readonly #exchange: Exchange;
@@ -105,9 +105,9 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #options: ListOptions;
   readonly #matches: ((object: CachedObject) => boolean) | undefined;
   readonly #shared: boolean;
-  /** Of kinds that show each user a part of the objects only. */
+  /** Set for kinds whose objects are only partly visible to the user. */
   readonly #readable: ReadableObjects | undefined;
-  /** Of tables: how much of each object comes with its row. */
+  /** For tables: how much of the object each row includes. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
   /** The part of the kind that this watch subscribes to. */
   readonly concern: Concern;
@@ -186,7 +186,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
 
   async #begin(): Promise<void> {
     const { resourceVersion, sendInitialEvents } = this.#options;
-    // Without a version (or with 0) a watch begins with what there is, unless the client says that it does not want it.
+    // A watch without a version, or with version 0, starts with the current objects unless the client declines them.
     const initial = sendInitialEvents ?? (resourceVersion === undefined || resourceVersion === 0);
     if (initial) await this.#beginWithState();
     else await this.#resume(resourceVersion);
@@ -205,13 +205,13 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     });
     await this.#recordStart();
     this.#head();
-    // The state may be larger than what a client may leave unread: it is sent as fast as the client takes it.
+    // The initial state may exceed the unread limit, so it is sent at the client's speed.
     await writeParts(this.#response, this.#stateLines(snapshot.objects));
     if (this.#response.destroyed) return this.end();
     if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
       this.#write(this.#bookmark(snapshot.revision, INITIAL_EVENTS_END));
     }
-    // Last, so that what has happened since the snapshot comes after it; the event window has it.
+    // Subscribes last, so that changes since the snapshot follow it; they are still in the event window.
     this.#follow(snapshot.revision);
   }
 
@@ -239,13 +239,13 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#follow(from);
   }
 
-  /** Nothing is answered before the audit log knows of it, where that is asked for. */
+  /** Waits until the audit event has been written, if the sink requires it. */
   async #recordStart(): Promise<void> {
     const recorded = this.#exchange.audit?.started(200);
     if (recorded !== undefined) await recorded;
   }
 
-  /** Upstream answers 200 and says in the stream that a version is too old: clients expect it there. */
+  /** As upstream, a version that is too old is reported in the stream after status 200, where clients expect it. */
   #follow(from: number): void {
     try {
       this.#subscribe(from);
@@ -287,7 +287,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     const { fields } = this.#options;
     if (this.#expand !== undefined) return { namespace: this.#namespace };
     const ofKind = fields.find(({ field, operator }) => operator === '=' && !field.startsWith('metadata.'));
-    // What is watched in another version than the stored one may have other fields.
+    // A converted object may have other field values than the stored one, so the field cannot be used.
     const field = ofKind === undefined || this.#kind.view !== undefined ? undefined : ofKind;
     return {
       namespace: this.#namespace,
@@ -315,7 +315,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       const type = this.#seen(event.type, object, previous);
       if (type === undefined) continue;
       if (type === event.type && this.#plain && event instanceof CacheEvent) lines.push(event.line);
-      // An object that no longer matches is shown as it was when it last did, at the revision of the change.
+      // An object that no longer matches is sent as it was when it last matched, with the revision of the change.
       else if (type === 'DELETED' && event.type === 'MODIFIED' && previous !== undefined) {
         lines.push(this.#line('DELETED', previous.atRevision(event.revision)));
       } else lines.push(this.#line(type, object));
@@ -344,7 +344,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     if (lines.length > 0) this.#write(lines.length === 1 && lines[0] !== undefined ? lines[0] : Buffer.concat(lines));
   }
 
-  /** Conversion may take its time; what comes later waits for what came before. */
+  /** Runs work that may have to wait for a conversion, in the order of the events. */
   #inTurn(work: () => Promise<void>): void {
     this.#waiting += 1;
     if (this.#waiting > MAX_WAITING) {
@@ -421,7 +421,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#response.write(lines);
   }
 
-  /** Endings and bookmarks of a stream that has begun. */
+  /** Schedules the end and the bookmarks of a running watch. */
   #arm(): void {
     const { clock, random, stopping, config } = this.#context;
     if (stopping.aborted) {
@@ -473,7 +473,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 }
 
-/** The event as a watch with selectors sees it; undefined: no event. */
+/** Event type for a watch with selectors. Undefined: no event. */
 function transition(
   type: EventType,
   object: CachedObject,

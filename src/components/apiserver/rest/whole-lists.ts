@@ -11,9 +11,8 @@ import type { Snapshot } from './snapshot.ts';
 
 const MAX_LIST_BYTES = 8 * 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
-/** What a kept list costs beside its items. */
+/** Estimated overhead of an entry. */
 const ENTRY_BYTES = 1024;
-/** Longer selectors are not cached. */
 const MAX_KEY = 512;
 
 interface Kept {
@@ -25,7 +24,7 @@ export class WholeLists {
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
 
-  /** The items of the list, joined; undefined when they are too many to be kept. */
+  /** Joined items of the list. Undefined if they are too large to be cached. */
   items(
     kind: ServedKind,
     cache: KindCache,

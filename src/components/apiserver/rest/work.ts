@@ -1,6 +1,6 @@
 /**
- * A work queue of names: one worker per name at a time, re-queued when the name changes meanwhile, retried with
- * back-off on failure.
+ * Work queue of names: one worker per name at a time; a name that changes meanwhile is queued again; failures are
+ * retried with back-off.
  */
 import { isApiError } from '../../../api/meta/status.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -8,11 +8,11 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 export interface WorkOptions {
   readonly clock: Clock;
   readonly stopping: AbortSignal;
-  /** Concurrent workers. */
+  /** Number of concurrent workers. */
   readonly workers: number;
   readonly firstRetryMs: number;
   readonly lastRetryMs: number;
-  /** Reconciles the name; a rejection schedules a retry. */
+  /** Reconciles a name. A rejection schedules a retry. */
   sync(name: string): Promise<void>;
   failed(name: string, error: unknown): void;
 }

@@ -29,7 +29,7 @@ import { noSuchResource } from './served-at.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { updateObject } from './update.ts';
 
-/** Deletes of a collection under way at once. */
+/** Concurrent deletes of a deletecollection. */
 const DELETE_WORKERS = 8;
 
 function requiredStrategy(kind: ServedKind, subresource: string): WriteStrategy<KubeObject> {
@@ -101,7 +101,7 @@ export const patch: Handler = async (context, exchange, kind, info) => {
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
 };
 
-/** Duplicate fields of a patch, unless field validation is off. */
+/** Duplicate fields of a patch. Empty if field validation is off. */
 function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, request: WriteRequest): readonly string[] {
   if (request.options.validation === 'Ignore' || typeof body !== 'object' || body === null || Array.isArray(body))
     return [];
@@ -120,10 +120,10 @@ export const remove: Handler = async (context, exchange, kind, info) => {
   if (deleted.removed && kind.definition.returnsDeleted === undefined) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
-    // Upstream tells that something is left only those who ask for it so; others were used to 200.
+    // As upstream, 202 for a pending deletion is sent only with `orphanDependents: false`; older clients expect 200.
     const code = !deleted.removed && options.orphans === false ? 202 : 200;
     const { object, revision } = deleted;
-    // As it was, at the revision of the delete.
+    // The last state with the revision of the delete.
     const last = revision === undefined ? object : object.atRevision(revision);
     sendObject(context, exchange, kind, await shown(kind, last), form, code);
   }

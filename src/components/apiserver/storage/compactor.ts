@@ -1,22 +1,22 @@
 /**
- * Compacts the store's history. Each round compacts to the revision of the previous round: watches and paged
- * lists of the last interval stay whole. Source: k8s.io/apiserver etcd3 compact.go.
+ * Compacts the store's history. Each round compacts to the revision of the previous round, so that watches and paged
+ * lists can use the history of the last interval. Source: k8s.io/apiserver etcd3 compact.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
 
-/** The part of the history that can be read. */
+/** Readable part of the history. */
 export interface History {
   readonly revision: number;
-  /** The revision that history begins with, as far as this server compacted it. */
+  /** First readable revision, as far as this server has compacted. */
   compactedTo: number;
 }
 
 /**
- * A compaction that removes less is not worth what the store writes for it. Far below what a client makes that waits
- * for the history to end, such as upstream's test of paged lists with 400 objects.
+ * A compaction that removes fewer revisions is skipped, because it costs more writes than it saves. The number must be
+ * well below the changes of a client that waits for a compaction: upstream's test of paged lists creates 400 objects.
  */
 const LEAST_REVISIONS = 256;
 
@@ -37,7 +37,7 @@ export class Compactor {
     this.#history = history;
   }
 
-  /** With an interval of 0 it leaves history alone. */
+  /** Does nothing with an interval of 0. */
   start(): void {
     if (this.#intervalMs <= 0) return;
     this.#previous = this.#history.revision;
@@ -60,7 +60,7 @@ export class Compactor {
           this.#history.compactedTo = Math.max(this.#history.compactedTo, target);
           this.#log.v(4, 'compacted', { revision: target });
         },
-        // Another API server may have compacted further; the next round tries again with a newer revision.
+        // Another API server may have compacted further. The next round uses a newer revision.
         (error: unknown) =>
           this.#log.v(2, 'compaction failed; retrying at the next interval', {
             revision: target,

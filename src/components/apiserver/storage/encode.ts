@@ -10,14 +10,14 @@ export function encodeObject(gvk: Gvk, object: KubeObject): Buffer {
   return Buffer.from(JSON.stringify(inPlace(gvk, object)));
 }
 
-/** As `encodeObject`, a piece at a time. */
+/** Like `encodeObject`, in steps. */
 export function* encodeSteps(gvk: Gvk, object: KubeObject): Steps<Buffer> {
   const text = yield* jsonSteps(inPlace(gvk, object));
   yield;
   return Buffer.from(text);
 }
 
-/** Of what is `large`, in turns with others. */
+/** Encodes an object. With `large`, yields to the event loop. */
 export function encoded(
   type: { readonly apiVersion: string; readonly kind: string },
   object: KubeObject,
@@ -26,7 +26,7 @@ export function encoded(
   return large ? runSteps(encodeSteps(type, object)) : encodeObject(type, object);
 }
 
-/** `next` at the revision of `current`: an answer that was not stored. */
+/** `next` with the revision of `current`, for a response without a write. */
 export async function rendered(
   place: { readonly namespace: string; readonly name: string },
   current: CachedObject,
@@ -44,7 +44,7 @@ interface Gvk {
 }
 
 function inPlace(gvk: Gvk, object: KubeObject): KubeObject {
-  // One object with everything in its place, without another one on the way.
+  // Builds the object with all fields in order at once, without a temporary copy.
   const all = { apiVersion: gvk.apiVersion, kind: gvk.kind, metadata: NO_METADATA, ...object };
   all.apiVersion = gvk.apiVersion;
   all.kind = gvk.kind;
@@ -55,8 +55,8 @@ function inPlace(gvk: Gvk, object: KubeObject): KubeObject {
 const NO_METADATA: ObjectMeta = {};
 
 /**
- * Fields in the order that upstream's encoder gives them; other parts of the object keep the order they came in. What
- * is undefined is not printed, and a literal has one shape for all.
+ * Metadata fields in the order of upstream's encoder. Other parts of the object keep their order. Undefined fields are
+ * not encoded; a literal gives all objects the same hidden class.
  */
 function inOrder(metadata: ObjectMeta): ObjectMeta {
   return {

@@ -1,13 +1,12 @@
 /**
- * Leases for objects that expire (events). A lease per object would cost the store as much as the object; so all that
- * are written within a minute share one, and live up to that minute longer. Source: k8s.io/apiserver etcd3
- * lease_manager.
+ * Store leases of expiring objects (events). A lease per object would be as expensive as the object, so all objects
+ * written within a minute share one and live up to a minute longer. Source: k8s.io/apiserver etcd3 lease_manager.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
 
 const SHARE_MS = 60_000;
-/** What a lease's expiry deletes at once stays bounded. */
+/** Limits the number of objects that one lease deletes on expiry. */
 const MAX_OBJECTS = 1000;
 
 interface Bucket {

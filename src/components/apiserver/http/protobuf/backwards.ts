@@ -1,6 +1,6 @@
 /**
- * A protobuf writer that begins at the end: when a structure's header is written its content already stands behind it,
- * so its length is known and nothing is moved or measured twice. (Go's generated code does the same.)
+ * Protobuf writer that writes from the end to the beginning. The content of a structure is written before its header,
+ * so that its length is known and no bytes need to be moved. Go's generated code does the same.
  */
 const INITIAL = 64 * 1024;
 const KEPT = 1024 * 1024;
@@ -8,15 +8,15 @@ const SHORT = 48;
 
 export class BackwardsWriter {
   #buffer = Buffer.allocUnsafeSlow(INITIAL);
-  /** Where the last thing written begins. */
+  /** Start of the written bytes in the buffer. */
   #position = INITIAL;
 
-  /** How much has been written. */
+  /** Number of bytes written. */
   get length(): number {
     return this.#buffer.length - this.#position;
   }
 
-  /** A copy of what has been written, and the writer empty again. */
+  /** Returns a copy of the written bytes and resets the writer. */
   finish(): Buffer {
     const out = Buffer.from(this.#buffer.subarray(this.#position));
     this.reset();
@@ -28,18 +28,17 @@ export class BackwardsWriter {
     this.#position = this.#buffer.length;
   }
 
-  /** A field number and a wire type. */
   tag(field: number, wireType: 0 | 1 | 2): void {
     this.varint(field * 8 + wireType);
   }
 
-  /** Puts the header before what has been written since the writer had `length`. */
+  /** Writes the header of a field that contains everything written since the writer had `length`. */
   enclose(field: number, length: number): void {
     this.varint(this.length - length);
     this.tag(field, 2);
   }
 
-  /** A non-negative safe integer. */
+  /** Writes a non-negative safe integer. */
   varint(value: number): void {
     if (value < 0x80) {
       this.#reserve(1);
@@ -57,7 +56,7 @@ export class BackwardsWriter {
     this.#buffer[at] = rest;
   }
 
-  /** An integer of either sign that has 64 bits; negative ones take ten bytes. */
+  /** Writes a 64-bit integer of either sign. Negative ones take ten bytes. */
   integer(value: number | bigint): void {
     if (typeof value === 'number' && value >= 0) {
       this.varint(value);
@@ -91,8 +90,8 @@ export class BackwardsWriter {
   }
 
   /**
-   * Most texts are short and plain: cheaper letter by letter than by a call out of JavaScript. False: it is not,
-   * nothing is written.
+   * Fast path for short ASCII strings: a loop is cheaper than a native call. Returns false, without writing, for other
+   * strings.
    */
   #ascii(value: string): boolean {
     const { length } = value;

@@ -1,6 +1,6 @@
 /**
- * Kubernetes' protobuf form of objects, read into what JSON would have said: typed Go clients send it by default.
- * Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf (envelope), generated.proto (fields).
+ * Decodes objects from the Kubernetes protobuf format to their JSON form. Typed Go clients send it by default. Source:
+ * k8s.io/apimachinery/pkg/runtime/serializer/protobuf (envelope), generated.proto (fields).
  */
 import { Reader, WireError } from '../../../../api/etcd/wire.ts';
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
@@ -13,14 +13,12 @@ import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './t
 
 const MAX_NESTING = 64;
 
-/** Whether a body is in this form, whatever its content type says. */
+/** Reports whether a body starts with the protobuf prefix, whatever its content type is. */
 export function isProtobuf(body: Buffer): boolean {
   return body.subarray(0, MAGIC.length).equals(MAGIC);
 }
 
-/**
- * Throws 'BadRequest' for what cannot be read, 'UnsupportedMediaType' for kinds this server does not know in this form.
- */
+/** Throws 'BadRequest' for an invalid body, 'UnsupportedMediaType' for kinds without a known protobuf form. */
 export function decodeProtobuf(body: Buffer): JsonObject {
   if (!isProtobuf(body)) throw errors.badRequest('the body of the request is not Kubernetes protobuf');
   try {
@@ -70,7 +68,7 @@ function decodeMessage(bytes: Buffer, index: number, depth: number): JsonObject 
   const reader = new Reader(bytes);
   for (let key = reader.field(); key !== 0; key = reader.field()) {
     const field = message.get(key);
-    // What a newer client says beyond this release is passed over, as upstream's decoders do.
+    // Unknown fields, for example of newer clients, are skipped, as upstream.
     if (field === undefined) {
       reader.skip();
       continue;
@@ -90,7 +88,7 @@ function readField(reader: Reader, field: Field, object: JsonObject, depth: numb
       const known = object[field.name];
       const map = typeof known === 'object' && known !== null && !Array.isArray(known) ? known : {};
       object[field.name] = map;
-      // A key may be __proto__: defined, never assigned.
+      // A key may be `__proto__`, so it is defined instead of assigned.
       Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
       return;
     }
@@ -161,7 +159,7 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
 type Special = (bytes: Buffer, depth: number) => JsonValue | undefined;
 
-/** Types that JSON writes as something other than a structure. */
+/** Types whose JSON form is not a structure. */
 const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   [`${META}.Time`, (bytes) => timeOf(bytes, 0)],
   [`${META}.MicroTime`, (bytes) => timeOf(bytes, 6)],
@@ -181,10 +179,10 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   [SCHEMA_TYPES.orStrings, schemaOrTexts],
 ]);
 
-/** What JSON says of their zero, where that is not null. */
+/** JSON form of an empty message, if it is not null. */
 const ZEROS: ReadonlyMap<string, JsonValue> = new Map([['io.k8s.apimachinery.pkg.api.resource.Quantity', '0']]);
 
-/** A zero time is no time. */
+/** Undefined for a zero time. */
 function timeOf(bytes: Buffer, digits: number): string | undefined {
   let seconds: number | undefined;
   let nanos = 0;
@@ -194,7 +192,7 @@ function timeOf(bytes: Buffer, digits: number): string | undefined {
     else if (key === 2) nanos = reader.int();
     else reader.skip();
   }
-  // Beyond what a Date holds, and Go's zero time, which some clients write out.
+  // Outside the range of Date, or Go's zero time, which some clients send.
   if (seconds === undefined || !(seconds > -62_135_596_800 && seconds < 253_402_300_800)) return undefined;
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   const fraction = digits === 0 ? '' : `.${String(nanos).padStart(9, '0').slice(0, digits)}`;

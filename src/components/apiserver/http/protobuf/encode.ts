@@ -1,5 +1,5 @@
 /**
- * Objects in Kubernetes' protobuf form, from what JSON says of them. Source:
+ * Encodes objects from their JSON form to the Kubernetes protobuf format. Source:
  * k8s.io/apimachinery/pkg/runtime/serializer/protobuf (envelope), pkg/watch and pkg/util/framer (watch streams).
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
@@ -7,20 +7,20 @@ import { BackwardsWriter } from './backwards.ts';
 import { SCHEMA_TYPES } from './extension-messages.ts';
 import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
-/** One at a time: nothing here waits. */
+/** Shared, because encoding is synchronous. */
 const writer = new BackwardsWriter();
 const ENVELOPE_RAW = 2;
 const LIST_METADATA = 1;
 const LIST_ITEMS = 2;
-/** contentEncoding and contentType, which upstream writes although they are empty. */
+/** Empty contentEncoding and contentType, which upstream writes too. */
 const ENVELOPE_END = Buffer.from([0x1a, 0, 0x22, 0]);
 
-/** Whether objects of the type can be said in this form. */
+/** Reports whether a type has a protobuf form. */
 export function hasMessage(typeName: string): boolean {
   return indexOfMessage(typeName) !== undefined;
 }
 
-/** The message of an object, without the envelope. The type must have one. */
+/** Encodes an object without the envelope. The type must have a protobuf form. */
 export function encodeMessage(typeName: string, object: JsonObject): Buffer {
   const index = indexOfMessage(typeName);
   if (index === undefined) throw new Error(`${typeName} has no protobuf form`);
@@ -29,7 +29,7 @@ export function encodeMessage(typeName: string, object: JsonObject): Buffer {
   return writer.finish();
 }
 
-/** A message in the envelope that names its type. */
+/** Wraps a message in the envelope that names its type. */
 export function envelope(apiVersion: string, kind: string, message: Uint8Array): Buffer {
   return Buffer.concat([envelopeHead(apiVersion, kind, message.length), message, ENVELOPE_END]);
 }
@@ -48,7 +48,7 @@ function envelopeHead(apiVersion: string, kind: string, length: number): Buffer 
 
 const LIST_META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta';
 
-/** The parts of a list whose items are messages. */
+/** Yields the parts of an encoded list of messages. */
 export function* listParts(
   apiVersion: string,
   kind: string,
@@ -77,7 +77,7 @@ function header(field: number, length: number): Buffer {
   return writer.finish();
 }
 
-/** One event of a watch: four bytes of length, then the event; `object` is in its envelope. */
+/** One frame of a watch stream: four bytes of length, then the event. `object` includes its envelope. */
 export function watchFrame(type: string, object: Uint8Array): Buffer {
   writer.reset();
   writer.bytes(object);
@@ -96,9 +96,7 @@ function writeText(field: number, value: string): void {
   writer.enclose(field, mark);
 }
 
-/**
- * Fields from the last to the first, since the writer goes backwards. Fields that the table does not know are left out.
- */
+/** Writes fields from the last to the first, because the writer works backwards. Unknown fields are omitted. */
 function writeMessage(index: number, object: JsonObject): void {
   for (const field of fieldsBackwards(index)) {
     if (field.shape === 'inline') {
@@ -131,7 +129,7 @@ function writeItems(field: Field, value: JsonValue): void {
   for (let index = value.length - 1; index >= 0; index--) writeValue(field, field.number, value[index] ?? null);
 }
 
-/** In the order of keys, as Go writes them. */
+/** In the order of keys, as Go writes maps. */
 function writeEntries(field: Field, value: JsonValue): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   for (const key of Object.keys(value).sort().reverse()) {
@@ -181,7 +179,7 @@ function isObject(value: JsonValue): value is JsonObject {
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** Types that JSON writes as something other than a structure; each writes its message's content. */
+/** Types whose JSON form is not a structure. Each function writes the content of the message. */
 const SPECIAL: ReadonlyMap<string, (value: JsonValue) => void> = new Map<string, (value: JsonValue) => void>([
   [`${META}.Time`, writeTime],
   [`${META}.MicroTime`, writeTime],
@@ -243,7 +241,7 @@ function writeSchemaOrSchemas(value: JsonValue): void {
   else for (let index = value.length - 1; index >= 0; index--) writeSchema(2, value[index] ?? null);
 }
 
-/** A schema is written with `allows`, as Go's form of it has it. */
+/** Writes a schema or a boolean as Go's JSONSchemaPropsOrBool, which has a field `allows`. */
 function writeSchemaOrBoolean(value: JsonValue): void {
   writeSchema(2, value);
   writer.varint(value === false ? 0 : 1);

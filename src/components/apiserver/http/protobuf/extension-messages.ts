@@ -1,11 +1,11 @@
 /**
- * Messages of CustomResourceDefinition, in the form of `named-messages.ts`. Source: generated.proto and types.go of
+ * Messages of CustomResourceDefinition, in the format of `named-messages.ts`. Source: generated.proto and types.go of
  * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 1.36.
  */
 const PACKAGE = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** Types of a schema that JSON shows as something other than a structure. */
+/** Types of a schema whose JSON form is not a structure. */
 export const SCHEMA_TYPES = {
   props: `${PACKAGE}.JSONSchemaProps`,
   json: `${PACKAGE}.JSON`,

@@ -1,7 +1,7 @@
 /**
- * Messages that no kubectl carries, or none carries any more, in the form of the generated table but for references,
- * which are by name. Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1, and of
- * k8s.io/api/policy/v1beta1 1.20.
+ * Messages that are missing in kubectl's sources, from which the table is generated. The format is that of the table,
+ * except that references are by name. Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1,
+ * and of k8s.io/api/policy/v1beta1 1.20.
  */
 import { EXTENSION_MESSAGES } from './extension-messages.ts';
 
@@ -16,7 +16,7 @@ const RANGES = `2 ranges *m{${POLICY}.IDRange}`;
 const NAMED: Readonly<Record<string, string>> = {
   ...EXTENSION_MESSAGES,
   [`${PACKAGE}.APIService`]: API_SERVICE,
-  // The older version looks the same.
+  // v1beta1 has the same fields.
   [`${PACKAGE}beta1.APIService`]: API_SERVICE,
   [`${PACKAGE}.APIServiceSpec`]: `1 service m{${PACKAGE}.ServiceReference};2 group s!;3 version s!;4 insecureSkipTLSVerify b!;5 caBundle y;7 groupPriorityMinimum i;8 versionPriority i`,
   [`${PACKAGE}.ServiceReference`]: '1 namespace s!;2 name s!;3 port i',
@@ -47,7 +47,7 @@ const NAMED: Readonly<Record<string, string>> = {
   [`${POLICY}.SELinuxStrategyOptions`]: '1 rule s;2 seLinuxOptions m{io.k8s.api.core.v1.SELinuxOptions}',
 };
 
-/** Those, behind the ones of `table`. */
+/** Appends these messages to `table`. */
 export function withNamed(table: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const names = [...Object.keys(table), ...Object.keys(NAMED)];
   const rows = Object.entries(NAMED).map(([name, row]) => [

@@ -1,4 +1,4 @@
-/** The messages of the API, from the generated table, made on first use. */
+/** Message descriptions of the API, parsed from the generated table on first use. */
 import { MESSAGES as GENERATED } from './generated/messages.ts';
 import { withNamed } from './named-messages.ts';
 
@@ -6,7 +6,7 @@ const MESSAGES = withNamed(GENERATED);
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
-/** What every body in this form begins with. */
+/** Prefix of every protobuf body. */
 export const MAGIC = Buffer.from('k8s\0');
 
 export interface Field {
@@ -15,7 +15,7 @@ export interface Field {
   readonly code: string;
   readonly shape: 'single' | 'repeated' | 'map' | 'inline';
   readonly message: number;
-  /** JSON leaves its zero out: no pointer in Go, and `omitempty`. Others are said even when they are zero. */
+  /** True if JSON omits the zero value: not a pointer in Go, and `omitempty`. Other fields are present even if zero. */
   readonly omitZero: boolean;
 }
 
@@ -26,7 +26,7 @@ const names = Object.keys(MESSAGES);
 const indexes = new Map(names.map((name, index) => [name, index]));
 const compiled = new Map<number, Message>();
 
-/** Undefined for types that have no such form here. */
+/** Undefined for types without a protobuf form. */
 export function indexOfMessage(typeName: string): number | undefined {
   return indexes.get(typeName);
 }
