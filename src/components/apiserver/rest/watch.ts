@@ -93,7 +93,7 @@ function withName(options: ListOptions, name: string): ListOptions {
   return { ...options, fields: [...fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
-/** State of a watch. Thousands of watches are idle, so closures, timers and pending results are avoided where possible. */
+/** State of a watch. Thousands of watches are idle, so it avoids closures and timers where possible. */
 class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #context: RestContext;
   readonly #exchange: Exchange;

@@ -1,4 +1,4 @@
-/** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
+/** Guarded writes of objects. Changes that must be consistent (an address and its service) are in one commit. */
 
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
@@ -11,7 +11,7 @@ import type { ExpiryLeases } from './expiry-leases.ts';
 import type { ObjectView } from './object-view.ts';
 import type { StoreOperation } from './store-metrics.ts';
 
-/** What else must be true and be written in the same commit. */
+/** Additional guards and writes of the same commit. */
 export interface Effects {
   readonly guards: readonly Guard[];
   readonly puts: readonly Put[];
@@ -20,9 +20,8 @@ export interface Effects {
 
 export interface UpdateOptions {
   readonly effects?: Effects;
-  /** Encoded in turns with others. */
+  /** True: yields to the event loop while encoding. */
   readonly large?: boolean;
-  /** See `Commit.reserve`. */
   readonly reserve?: boolean;
 }
 
@@ -30,16 +29,16 @@ export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
 
 export type WriteResult =
   | { readonly written: true; readonly object: CachedObject /** Of a removal. */; readonly revision?: number }
-  /** The object itself is not as expected; `current` is what it is now. */
+  /** The object has changed; `current` is its present state. */
   | { readonly written: false; readonly current: CachedObject | undefined }
-  /** One of the effects' guards did not hold. */
+  /** A guard of the effects did not hold. */
   | { readonly written: false; readonly lostGuard: Guard };
 
 export interface Place {
   readonly definition: KindDefinition;
   readonly namespace: string;
   readonly name: string;
-  /** For kinds that are stored otherwise than they are written. */
+  /** Set for kinds whose stored form differs from the served one. */
   readonly view?: ObjectView;
 }
 
@@ -62,7 +61,7 @@ export class ObjectStore {
   readonly #watcher: StoreWatcher;
 
   /**
-   * `isStale`: whether a value is stored otherwise than it would be written now, encrypted with another key for one.
+   * `isStale` reports whether a stored value would be written differently now, for example encrypted with another key.
    */
   constructor(
     store: Store,
@@ -78,7 +77,7 @@ export class ObjectStore {
     this.#leases = leases;
   }
 
-  /** From the store itself: for when the cache's word is not enough. */
+  /** Reads from the store instead of the cache. */
   async readStored(place: Place): Promise<CachedObject | undefined> {
     const beganMs = this.#watcher.nowMs();
     let kv: KeyValue | undefined;
@@ -92,12 +91,12 @@ export class ObjectStore {
     return kv === undefined ? undefined : cached(place, kv);
   }
 
-  /** True when writing the object again, as it is, changes how it is stored. */
+  /** Reports whether writing the unchanged object would change its stored form. */
   isStale(place: Place): boolean {
     return this.#isStale(storeKey(place));
   }
 
-  /** What is `large` is encoded in turns with others. */
+  /** With `large`, yields to the event loop while encoding. */
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
     return this.#put(place, undefined, object, effects, large, false);
   }
@@ -111,9 +110,7 @@ export class ObjectStore {
     return this.#put(place, previous, object, effects, large, reserve);
   }
 
-  /**
-   * Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written.
-   */
+  /** Updates all objects or, if one has changed since `previous`, none. Only for kinds without a view. */
   async updateAll(
     changes: readonly { readonly place: Place; readonly previous: CachedObject; readonly object: KubeObject }[],
   ): Promise<readonly CachedObject[] | undefined> {
@@ -138,14 +135,14 @@ export class ObjectStore {
     });
   }
 
-  /** Removes the object as it is known; `object` of the result is its last state. */
+  /** Removes the object if it is unchanged since `previous`. `object` of the result is its last state. */
   async remove(place: Place, previous: CachedObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
     const key = storeKey(place);
     const revision = await this.#commit(place, 'delete', {
       guards: [{ key, modRevision: previous.revision }, ...effects.guards],
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
-      // What a removal writes beside it is about what it frees.
+      // Writes that accompany a removal release its values, so they may use the reserve.
       ...(effects.puts.length > 0 ? { reserve: true } : {}),
     });
     return typeof revision === 'number' ? { written: true, object: previous, revision } : revision;
@@ -185,11 +182,12 @@ export class ObjectStore {
       made(spliceRevision(value, revision, true), stored ?? object),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
-    // The answer has the requested version, with the defaults of the stored version, as later reads return it.
+    // The response has the requested version, with the defaults of the storage version, like later reads.
     try {
       return { written: true, object: await view.of(written) };
     } catch {
-      // The conversion webhook failed after the commit: answer with what was sent; reads report the failure.
+      // The conversion webhook failed after the commit. The response contains the object as sent; reads report the
+      // failure.
       const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
       return { written: true, object: made(spliceRevision(answer, revision)) };
     }

@@ -1,7 +1,8 @@
 /**
- * Cluster IPs and node ports of services. Exact with any number of API servers: each address and port in use is a key
- * of its own, made in the commit that makes the service and removed in the one that removes it. What is free is guessed
- * from the cache and proved by the guard. Addresses are kept in the form of upstream's IPAddress objects.
+ * Allocates cluster IPs and node ports of services. It is exact with any number of API servers: each allocated address
+ * and port has its own key, which is created and deleted in the same commits as the service. A free value is chosen
+ * from the cache, and the guard of the commit proves that it is free. Addresses are stored as upstream's IPAddress
+ * objects.
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
@@ -29,7 +30,7 @@ interface Claims {
 }
 
 export interface ServiceAllocatorOptions {
-  /** A range, or `v4,v6`: this server's own; those of ServiceCIDRs beside them are in `ranges`. */
+  /** This server's own range, or `v4,v6`. `ranges` has the additional ServiceCIDRs. */
   readonly cidr: string;
   readonly ranges: () => KindCache;
   readonly ports: readonly [number, number];
@@ -48,20 +49,20 @@ export class ServiceAllocator {
     this.#ranges = new ServiceRanges(options.cidr, options.ranges);
   }
 
-  /** The server's own ranges, the primary family's first. */
+  /** The server's own ranges, primary family first. */
   get ownRanges(): readonly string[] {
     return this.#ranges.own.map(networkText);
   }
 
-  /** The first address of the primary range: the `kubernetes` service's. */
+  /** First address of the primary range, which is that of the `kubernetes` service. */
   get firstAddress(): string {
     const [primary] = this.#ranges.own;
     return primary === undefined ? '' : addressIn(primary, 1);
   }
 
   /**
-   * Gives `service` what it needs and lacks, and says what must be committed with it. `old` is the stored service on
-   * updates. Throws 'Invalid' for an address or port that is out of range or known to be taken.
+   * Sets missing addresses and ports of `service` and returns the effects to commit with it. `old` is the stored
+   * service on updates. Throws 'Invalid' for an address or port that is out of range or known to be allocated.
    */
   allocate(service: Service, old: Service | undefined): Effects {
     const before = old === undefined ? NO_CLAIMS : claimsOf(old);
@@ -70,7 +71,7 @@ export class ServiceAllocator {
     return this.#difference(service, before, after);
   }
 
-  /** What a removal frees. */
+  /** Effects that release all values of a deleted service. */
   release(service: Service): Effects {
     return this.#difference(service, claimsOf(service), NO_CLAIMS);
   }
@@ -91,7 +92,7 @@ export class ServiceAllocator {
     if (spec.clusterIPs[0] !== undefined) spec.clusterIP = spec.clusterIPs[0];
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     const allocates = spec.type === 'NodePort' || spec.allocateLoadBalancerNodePorts !== false;
-    // As upstream, only where a service gets its first node ports.
+    // As upstream, only when a service gets its first node ports.
     const sharesNodePorts = !needsNodePort(old?.spec);
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
@@ -112,7 +113,7 @@ export class ServiceAllocator {
     else this.#checkPort(service, check, HEALTH_CHECK_PORT, old);
   }
 
-  /** An address for each family of the service: the requested one, the one it had, or a free one. */
+  /** One address per family of the service: the requested one, the stored one, or a free one. */
   #clusterIps(service: Service, old: Service | undefined): string[] {
     const { clusterIP = '', clusterIPs = [], ipFamilies = this.#ranges.families.slice(0, 1) } = service.spec ?? {};
     const requested = clusterIPs.length > 0 ? clusterIPs : [clusterIP];
@@ -151,7 +152,7 @@ export class ServiceAllocator {
     throw refused(service, fieldError.invalid('spec.clusterIPs', [], 'failed to allocate IP: range is full'));
   }
 
-  /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
+  /** Automatic addresses come from the upper part of the range first, because users choose low ones (KEP-3070). */
   #freeIn(range: Network, addresses: ReadonlySet<string>): string | undefined {
     const size = countOf(range);
     const reserved = Math.min(Math.max(16, Math.floor(size / 16)), 256);
@@ -234,7 +235,7 @@ export class ServiceAllocator {
     return guards.length + deletes.length === 0 ? NO_EFFECTS : { guards, puts, deletes };
   }
 
-  /** As upstream's servers write it; who makes an object by hand has the same fields from the pipeline. */
+  /** Same content as upstream's. For IPAddresses that users create, the write pipeline sets these fields. */
   #addressObject(address: string, service: Service): Uint8Array {
     const { clock, random } = this.#options;
     const object = {
@@ -260,7 +261,7 @@ export class ServiceAllocator {
     return Buffer.from(JSON.stringify(object));
   }
 
-  /** Effects that allocate the address to its service again; undefined when the service has no such address. */
+  /** Effects that allocate the address to its service again. Undefined if the service does not have the address. */
   reclaim(service: Service, address: string): Effects | undefined {
     if (!claimsOf(service).addresses.has(address)) return undefined;
     const key = ADDRESS_PREFIX + address;
@@ -271,7 +272,7 @@ export class ServiceAllocator {
     };
   }
 
-  /** Addresses of services that no IPAddress stands for. */
+  /** Addresses of services without an IPAddress object. */
   *unclaimed(): Iterable<{ readonly service: CachedObject; readonly address: string }> {
     const known = this.#options.addresses();
     for (const service of this.#options.services()) {
@@ -281,7 +282,7 @@ export class ServiceAllocator {
     }
   }
 
-  /** Whether the client requested the address or node port of the key. */
+  /** Reports whether the client requested the address or node port of the key. */
   isRequested({ spec }: Service, key: string): boolean {
     const value = key.slice(key.lastIndexOf('/') + 1);
     const isAsked = (address: string): boolean => canonicalAddress(address) === value;
@@ -293,7 +294,7 @@ export class ServiceAllocator {
     );
   }
 
-  /** What to say when another API server was faster with a key that the client had asked for by name. */
+  /** Error for a requested value that another API server has allocated first. */
   taken(service: Service, guard: Guard): Error {
     if (guard.key.startsWith(ADDRESS_PREFIX)) return addressTaken(service, guard.key.slice(ADDRESS_PREFIX.length));
     const port = Number(guard.key.slice(PORT_PREFIX.length));
@@ -316,19 +317,19 @@ function claimsOf(service: Service): Claims {
   return { addresses, ports };
 }
 
-/** The node port of the same port with another protocol: the service is reached by one number. */
+/** Node port of the same port with another protocol, so that both have the same number. */
 function twinPort({ port }: ServicePort, siblings: readonly ServicePort[]): number | undefined {
   return siblings.find((each) => each.port === port && (each.nodePort ?? 0) !== 0)?.nodePort;
 }
 
-/** A port that was there before keeps its node port although the client did not repeat it. */
+/** The node port that the same port has in the stored service. */
 function keptPort(port: ServicePort, old: Service | undefined): number | undefined {
   return old?.spec?.ports?.find(
     (each) => each.port === port.port && (each.protocol ?? 'TCP') === (port.protocol ?? 'TCP') && each.nodePort,
   )?.nodePort;
 }
 
-/** A free number in [from, to), beginning at a random one. */
+/** A free number in [from, to), searched from a random one on. */
 function pick(
   from: number,
   to: number,

@@ -1,6 +1,6 @@
 /**
- * The networks of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of every other
- * ServiceCIDR that is ready. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
+ * Ranges of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of all other ready
+ * ServiceCIDRs. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
  */
 import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
 import { addressText, addressValue, type Network, networkText, parseNetwork, sizeOf } from '../../../base/networks.ts';
@@ -8,17 +8,17 @@ import type { KindCache } from '../watchcache/kind-cache.ts';
 
 export type IpFamily = 'IPv4' | 'IPv6';
 
-/** Beyond this many, addresses of a range are not given out: no cluster has as many services. */
+/** Only this many addresses of a range are allocated, which is more than any cluster has services. */
 const MAX_SIZE = 2 ** 32;
 
 export const familyOf = ({ family }: Network): IpFamily => `IPv${family}`;
 
 export class ServiceRanges {
-  /** One of each family, the primary one first. */
+  /** One per family, the primary one first. */
   readonly own: readonly Network[];
   readonly #objects: () => KindCache;
 
-  /** `own`: a range, or two separated by a comma. Throws for what cannot hold services. */
+  /** `own`: one range, or two separated by a comma. Throws an Error if they cannot be used for services. */
   constructor(own: string, objects: () => KindCache) {
     this.own = own.split(',').map((text) => {
       const range = parseNetwork(text);
@@ -37,7 +37,7 @@ export class ServiceRanges {
     return this.own.map(familyOf);
   }
 
-  /** Those that give addresses now, the server's own first. None is taken from a range that is being deleted. */
+  /** Ranges for new addresses, the server's own first. Ranges under deletion are excluded. */
   usable(family: IpFamily): readonly Network[] {
     const own = this.own.find((range) => familyOf(range) === family);
     const ready: Network[] = [];
@@ -58,7 +58,7 @@ export class ServiceRanges {
     return ownIsGoing && others.length === ready.length ? others : [own, ...others];
   }
 
-  /** The smallest usable range that has the address for a service: neither its first nor its last is one. */
+  /** The smallest usable range that contains the address. The first and last address of a range are not usable. */
   holding(address: string): Network | undefined {
     const parsed = addressValue(address);
     if (parsed === undefined) return undefined;
@@ -75,7 +75,7 @@ export class ServiceRanges {
 
 const isSame = (left: Network, right: Network): boolean => networkText(left) === networkText(right);
 
-/** Number of addresses that are given out, the first one and a last one that is none included. */
+/** Number of addresses in the range, including the first and last, limited to MAX_SIZE. */
 export const countOf = (range: Network): number => {
   const size = sizeOf(range);
   return size > BigInt(MAX_SIZE) ? MAX_SIZE : Number(size);

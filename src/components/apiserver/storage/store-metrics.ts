@@ -1,8 +1,8 @@
-/** How long the store takes, for each operation and kind. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
+/** Duration of store operations by operation and kind. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { Histogram } from '../../../base/histogram.ts';
 
-/** In seconds. */
+/** Upper bounds in seconds. */
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
 
 export type StoreOperation = 'get' | 'create' | 'update' | 'delete';
@@ -13,9 +13,9 @@ class Figures {
 }
 
 export class StoreMetrics {
-  /** By kind, then operation: there are no more than the server knows. */
+  /** By kind and operation. Bounded by the served kinds. */
   readonly #kinds = new Map<string, Map<StoreOperation, Figures>>();
-  /** The same, found without writing labels down. */
+  /** The same figures by definition, so that no label text is built per operation. */
   readonly #known = new WeakMap<KindDefinition, Map<StoreOperation, Figures>>();
 
   observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void {

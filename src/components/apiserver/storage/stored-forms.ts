@@ -1,7 +1,8 @@
 /**
- * A store whose values may come from upstream's API server: protobuf, or JSON for kinds without it, in upstream's
- * storage versions. Reads convert them to this server's JSON and versions, so that both can use the same store or a
- * copy of it. Writes pass unchanged. A value that cannot be decoded is returned unchanged and logged.
+ * Store decorator for values written by upstream's API server: protobuf, or JSON for kinds without protobuf, in
+ * upstream's storage versions. Reads convert them to this server's JSON and versions, so that both servers can use the
+ * same store or a copy of it. Writes are passed unchanged. A value that cannot be decoded is returned unchanged and
+ * logged.
  */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import { kindByGvk } from '../../../api/registry/index.ts';
@@ -24,15 +25,15 @@ import { decodeProtobuf, isProtobuf } from '../http/protobuf/decode.ts';
 import { encodeObject } from './encode.ts';
 
 /**
- * The first byte of the protobuf envelope; JSON never begins so. Upstream's JSON has it as its third: it begins with
- * the kind, ours with the version.
+ * 'k': first byte of the protobuf envelope, and third byte of upstream's JSON, which begins with `kind`. This server's
+ * JSON begins with `apiVersion`.
  */
 const FIRST = 0x6b;
 const BRACE = 0x7b;
 
 const isForeign = (value: Uint8Array): boolean => value[0] === FIRST || (value[0] === BRACE && value[2] === FIRST);
 
-/** An object of any version as this server stores it. */
+/** Converts an object of any version to the form that this server stores. */
 function inStoredVersion(object: KubeObject): KubeObject {
   const apiVersion = object.apiVersion ?? '';
   const slash = apiVersion.indexOf('/');

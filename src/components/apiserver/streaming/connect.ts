@@ -17,7 +17,7 @@ const OPTION_KINDS: Readonly<Record<string, string>> = {
 };
 const FLAGS = ['stdin', 'stdout', 'stderr', 'tty'];
 
-/** Throws an ApiError when the connection is refused. What webhooks change of the options has no effect. */
+/** Throws an ApiError if the connection is rejected. Changes of the options by webhooks have no effect. */
 export async function admitConnect(
   context: RestContext,
   info: ResourceRequestInfo,

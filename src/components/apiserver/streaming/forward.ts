@@ -1,4 +1,4 @@
-/** Shared steps of proxied requests and upgrades. */
+/** Common steps of proxied requests and upgrades. */
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../../api/meta/status.ts';
 import { failureOf } from '../http/failures.ts';
@@ -8,7 +8,7 @@ import type { Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Meant for the next hop only, or for us (RFC 9110 §7.6.1). */
+/** Headers for the next hop only (RFC 9110 §7.6.1), or for this server. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'authorization',
   'connection',
@@ -24,10 +24,10 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'http2-settings',
 ]);
 
-/** A browser's way to bring a bearer token with a WebSocket. */
+/** WebSocket subprotocol in which browsers send a bearer token. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 
-/** Those of a request that are the back end's business: neither credentials nor who it is for. */
+/** Request headers that are forwarded to the backend. Credentials and hop-by-hop headers are removed. */
 export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const passed: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -43,12 +43,12 @@ export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
   return passed;
 }
 
-/** Those of an answer that are the client's business. */
+/** Response headers that are forwarded to the client. */
 export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(answer.headers)) {
     if (NOT_FORWARDED.has(name) || value === undefined) continue;
-    // RFC 9110 §8.6: an answer without content has no length, and HTTP/2 resets the stream of one that has.
+    // RFC 9110 §8.6: a 204 response has no content length; HTTP/2 clients reset the stream of one that has.
     if (name === 'content-length' && answer.statusCode === 204) continue;
     headers[name] = value;
   }
@@ -76,7 +76,7 @@ export function backendRequest(
   };
 }
 
-/** The client's socket and the back end's become one once that has answered 101; `whom`: for messages. */
+/** Connects the client's socket with the backend's after a 101 response. `whom` names the backend in messages. */
 export async function upgradeThrough(
   context: RestContext,
   request: BackendRequest,
@@ -112,7 +112,7 @@ function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
   ] as const) {
     from.on('error', close);
     from.once('close', () => {
-      // What the other side has yet to read is delivered before it is closed.
+      // Unread data is delivered before the socket is closed.
       to.end();
       setTimeout(close, 1_000).unref();
     });
@@ -121,7 +121,7 @@ function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
   stopping.addEventListener('abort', close, { once: true });
 }
 
-/** A refusal goes to the client as it is, and the connection ends with it. */
+/** Sends the backend's error response to the client and closes the connection. */
 async function returnFailure(socket: Duplex, response: IncomingMessage, whom: string): Promise<void> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -154,7 +154,7 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, whom: st
   );
 }
 
-/** Answers an upgrade request with a Status and closes the connection. */
+/** Responds to an upgrade request with a Status and closes the connection. */
 export function endUpgrade(socket: Duplex, error: unknown): void {
   const { failure } = failureOf(error);
   const body = Buffer.from(JSON.stringify(failure.toStatus()));

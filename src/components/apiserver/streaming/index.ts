@@ -1,4 +1,4 @@
-/** Streaming sub-resources: log, exec, attach, port-forward, proxy, and console and power of rigs. */
+/** Streaming subresources: log, exec, attach, port-forward, proxy, and console and power of rigs. */
 export { endUpgrade } from './forward.ts';
 export { stream, streamUpgrade } from './proxy.ts';
 export { switchRig } from './rigs.ts';

@@ -1,7 +1,7 @@
 /**
- * Rewrites host-absolute links in HTML pages of proxied pods and services to lead through the proxy. Source:
- * k8s.io/apimachinery/pkg/util/proxy/transport.go; which attributes hold links is HTML 4.01's table of attributes and
- * HTML's.
+ * Rewrites host-absolute links in HTML pages of proxied pods and services, so that they lead through the proxy. Source:
+ * k8s.io/apimachinery/pkg/util/proxy/transport.go. The attributes that contain links are those in the tables of
+ * attributes of HTML 4.01 and HTML.
  */
 import { Transform, type TransformCallback } from 'node:stream';
 
@@ -32,7 +32,7 @@ const LINKS: ReadonlyMap<string, readonly string[]> = new Map([
   ['source', ['src']],
   ['video', ['poster', 'src']],
 ]);
-/** Elements whose content is text, whatever it looks like. */
+/** Elements whose content is raw text. */
 const RAW: ReadonlySet<string> = new Set([
   'script',
   'style',
@@ -43,21 +43,18 @@ const RAW: ReadonlySet<string> = new Set([
   'noembed',
   'noframes',
 ]);
-/** A tag that is longer is passed on as it is. */
+/** Longer tags are not rewritten. */
 const MAX_TAG = 64 * 1024;
 const COMMENT = '<!--';
 
 export interface ProxiedPage {
-  /** The path that the page's host is seen below; without a slash at its end. */
+  /** Path of the proxy below which the page is served, without a trailing slash. */
   readonly prefix: string;
-  /** The names, with ports, that the page's own host goes by. */
+  /** Names of the backend, with ports. Links to them are rewritten. */
   readonly hosts: readonly string[];
 }
 
-/**
- * Where a link of the page leads when it is followed through the proxy; relative ones and those to other hosts stay as
- * they are.
- */
+/** The link as it leads through the proxy. Relative links and links to other hosts stay unchanged. */
 export function proxiedLink(link: string, { prefix, hosts }: ProxiedPage): string {
   const absolute = /^(?:https?:)?\/\/([^/?#]*)/i.exec(link);
   let path = link;
@@ -70,11 +67,11 @@ export function proxiedLink(link: string, { prefix, hosts }: ProxiedPage): strin
   return prefix + path;
 }
 
-/** Rewrites the links of a page as it passes. Bytes that are no links stay what they are, in whatever encoding. */
+/** Rewrites the links of a page while it streams. All other bytes stay unchanged, whatever the encoding is. */
 export class LinkRewriter extends Transform {
   readonly #page: ProxiedPage;
   #pending = '';
-  /** What ends the text that is being passed over: of a comment or of an element whose content is text. */
+  /** Text that ends the current comment or raw text element. */
   #until: string | undefined;
 
   constructor(page: ProxiedPage) {
@@ -91,7 +88,7 @@ export class LinkRewriter extends Transform {
     this.#pending = '';
   }
 
-  /** What of `text` is ready to go; the rest waits for more. */
+  /** Returns the processed part of `text`. The rest waits for more input. */
   #advance(text: string): string {
     let ready = '';
     let at = 0;
@@ -162,7 +159,7 @@ const isLetter = (code: number): boolean => (code >= 65 && code <= 90) || (code 
 const isSpace = (code: number): boolean => code === 32 || (code >= 9 && code <= 13);
 const QUOTES = '"\'';
 
-/** The tag that begins at `start`; undefined when its end is not there yet. */
+/** The tag that begins at `start`. Undefined if its end has not arrived yet. */
 function readTag(text: string, start: number): Tag | undefined {
   const attributes: { name: string; from: number; to: number }[] = [];
   const until = (from: number, ends: string): number => {
@@ -182,7 +179,7 @@ function readTag(text: string, start: number): Tag | undefined {
     if (at >= text.length) return undefined;
     if (text[at] === '>') return { name, attributes, end: at + 1 };
     const begin = at;
-    // A name may begin with "=", as odd as it is; with a slash it may not.
+    // An attribute name may begin with "=", but not with a slash.
     at = text[at] === '/' ? at + 1 : until(at + 1, '=/>');
     const end = at;
     at = spaces(at);

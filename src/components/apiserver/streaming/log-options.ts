@@ -13,7 +13,7 @@ function numberIn({ query }: ResourceRequestInfo, name: string): number | undefi
   return Number(text);
 }
 
-/** Throws 'Invalid' naming every option that is wrong, 'BadRequest' for what is no number. */
+/** Throws 'Invalid' with every invalid option, and 'BadRequest' for a value that is not a number. */
 export function checkLogOptions(info: ResourceRequestInfo): void {
   const [tail, limit, since] = ['tailLines', 'limitBytes', 'sinceSeconds'].map((name) => numberIn(info, name));
   const failures: FieldError[] = [];

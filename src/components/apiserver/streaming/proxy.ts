@@ -1,6 +1,6 @@
 /**
- * The proxy. Requests are piped; upgrades are spliced byte for byte once the back end has answered 101. Any other
- * answer to an upgrade is returned and both connections are closed, so that no second request follows a failed upgrade.
+ * Proxies requests and upgrades. An upgrade is spliced after a 101 response of the backend. Any other response to it is
+ * returned and both connections are closed, so that no second request can follow a failed upgrade.
  */
 import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
@@ -31,7 +31,7 @@ async function targetOf(context: RestContext, info: ResourceRequestInfo): Promis
   return info.subresource === 'proxy' ? proxyTarget(context, info) : kubeletTarget(context, info);
 }
 
-/** Ordinary requests: logs, proxied HTTP. exec, attach and portforward must be upgraded. */
+/** Handles ordinary requests: logs and proxied HTTP. exec, attach and portforward require an upgrade. */
 export async function stream(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   if (info.subresource === 'log') {
     checkLogOptions(info);
@@ -44,7 +44,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
     }
   } else if (info.subresource !== 'proxy') {
     await admitConnect(context, info, exchange.user, exchange.warnings);
-    // Whether there is such a pod comes first.
+    // A missing pod is reported first.
     await targetOf(context, info);
     throw errors.badRequest('Upgrade request required');
   }
@@ -59,7 +59,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   const headers = forwardedHeaders(request.headers, target);
   const page = pageOf(info, target, request.headers.host);
   if (info.subresource === 'proxy') {
-    // What a server needs to know to name itself as its clients see it.
+    // Lets the backend build links as its clients see them.
     headers['x-forwarded-uri'] = `${page.prefix}${encodeURI(info.tail === '' ? '/' : info.tail)}`;
     headers['x-forwarded-host'] = request.headers.host ?? '';
     headers['x-forwarded-proto'] = 'https';
@@ -90,8 +90,8 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
 }
 
 /**
- * Relative links of a page resolve against its directory: the root of a back end ends with a slash. Source:
- * k8s.io/apimachinery/pkg/util/proxy proxyRedirectsforRootPath.
+ * Redirects to a path with a trailing slash, so that relative links of the backend's root page resolve correctly.
+ * Source: k8s.io/apimachinery/pkg/util/proxy proxyRedirectsforRootPath.
  */
 async function redirectToRoot(exchange: Exchange): Promise<void> {
   const [path = '', ...query] = (exchange.request.url ?? '').split('?');
@@ -109,7 +109,7 @@ function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefi
   };
 }
 
-/** What a pod, service or node answers, its links made to lead back through the proxy. */
+/** Forwards the response of a pod, service or node, with links that lead through the proxy. */
 async function passPage(
   answer: IncomingMessage,
   response: HttpResponse,
@@ -143,7 +143,7 @@ async function passPage(
 
 const MAX_FAILURE_TEXT = 8 * 1024;
 
-/** What a kubelet says in plain text, as a Status. */
+/** Converts a plain-text error of a kubelet to an ApiError. */
 async function kubeletFailure(answer: IncomingMessage, status: number, info: ResourceRequestInfo): Promise<ApiError> {
   let text = '';
   for await (const chunk of answer) {
@@ -160,7 +160,7 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
   return new ApiError('InternalError', message === '' ? `the kubelet answered ${status}` : message);
 }
 
-/** Upgrades: the client's socket and the kubelet's become one. The request has been authorised. */
+/** Handles upgrades: connects the client's socket with the kubelet's. The request must be authorized. */
 export async function streamUpgrade(
   context: RestContext,
   request: IncomingMessage,

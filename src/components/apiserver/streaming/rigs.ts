@@ -1,6 +1,6 @@
 /**
- * Console and power of rigs, answered by the kubelet of the rig's node. `rigs/console` and `rigs/power` are for
- * administrators; `rigclaims/console` and `rigclaims/power` are for the namespace whose claim has the rig.
+ * Console and power of rigs, served by the kubelet of the rig's node. Administrators use `rigs/console` and
+ * `rigs/power`; the namespace whose claim has the rig uses `rigclaims/console` and `rigclaims/power`.
  */
 import type { Duplex } from 'node:stream';
 import { rigClaims } from '../../../api/kinds/rigclaims/index.ts';
@@ -20,13 +20,13 @@ import { backendRequest } from './forward.ts';
 import { kubeletOf, type Target } from './targets.ts';
 
 const MAX_ANSWER = 64 * 1024;
-/** How long a console outlives the grant of its claim at most. */
+/** Interval of the check that a claim still has its rig. A console may stay open this long afterwards. */
 const CHECK_MS = 1_000;
 
 const claimOf = (context: RestContext, { namespace, name }: ResourceRequestInfo): RigClaim | undefined =>
   context.cache.kind(rigClaims.storagePrefix).get(namespace, name)?.shared<RigClaim>() as RigClaim | undefined;
 
-/** The rig itself, or the one that the claim has. Throws NotFound, and Conflict for a claim without a rig. */
+/** The named rig, or the rig of the named claim. Throws NotFound, and Conflict for a claim without a rig. */
 function rigOf(context: RestContext, info: ResourceRequestInfo): Rig {
   let { name } = info;
   if (info.plural === rigClaims.plural) {
@@ -51,14 +51,14 @@ function nodeOf({ metadata, spec, status }: Rig): string {
   );
 }
 
-/** The node's name of a fixture that the rig calls `name`. */
+/** Name of a fixture on the node, by its name in the rig. */
 function fixtureOf({ metadata, spec }: Rig, name: string | undefined): string {
   const found = spec?.fixtures?.find((each) => each.name === name)?.fixture;
   if (found === undefined) throw errors.badRequest(`rig "${metadata?.name ?? ''}" has no fixture "${name ?? ''}"`);
   return found;
 }
 
-/** The kubelet's path of a console. */
+/** Kubelet path of a console. */
 export function rigTarget(context: RestContext, info: ResourceRequestInfo): Target {
   const rig = rigOf(context, info);
   const { name = '' } = rig.metadata ?? {};
@@ -87,7 +87,7 @@ export function endWithClaim(context: RestContext, info: ResourceRequestInfo, so
   context.clock.setTimer(CHECK_MS, check);
 }
 
-/** `POST …/power?action=on|off|cycle`. Answers with a Status whose message is the output of the command. */
+/** Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. */
 export async function switchRig(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   const action = POWER_ACTIONS.find((each) => each === info.query.get('action'));
   if (action === undefined) throw errors.badRequest(`action: must be one of ${POWER_ACTIONS.join(', ')}`);
@@ -118,7 +118,7 @@ export async function switchRig(context: RestContext, exchange: Exchange, info: 
   });
 }
 
-/** Queries of the kubelet's path, one after the other. */
+/** Queries of the kubelet path, to be sent in order. */
 function stepsOf(rig: Rig, action: PowerAction): URLSearchParams[] {
   const power = rig.spec?.power;
   const own = power?.[action];

@@ -1,4 +1,4 @@
-/** Resolves the target of a streaming sub-resource and the addresses allowed for it. */
+/** Resolves the target of a streaming subresource and the addresses allowed for it. */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -18,7 +18,7 @@ export interface Target {
   readonly allowAddress: AddressRule;
 }
 
-/** Preference of kubelet addresses; upstream's --kubelet-preferred-address-types. */
+/** Preference of kubelet addresses, as upstream's --kubelet-preferred-address-types. */
 const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'];
 
 function nodeOf(context: RestContext, name: string): Node {
@@ -44,7 +44,7 @@ function kubeletAddress(node: Node): string {
   );
 }
 
-/** `throughProxy`: the client chooses the path too. */
+/** `throughProxy`: the client chooses the path, so stricter rules apply. */
 function kubelet(context: RestContext, nodeName: string, path: string, throughProxy: boolean): Target {
   const node = nodeOf(context, nodeName);
   const { kubeletTimeoutMs } = context.config;
@@ -61,11 +61,11 @@ function kubelet(context: RestContext, nodeName: string, path: string, throughPr
   };
 }
 
-/** A path of a node's kubelet that this server itself requests. */
+/** Target of this server's own requests to a kubelet. */
 export const kubeletOf = (context: RestContext, nodeName: string, path: string): Target =>
   kubelet(context, nodeName, path, false);
 
-/** The kubelet's path of log, exec, attach and portforward. */
+/** Kubelet target of log, exec, attach and portforward. */
 export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): Target {
   const pod = podOf(context, info, info.name);
   const path = kubeletPath(info, pod);
@@ -76,7 +76,9 @@ export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): 
   return kubelet(context, nodeName, path, false);
 }
 
-/** A pod that no node has yet has said nothing. Throws for one, or a container of it, that there is not. */
+/**
+ * Reports whether the pod has no logs because it is not scheduled yet. Throws if the pod or container does not exist.
+ */
 export function isSilent(context: RestContext, info: ResourceRequestInfo): boolean {
   const pod = podOf(context, info, info.name);
   containerOf(info, pod);
@@ -105,7 +107,7 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
   }
   const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
   for (const [option, parameter] of Object.entries(flags)) {
-    // Clients spell it as their language does: Python says True and False.
+    // Clients use the spelling of their language, for example Python's True and False.
     if (isTrue(info.query.get(option))) query.set(parameter, '1');
   }
   for (const word of info.query.getAll('command')) query.append('command', word);
@@ -136,7 +138,7 @@ interface Named {
   readonly port: string;
 }
 
-/** `name`, `name:port` or `scheme:name:port`. */
+/** Parses `name`, `name:port` or `scheme:name:port`. */
 function parseNamed(text: string): Named {
   const parts = text.split(':');
   if (parts.length === 1) return { scheme: 'http', name: text, port: '' };
@@ -157,8 +159,8 @@ export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Ta
     const target = kubelet(context, named.name, path, true);
     if (named.port === '') return target;
     const port = portNumber(named.port);
-    // Only the registered port is the kubelet's. Another port of a master's host may belong to another process,
-    // so the proxy does not present the kubelet client certificate there.
+    // Only the registered port belongs to the kubelet. Another port of the host may belong to another process, so the
+    // proxy does not use the kubelet client certificate for it.
     if (port === target.port) return target;
     return { ...target, port, scheme: named.scheme, tls: undefined, allowAddress: outside };
   }

@@ -1,4 +1,4 @@
-/** Binding a pod to a node. Source: k8s.io/kubernetes/pkg/registry/core/pod/storage BindingREST. */
+/** Binds a pod to a node. Source: k8s.io/kubernetes/pkg/registry/core/pod/storage BindingREST. */
 import type { Binding, Pod } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -9,7 +9,7 @@ import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/update.ts';
 
-/** `asked`: the request as webhooks and policies are to see it. */
+/** `asked`: the request as webhooks and policies see it. */
 export async function bindPod(
   context: RestContext,
   request: WriteRequest,
@@ -65,7 +65,7 @@ function bound(current: KubeObject, node: string, binding: Binding, request: Wri
     metadata: {
       ...pod.metadata,
       ...(annotations === undefined ? {} : { annotations: { ...pod.metadata?.annotations, ...annotations } }),
-      // Those that the pod has already stay.
+      // Existing labels of the pod take precedence.
       ...(labels === undefined ? {} : { labels: { ...labels, ...pod.metadata?.labels } }),
     },
     spec: { ...spec, nodeName: node },

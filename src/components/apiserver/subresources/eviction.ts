@@ -1,6 +1,6 @@
 /**
- * Evicting a pod: a delete that the pod's disruption budget must allow.
- * Source: k8s.io/kubernetes/pkg/registry/core/pod/storage EvictionREST.
+ * Evicts a pod: a delete that the pod's disruption budget must allow. Source:
+ * k8s.io/kubernetes/pkg/registry/core/pod/storage EvictionREST.
  */
 
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -18,14 +18,15 @@ import { strategyAt } from './strategies.ts';
 
 const MAX_TRIES = 1000;
 /**
- * Evictions that the disruption controller has not seen the end of; beyond, a budget's status would grow without limit.
+ * Maximum number of evictions in a budget's status that the disruption controller has not processed. It limits the size
+ * of the status.
  */
 const MAX_DISRUPTED_PODS = 2000;
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 
 /**
- * Resolves when the pod is on its way out. Throws 'TooManyRequests' while its budget allows no disruption, 'Forbidden'
- * for a budget that cannot be counted down, 'Conflict' for preconditions of the caller's that do not hold.
+ * Resolves when the pod has been deleted or marked for deletion. Throws 'TooManyRequests' while its budget allows no
+ * disruption, 'Forbidden' for a budget that cannot be counted down, and 'Conflict' if the caller's preconditions fail.
  */
 export async function evictPod(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -34,7 +35,8 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
     const pod = found.parse<Pod>();
     const asked = options.resourceVersion;
     if (!isDisruption(pod)) {
-      // A pod that has not begun may become ready meanwhile: it goes as it was seen, or is looked at again.
+      // A pending pod may become ready in the meantime, which would require the budget. The delete therefore requires
+      // the revision that was checked; on conflict the pod is checked again.
       const guarded = mayBecomeReady(pod) ? { ...options, resourceVersion: asked ?? String(found.revision) } : options;
       try {
         await markAndDelete(context, request, guarded);
@@ -59,7 +61,10 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
   }
 }
 
-/** Whether the eviction is a disruption: pending, terminated and terminating pods are deleted without a budget. */
+/**
+ * Reports whether the eviction counts as a disruption. Pending, terminated and terminating pods are deleted without a
+ * budget.
+ */
 function isDisruption(pod: Pod): boolean {
   const phase = pod.status?.phase ?? '';
   return (
@@ -94,12 +99,14 @@ function selects(budget: PodDisruptionBudget, labels: Readonly<Record<string, st
   try {
     return matchesLabels(labelSelectorOf(budget.spec?.selector), labels);
   } catch {
-    // Written before selectors were checked as they are now: it selects nothing.
+    // An invalid selector of an old object selects no pods.
     return false;
   }
 }
 
-/** A pod that is not ready is not among the healthy ones that the budget counts. */
+/**
+ * Reports whether a pod that is not ready may be evicted without counting, because the budget counts healthy pods only.
+ */
 function mayGoUncounted(pod: Pod, budget: PodDisruptionBudget): boolean {
   if (isPodReady(pod)) return false;
   if (budget.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow') return true;
@@ -107,7 +114,7 @@ function mayGoUncounted(pod: Pod, budget: PodDisruptionBudget): boolean {
   return desiredHealthy > 0 && currentHealthy >= desiredHealthy;
 }
 
-/** Takes one disruption off the budget, and tells the disruption controller which pod it is for. */
+/** Decrements the allowed disruptions of the budget and records the pod for the disruption controller. */
 async function countDown(
   context: RestContext,
   request: WriteRequest,
@@ -141,7 +148,7 @@ async function countDown(
   });
 }
 
-/** The status of a budget that allows a disruption. */
+/** The status of a budget that allows a disruption. Throws an ApiError otherwise. */
 function checked(budget: PodDisruptionBudget): NonNullable<PodDisruptionBudget['status']> {
   const name = budget.metadata?.name ?? '';
   const { status } = budget;
@@ -182,7 +189,7 @@ function violated(message: string, more: Status['details'] = {}): ApiError {
   });
 }
 
-/** The pod says why it goes, then it is deleted: under the same preconditions. */
+/** Sets the DisruptionTarget condition of the pod, then deletes it with the same preconditions. */
 async function markAndDelete(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   let { resourceVersion } = options;
   if (!options.dryRun) {

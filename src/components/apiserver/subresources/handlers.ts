@@ -1,4 +1,4 @@
-/** Handlers of the sub-resources binding, eviction and token. */
+/** Handlers of the subresources binding, eviction and token. */
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Binding } from 'kubernetes-types/core/v1';
 import type { JsonObject } from '../../../api/meta/object.ts';

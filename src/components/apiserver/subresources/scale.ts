@@ -1,4 +1,4 @@
-/** The scale sub-resource: one number of an object as an object of its own. */
+/** The scale subresource: the number of replicas of an object as an object of its own. */
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
@@ -31,10 +31,7 @@ export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
   };
 }
 
-/**
- * Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one; what users defined says
- * itself what it refuses.
- */
+/** Sets the number of replicas. Throws 'Invalid' for a negative number; for custom resources the schema decides. */
 export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Scale, custom: boolean): void {
   const replicas = scale.spec?.replicas ?? 0;
   if (replicas < 0 && !custom) {

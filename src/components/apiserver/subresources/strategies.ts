@@ -1,4 +1,4 @@
-/** The write strategy of an object or its status; undefined when the kind has no such endpoint. */
+/** Write strategy of an object or of its status. Undefined if the kind has no such endpoint. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
@@ -11,7 +11,7 @@ export function strategyAt(kind: ServedKind, subresource: string): WriteStrategy
   return Object.hasOwn(others, subresource) ? others[subresource] : undefined;
 }
 
-/** Whether the kind has an endpoint of this name; '' is the object itself. */
+/** Reports whether the kind has a subresource of this name. '' is the object itself. */
 export function hasSubresource(kind: ServedKind, subresource: string): boolean {
   const { scale, extraSubresources = [] } = kind.definition;
   if (strategyAt(kind, subresource) !== undefined || (subresource === 'scale' && scale !== undefined)) return true;

@@ -42,7 +42,7 @@ export async function createToken(
     deadlineMs: request.deadlineMs,
     bodyKind: SUBJECT_KIND,
   };
-  // Webhooks may change audiences, expiration and bound object, so everything is derived from the body afterwards.
+  // Webhooks may change audiences, expiration and bound object, so the body is evaluated afterwards.
   await context.admission.mutate(admission);
   checkNames(request, body);
   checkSeconds(body);
@@ -56,8 +56,8 @@ export async function createToken(
   if (lifetimeSeconds < seconds)
     request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
   const own = bound(context, request, body);
-  // The default of a pod's projected token: extended to a year for clients that read their token only once. One that
-  // was shortened is not extended.
+  // A request with the default lifetime of projected tokens is extended to a year, for clients that read their token
+  // only once. A shorter lifetime is not extended.
   const extended =
     limits.extendTokens === true &&
     lifetimeSeconds === POD_TOKEN_SECONDS &&
@@ -123,7 +123,7 @@ function checkSeconds({ spec }: TokenRequest): void {
   if (failures.length > 0) throw invalid(SUBJECT, '', failures);
 }
 
-/** What a request says of the account must be the account's. */
+/** Rejects a body whose name or namespace is not that of the service account. */
 function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): void {
   const { name = '', namespace = '' } = metadata;
   if (namespace !== '' && namespace !== request.namespace)
@@ -135,7 +135,7 @@ function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): voi
 }
 
 /**
- * The object that the token's life is tied to; it must exist, be the one that is meant, and a pod must run as this
+ * The object to which the token is bound. It must exist and have the requested UID, and a pod must run as this service
  * account.
  */
 function bound(
@@ -171,7 +171,7 @@ function bound(
       const node = nodeName === '' ? undefined : context.cache.kind('minions').get('', nodeName)?.parse<Node>();
       return {
         pod: { name, uid: pod.metadata?.uid ?? '' },
-        // Upstream names the node that a pod is bound to also where there is none of that name.
+        // As upstream, the token names the pod's node even if no such Node exists.
         ...(nodeName === '' ? {} : { node: { name: nodeName, uid: node?.metadata?.uid ?? '' } }),
       };
     }

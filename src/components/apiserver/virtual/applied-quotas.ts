@@ -1,5 +1,5 @@
 /**
- * GET and LIST of AppliedClusterResourceQuotas: in each project the ClusterResourceQuotas that hold for it. Source:
+ * GET and LIST of AppliedClusterResourceQuotas: the ClusterResourceQuotas that select a project. Source:
  * openshift/openshift-apiserver pkg/quota/apiserver/registry/appliedclusterresourcequota.
  */
 import type { ClusterResourceQuota } from '../../../api/kinds/clusterresourcequotas/index.ts';

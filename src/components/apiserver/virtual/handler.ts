@@ -1,4 +1,4 @@
-/** Creates of virtual kinds: reviews, and pods' bindings in their old form. */
+/** Handles creates of virtual kinds: reviews, and bindings in their deprecated form. */
 import type { Binding } from 'kubernetes-types/core/v1';
 import { invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -18,7 +18,7 @@ import { mayRequestProjects } from './project-requests.ts';
 import { virtualHandler } from './reviews.ts';
 import { openshiftHandler } from './templates-and-images.ts';
 
-/** Defaults the namespace of a review to the request's; rejects another one. */
+/** Sets the namespace of a review to that of the request; rejects a different one. */
 function placeIn(object: KubeObject, namespace: string): void {
   const { namespace: said = '' } = object.metadata ?? {};
   if (said !== '' && said !== namespace)
@@ -26,7 +26,9 @@ function placeIn(object: KubeObject, namespace: string): void {
   object.metadata = { ...object.metadata, namespace };
 }
 
-/** GET of the collection of a virtual kind: OpenShift's clients ask so whether they may request projects. */
+/**
+ * GET of the collection of a virtual kind, by which OpenShift's clients query whether the user may request projects.
+ */
 export async function ask(context: RestContext, exchange: Exchange): Promise<void> {
   await mayRequestProjects(context, exchange.user);
   exchange.sendObject(200, success());
@@ -46,7 +48,7 @@ export async function review(
   const failures = kind.definition.strategy.validate?.(object) ?? [];
   if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
   if (kind.kind === 'Binding') {
-    // The old form of pods/NAME/binding, from before sub-resources.
+    // Deprecated form of pods/NAME/binding.
     const pods = context.kinds.stored('pods', '');
     await bindPod(
       context,

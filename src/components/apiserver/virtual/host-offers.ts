@@ -1,7 +1,7 @@
 /**
- * Offers of blank hosts, which have no credentials. A signature binds each to the key that the host has made itself;
- * an offer becomes a BareMetalHost that is not online, and grants nothing: an administrator approves the host, a
- * Machine claims it, and what it joins with is encrypted for its own key.
+ * Registration offers of blank hosts, which have no credentials. A signature binds each offer to the host's own key. An
+ * offer creates a BareMetalHost that is not online; it grants nothing. An administrator must approve the host before a
+ * Machine claims it, and the join data is encrypted for the host's key.
  */
 
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
@@ -37,14 +37,14 @@ import type { Question } from './question.ts';
 
 const RESOURCE = 'baremetalhosts';
 const SUBJECT = { group: OFFER_GROUP, plural: 'hostoffers' };
-/** Offers that no administrator has approved. */
+/** Maximum number of hosts that no administrator has approved. */
 const MOST_UNAPPROVED = 64;
-/** Of these, those of one address. */
+/** Maximum number of unapproved hosts per source address. */
 const MOST_PER_SOURCE = 32;
-/** Of reports that change nothing but the time and the facts. */
+/** Minimum interval between writes that change only the time and facts of a host. */
 const REPORT_MS = 45_000;
 const ANONYMOUS = 'system:anonymous';
-/** Keys of points of low order agree on nothing with any key, with this one neither. */
+/** Keys of low order yield the same shared secret with every key; this key is used to detect them. */
 const probe = generateKeyPairSync('x25519');
 
 const refusal = (name: string | undefined, why: string): ApiError =>
@@ -52,7 +52,10 @@ const refusal = (name: string | undefined, why: string): ApiError =>
     ...{ name: name ?? '', group: SUBJECT.group, kind: SUBJECT.plural },
   });
 
-/** Throws ApiErrors: Forbidden for a bad signature, AlreadyExists for what is another host's, TooManyRequests. */
+/**
+ * Throws ApiErrors: Forbidden for an invalid signature, AlreadyExists for a name or ID of another host,
+ * TooManyRequests.
+ */
 export async function offerHost(
   context: RestContext,
   object: KubeObject,
@@ -61,7 +64,7 @@ export async function offerHost(
   const offer = object as HostOffer;
   const { spec = {} } = offer;
   const source = peerNetwork(from);
-  // Before what costs more: the signature, and a look at all hosts.
+  // Before the expensive checks: the signature and the search of all hosts.
   if (user.name === ANONYMOUS) admitOffer(context, source);
   requireSignature(spec);
   const kind = context.kinds.stored(RESOURCE, HOST_GROUP);
@@ -75,7 +78,7 @@ export async function offerHost(
     if (!dryRun) await report(context, spec, known, source);
     return answer(statusOf(spec, known));
   }
-  // A host that runs as a node and is in no inventory shall not be wiped or claimed.
+  // A node without a BareMetalHost must not be wiped or claimed, so none is created.
   if (spec.state === 'joined') return answer({ phase: 'Joined' });
   requireFree(context, spec, hosts);
   const unapproved = hosts.filter((host) => annotation(host, OFFER_ANNOTATION) !== '' && host.spec?.online !== true);
@@ -113,7 +116,7 @@ function requireSignature(spec: HostOffer['spec'] & object): void {
     throw refusal(spec.name, 'spec.signature: does not verify with spec.signingKey');
 }
 
-/** Of an X25519 key: what is agreed with it is the same for everyone, and OpenSSL refuses to. Source: RFC 7748, 6.1. */
+/** Reports whether an X25519 key has low order; OpenSSL rejects a key agreement with it. Source: RFC 7748, 6.1. */
 function isLowOrder(sealingKey: string): boolean {
   const { privateKey } = probe;
   try {
@@ -125,7 +128,7 @@ function isLowOrder(sealingKey: string): boolean {
   }
 }
 
-/** Identity does not change: a host with another name or machine-id needs another key. */
+/** Rejects a known key with another name or machine ID. */
 function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object, host: BareMetalHost): void {
   const isSame =
     host.metadata?.name === name &&
@@ -138,7 +141,7 @@ function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object,
   );
 }
 
-/** Throws 'AlreadyExists' where name or machine-id are another host's. */
+/** Throws 'AlreadyExists' if another host has the name or machine ID. */
 function requireFree(context: RestContext, spec: HostOffer['spec'] & object, hosts: readonly BareMetalHost[]): void {
   const { name = '', machineID } = spec;
   const refuse = (what: string): never => {
@@ -181,18 +184,18 @@ async function register(context: RestContext, spec: HostOffer['spec'] & object, 
   try {
     await createObject(context, { ...request, own: false }, host);
   } catch (error) {
-    // The host has sent its offer to two servers at once.
+    // The host has sent its offer to two servers at the same time.
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
   await writeStatus(context, name, { hardware });
 }
 
-/** What the administrator compares; as OpenSSH writes it. */
+/** Key fingerprint in OpenSSH's format, which the administrator compares. */
 function fingerprintOf(key: string): string {
   return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64url')).digest('base64').replace(/=+$/, '')}`;
 }
 
-/** Writes what has changed; time and facts at most once a minute. */
+/** Writes changes of the state at once, and time and facts at most once per REPORT_MS. */
 async function report(
   context: RestContext,
   spec: HostOffer['spec'] & object,
@@ -204,7 +207,8 @@ async function report(
   const changed = annotation(host, REPORTED_ANNOTATION) !== state;
   const due = context.clock.nowMs() - (Date.parse(host.status?.lastUpdated ?? '') || 0) > REPORT_MS;
   if (!changed && !due) return;
-  // It is answered all the same, and reports again. An approved host does not wait for strangers.
+  // Without a write the host still gets a response, and reports again. Limits for unapproved hosts do not apply to
+  // approved ones.
   if (host.spec?.online !== true && !mayWriteOffer(context, source)) return;
   if (changed) {
     const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);

@@ -1,5 +1,5 @@
 /**
- * UserIdentityMapping: writes the Identity and the User that it names. Source: openshift/oauth-apiserver
+ * UserIdentityMapping: writes the named Identity and User. Source: openshift/oauth-apiserver
  * pkg/user/apiserver/registry/useridentitymapping.
  */
 import type { Identity, User, UserIdentityMapping } from '../../../api/kinds/users/types.ts';
@@ -10,7 +10,7 @@ import type { LoginObjects } from '../login-port.ts';
 const USERS = 'users.user.openshift.io';
 const IDENTITIES = 'identities.user.openshift.io';
 
-/** Throws, or rejects with, 'NotFound' and 'AlreadyExists'. */
+/** Throws or rejects with 'NotFound' and 'AlreadyExists'. */
 export async function mapIdentity(objects: LoginObjects, object: KubeObject): Promise<KubeObject> {
   const mapping = object as UserIdentityMapping;
   const { name: identityName = '' } = mapping.identity ?? {};

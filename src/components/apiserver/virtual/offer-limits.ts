@@ -1,6 +1,6 @@
 /**
- * How often hosts without credentials may offer themselves: per API server what is written, per address what is looked
- * at. One that floods has its own share used up, and the others theirs left.
+ * Rate limits of host offers without credentials: writes per API server, offers per source address. A flood from one
+ * address does not use up the limits of others.
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
@@ -21,10 +21,10 @@ interface Share {
   readonly writes: Bucket;
 }
 
-/** New hosts and changed states, on one API server, and of them what one address may cause. */
+/** Writes for new hosts and changed states per API server, and the part that one address may cause. */
 const WRITES: Rate = { burst: 64, perSecond: 2 };
 const WRITES_OF_ONE: Rate = { burst: 32, perSecond: 1 };
-/** Offers of one address: many hosts may be behind a router, and each offers itself every two seconds. */
+/** Offers per address. Many hosts may be behind a router, and each sends an offer every two seconds. */
 const OFFERS: Rate = { burst: 200, perSecond: 20 };
 const MAX_ADDRESSES = 4096;
 const RETRY_SECONDS = 5;
@@ -55,7 +55,7 @@ class Limits {
         writes: { tokens: WRITES_OF_ONE.burst, atMs: nowMs },
       };
     } else this.#shares.delete(source);
-    // The one that was seen last is dropped last.
+    // Re-inserted at the end, so that the least recently used address is evicted first.
     this.#shares.set(source, share);
     return share;
   }
@@ -69,7 +69,7 @@ function take(bucket: Bucket, { burst, perSecond }: Rate, nowMs: number): boolea
   return true;
 }
 
-/** One for each API server of the process. */
+/** One per API server in the process. */
 const limits = new WeakMap<RestContext['cache'], Limits>();
 
 function limitsOf({ cache, clock }: RestContext): Limits {
@@ -81,11 +81,11 @@ function limitsOf({ cache, clock }: RestContext): Limits {
 export const tooManyOffers = (message: string): ApiError =>
   new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
 
-/** Whether something may be written for a host of `source` that no administrator has approved. */
+/** Reports whether a write for an unapproved host of `source` is within the limits. */
 export const mayWriteOffer = (context: RestContext, source: string): boolean =>
   limitsOf(context).write(source, context.clock.monotonicMs());
 
-/** Throws 'TooManyRequests' when `source` offers too often. */
+/** Throws 'TooManyRequests' if `source` sends too many offers. */
 export function admitOffer(context: RestContext, source: string): void {
   if (!limitsOf(context).offer(source, context.clock.monotonicMs()))
     throw tooManyOffers(`too many offers of hosts from ${source}; try again later`);

@@ -1,6 +1,6 @@
 /**
- * OpenShift's access reviews: whether a subject may do something, who may, and what a subject may. Source:
- * openshift/openshift-apiserver pkg/authorization/apiserver/registry.
+ * OpenShift's access reviews: whether a subject may perform an action, which subjects may, and which rules apply to a
+ * subject. Source: openshift/openshift-apiserver pkg/authorization/apiserver/registry.
  */
 import type { ReviewAction, RulesReview, SubjectReview } from '../../../api/kinds/authorization/reviews.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -26,7 +26,7 @@ function actionOf(review: ReviewAction, namespace: string): Action {
   };
 }
 
-/** Without a user and groups the caller is meant. */
+/** The requesting user, if the review names no user and groups. */
 function subjectOf(
   { user = '', groups = [] }: { user?: string; groups?: readonly string[] },
   caller: UserInfo,
@@ -34,14 +34,17 @@ function subjectOf(
   return user === '' && groups.length === 0 ? caller : { name: user, groups };
 }
 
-/** A namespace that the body names must be that of the request. */
+/** Rejects a namespace in the body that differs from the request's. */
 function namespaceOf({ namespace = '' }: ReviewAction, asked: string): string {
   if (namespace !== '' && namespace !== asked)
     throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; give ${asked} or nothing`);
   return asked;
 }
 
-/** Scopes of the review: none for a subject that is named, those of the request for the caller; `[]`: none either. */
+/**
+ * Scopes of the review. By default, a named subject has none and the requesting user has those of the request; `[]`
+ * means none.
+ */
 function withScopes(subject: UserInfo, { scopes }: SubjectReview): UserInfo {
   if (scopes === undefined || scopes === null) return subject;
   const { [SCOPES]: _own, ...extra } = subject.extra ?? {};
@@ -62,14 +65,14 @@ async function isAllowed(context: RestContext, object: SubjectReview, user: User
   } as KubeObject;
 }
 
-/** Everyone may ask for themselves, as `oc login` does. Source: upstream's "personal" access reviews. */
+/** Every user may review their own access, as `oc login` does. Source: upstream's "personal" access reviews. */
 export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: Question) {
   const { namespace = '' } = object;
   if (subjectOf(object, user) !== user) requireReviewer(context, user, namespace);
   return isAllowed(context, object, user, namespace);
 }
 
-/** Throws 'Forbidden' unless the caller may review others, in the cluster or in this namespace. */
+/** Throws 'Forbidden' unless the user may review other subjects, in the cluster or in this namespace. */
 function requireReviewer({ authorization }: RestContext, user: UserInfo, namespace: string): void {
   const review = { verb: 'create', subresource: '', name: '' };
   const local = { ...review, group: 'authorization.openshift.io', resource: 'localsubjectaccessreviews', namespace };
@@ -92,7 +95,7 @@ async function whoCan(context: RestContext, object: ReviewAction, namespace: str
     namespace,
     users: [...users].sort(),
     groups: [...new Set([...groups, PRIVILEGED_GROUP])].sort(),
-    // Spelled so in OpenShift's API.
+    // OpenShift's API has this spelling.
     evalutionError: unknown.join('; '),
   } as KubeObject;
 }

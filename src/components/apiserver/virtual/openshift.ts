@@ -1,4 +1,4 @@
-/** Handlers of the virtual kinds of OpenShift's groups, by kind and group. */
+/** Handlers of OpenShift's virtual kinds, by kind and group. */
 import { createLoginObjects } from '../login-objects.ts';
 import { offerHost } from './host-offers.ts';
 import { mapIdentity } from './identity-mappings.ts';

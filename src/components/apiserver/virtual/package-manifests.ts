@@ -19,7 +19,7 @@ import { CachedObject } from '../watchcache/cached-object.ts';
 export const isPackageManifest = ({ kind, group }: ServedKind): boolean =>
   kind === 'PackageManifest' && group === 'packages.operators.coreos.com';
 
-/** Catalogs with a higher priority first, then by name: the order in which the resolver prefers them. */
+/** By descending priority of the catalog, then by name, like the resolver. */
 const byCatalog = (a: CatalogPackage, b: CatalogPackage): number =>
   (b.priority ?? 0) - (a.priority ?? 0) || (catalogOf(a) < catalogOf(b) ? -1 : catalogOf(a) > catalogOf(b) ? 1 : 0);
 
@@ -55,7 +55,7 @@ export async function packageManifests(
   await sendComputed(context, exchange, kind, form, shown);
 }
 
-/** In its own catalog's namespace where all namespaces are listed. */
+/** In a list of all namespaces, a package appears in the namespace of its catalog. */
 function shownIn({ apiVersion, kind }: ServedKind, asked: string, stored: CatalogPackage): CachedObject {
   const { manifest, labels } = stored;
   const namespace = asked === '' ? (manifest?.catalogSourceNamespace ?? '') : asked;

@@ -1,5 +1,5 @@
 /**
- * Reviews of pods against security context constraints, under both profiles. Source: openshift/openshift-apiserver
+ * Reviews of pods against security context constraints, in both profiles. Source: openshift/openshift-apiserver
  * pkg/security/apiserver/registry.
  */
 import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';

@@ -1,5 +1,5 @@
 /**
- * ProjectRequestLimit: how many projects a user may have requested. Source: openshift/openshift-apiserver
+ * ProjectRequestLimit: limits the projects that a user may have requested. Source: openshift/openshift-apiserver
  * pkg/project/apiserver/admission/requestlimit.
  */
 import { ApiError } from '../../../api/meta/status.ts';
@@ -8,7 +8,7 @@ import type { RestContext } from '../rest/context.ts';
 
 const REQUESTER = 'openshift.io/requester';
 
-/** Throws 'Forbidden' when the user has requested as many projects as the limit allows. */
+/** Throws 'Forbidden' if the user has reached the limit of requested projects. */
 export function requireProjectsLeft(context: RestContext, user: UserInfo, name: string): void {
   const limits = context.config.admission?.projectRequestLimits ?? [];
   if (limits.length === 0) return;

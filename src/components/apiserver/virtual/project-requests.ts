@@ -1,6 +1,6 @@
 /**
- * `projectrequests`: users request projects, which the server makes for them by the cluster's template. Source:
- * openshift/openshift-apiserver pkg/project/apiserver/registry/projectrequest/delegated.
+ * `projectrequests`: creates a project for a user from the cluster's template. Source: openshift/openshift-apiserver
+ * pkg/project/apiserver/registry/projectrequest/delegated.
  */
 import type { ProjectRequest } from '../../../api/kinds/projectrequests/index.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
@@ -22,7 +22,7 @@ import { secretUniform } from './uniform.ts';
 const GROUP = 'project.openshift.io';
 const TEMPLATE_NAMESPACE = 'openshift-config';
 const DEFAULT_MESSAGE = 'You may not request a new project via this API.';
-/** OpenShift waits as long for its authorizer. */
+/** Time limit until the project is visible to the requester, as in OpenShift. */
 const VISIBLE_MS = 6_000;
 const LOOK_MS = 20;
 
@@ -80,7 +80,7 @@ export async function requestProject(
   if (project.metadata?.name !== name) throw broken(planned.from, `the project must be called ${name}`);
   try {
     const created = await createObject(context, requestFor(context, kind, '', dryRun), project);
-    // In a dry run there is no namespace that the rest could be tried in.
+    // In a dry run there is no namespace in which to try the other objects.
     if (dryRun) return fromStored(kind, created.parse());
   } catch (error) {
     throw isApiError(error, 'AlreadyExists') ? errors.alreadyExists(subject, name) : error;
@@ -116,7 +116,10 @@ function planOf(context: RestContext, object: ProjectRequest, user: UserInfo) {
   return { ...planned, from };
 }
 
-/** Judged before anything is made: what stands in no namespace would stay when the project goes. */
+/**
+ * Validates a template object before any is created. Cluster-scoped objects are rejected, because they would remain
+ * when the project is deleted.
+ */
 function contentOf(context: RestContext, namespace: string, document: JsonObject) {
   const { apiVersion, kind: name } = document;
   const kind = context.kinds.all.find((each) => each.apiVersion === apiVersion && each.kind === name);
@@ -141,7 +144,7 @@ function servedKind(context: RestContext, group: string, plural: string): Served
   return kind;
 }
 
-/** The server's own identity makes the objects: the requester may do none of it before they exist. */
+/** The objects are created with the server's identity, because the requester has no permissions in the project yet. */
 function requestFor(context: RestContext, kind: ServedKind, namespace: string, dryRun: boolean): WriteRequest {
   const own = ownRequest(context, 'namespaces', '', namespace, '');
   const options = { ...own.options, dryRun, fieldManager: 'project-request' };
@@ -162,7 +165,7 @@ async function undo(context: RestContext, name: string): Promise<void> {
   }
 }
 
-/** The project is there whether or not the requester comes to see it: nothing fails here. */
+/** Waits until the requester can see the project. Never fails, because the project exists in any case. */
 async function untilVisible(context: RestContext, user: UserInfo, name: string): Promise<void> {
   const action = { verb: 'get', group: GROUP, resource: 'projects', subresource: '', namespace: name, name };
   const endMs = context.clock.monotonicMs() + VISIBLE_MS;

@@ -1,19 +1,19 @@
-/** How a virtual kind is answered. */
+/** Types of the handlers of virtual kinds. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { RestContext } from '../rest/context.ts';
 
-/** The request that creates a virtual object. */
+/** The create request of a virtual object. */
 export interface Question {
   readonly user: UserInfo;
   /** '' for cluster-scoped kinds. */
   readonly namespace: string;
   readonly dryRun: boolean;
-  /** The address of the client's end of the connection. */
+  /** Remote address of the connection. */
   readonly from: string;
 }
 
-/** Resolves with the answered object. */
+/** Resolves with the object to return. */
 export type Handler = (
   context: RestContext,
   object: KubeObject,

@@ -7,11 +7,11 @@ type SelectorName = 'fieldSelector' | 'labelSelector';
 
 interface Understood {
   readonly terms: readonly SelectorTerm[];
-  /** Something was left out; that asks for more. */
+  /** True if a requirement was omitted, so that the review covers more objects. */
   readonly partial: boolean;
 }
 
-/** What those see who decide, and what of the selectors they do not, in upstream's words. */
+/** Selectors of a review as authorizers receive them, and their errors in upstream's wording. */
 export function selectorTerms(attributes: SelectingAttributes): {
   readonly fields?: readonly SelectorTerm[];
   readonly labels?: readonly SelectorTerm[];
@@ -50,7 +50,7 @@ function understood(
   }
 }
 
-/** Of one value, as selectors in requests have it. */
+/** A field requirement with a single value, as in selectors of requests. */
 function fieldTermOf({ key, operator, values = [] }: Requirement): SelectorTerm | undefined {
   return (operator === 'In' || operator === 'NotIn') && values.length === 1 ? { key, operator, values } : undefined;
 }

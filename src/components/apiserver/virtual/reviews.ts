@@ -1,4 +1,4 @@
-/** Virtual kinds, which are never stored: a create returns the object with its status. */
+/** Kubernetes' virtual kinds, which are never stored: a create returns the object with its status. */
 import type { TokenReview } from 'kubernetes-types/authentication/v1';
 import type {
   LocalSubjectAccessReview,
@@ -52,11 +52,11 @@ type Attributes = Pick<SubjectAccessReviewSpec, 'resourceAttributes' | 'nonResou
 
 interface Asked {
   readonly action: Action;
-  /** Parts of the question that cannot be evaluated. */
+  /** Parts of the review that cannot be evaluated. */
   readonly problems: readonly string[];
 }
 
-/** What a review asks that has been validated. */
+/** User and action of a validated review. */
 function askedBy({ spec = {} }: { spec?: Attributes }): Asked {
   const { nonResourceAttributes: path } = spec;
   const resource = spec.resourceAttributes as SelectingAttributes | undefined;
@@ -168,7 +168,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['SelfSubjectReview', selfSubjectReview],
 ]);
 
-/** Some of OpenShift's kinds are called as those of Kubernetes, and have their own. */
+/**
+ * Handler of a virtual kind. OpenShift's kinds are found first, because some have the same name as Kubernetes' kinds.
+ */
 export function virtualHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
   return openshiftHandlers.get(`${kind}.${group}`) ?? HANDLERS.get(kind);
 }

@@ -1,4 +1,4 @@
-/** Virtual kinds of OpenShift's groups that are answered on create. */
+/** Virtual kinds of OpenShift for templates and images, processed on create. */
 import type { Template } from '../../../api/kinds/templates/index.ts';
 import { invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

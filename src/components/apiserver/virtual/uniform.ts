@@ -4,8 +4,8 @@ const BYTES = 4;
 const BATCH = 256;
 
 /**
- * Uniform numbers of cryptographic randomness: values that templates generate are passwords as a rule. The bytes are
- * drawn in batches, since each draw is a call of the operating system.
+ * Returns cryptographically secure uniform numbers, because templates generate passwords. The bytes are read in batches
+ * to save system calls.
  */
 export function secretUniform(random: RandomSource): () => number {
   let drawn: Uint8Array = new Uint8Array(0);

@@ -1,6 +1,6 @@
 /**
- * An object of the watch cache: the JSON bytes of the response, and the fields parsed from them. Bytes come
- * from the store without `resourceVersion`, which is spliced in once here.
+ * An object in the watch cache: its JSON bytes as served, and fields parsed from them. Stored bytes have no
+ * `resourceVersion`; it is inserted here once.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';
@@ -24,7 +24,7 @@ function closingQuote(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** Of the object that opens at `from`. */
+/** Index of the closing brace of the object that opens at `from`. */
 function closingBrace(bytes: Uint8Array, from: number): number {
   let depth = 0;
   for (let at = from; at < bytes.length; at++) {
@@ -39,7 +39,7 @@ function closingBrace(bytes: Uint8Array, from: number): number {
   throw new Error('an object has no end');
 }
 
-/** Labels of many objects are the same: what is known of them is kept once. */
+/** Many objects have equal labels, so parsed labels are shared. */
 const MAX_INTERNED = 4096;
 const internedLabels = new Map<string, Labels>();
 
@@ -54,9 +54,9 @@ function interned(json: string): Labels {
 }
 
 /**
- * Copies `value` with `"resourceVersion":"N",` after the opening of metadata. Values are written by this server, in
- * this order. `kept`: the copy lives long, and so has memory of its own: a piece of Node's shared pool would keep alive
- * what was cut from it for a moment, several times its own size.
+ * Copies `value` and inserts `"resourceVersion":"N",` at the beginning of metadata. This server has written the value
+ * in this order. `kept`: the copy is long-lived and gets its own memory, because a slice of Node's shared pool would
+ * keep the whole pool alive.
  */
 export function spliceRevision(value: Uint8Array, revision: number, kept = false): Buffer {
   const source = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -71,7 +71,7 @@ export function spliceRevision(value: Uint8Array, revision: number, kept = false
   return target;
 }
 
-/** What one kind's objects are indexed by; evaluated on first use. */
+/** Readers of the kind's selectable fields, evaluated on first use. */
 export type FieldReaders = Readonly<Record<string, (object: never) => string>>;
 
 export class CachedObject {
@@ -80,14 +80,14 @@ export class CachedObject {
   readonly name: string;
   readonly revision: number;
   readonly createRevision: number;
-  /** Complete JSON, `resourceVersion` included. Shared: never written to. */
+  /** Complete JSON including `resourceVersion`. Shared; do not change it. */
   readonly bytes: Buffer;
   #labels: Labels | undefined;
   #fields: Map<string, string> | undefined;
   #retained: KubeObject | undefined;
   #current: KubeObject | undefined;
 
-  /** `written`: what `bytes` were made of, no longer changed; see `peek`. */
+  /** `written`: the object from which `bytes` were encoded, if it is not changed any more; see `peek`. */
   constructor(
     namespace: string,
     name: string,
@@ -109,39 +109,40 @@ export class CachedObject {
     return this.namespace === '' ? this.name : `${this.namespace}/${this.name}`;
   }
 
-  /** A fresh parse that the caller may change. */
+  /** A new parse result, which the caller may change. */
   parse<T extends KubeObject = KubeObject>(): T {
     return parseJson(this.bytes.toString('utf8')) as T;
   }
 
-  /** A parse that is kept and shared: for the few kinds that are consulted again and again. Do not change it. */
+  /** A cached, shared parse result, for kinds that are read often. Do not change it. */
   shared<T extends KubeObject = KubeObject>(): Readonly<T> {
     this.#retained ??= this.parse();
     return this.#retained as T;
   }
 
   /**
-   * A parse that is shared until the event of this object has been delivered; of an object that this server wrote, what
-   * was written, which has no `resourceVersion`. Do not change it.
+   * A parse result that is shared until the object's event has been delivered. For an object written by this server it
+   * is the written object, which has no `resourceVersion`. Do not change it.
    */
   peek<T extends KubeObject = KubeObject>(): Readonly<T> {
     this.#current ??= this.#retained ?? this.parse();
     return this.#current as T;
   }
 
-  /** Its event has been delivered. */
+  /** Called when the object's event has been delivered. */
   delivered(): void {
     this.#current = undefined;
   }
 
   /**
-   * There is a newer one: what was kept for those who consult it again and again is let go, for events keep it alive.
+   * Called when the object has been replaced. Frees the cached parse result, because events keep the object itself
+   * alive.
    */
   superseded(): void {
     this.#retained = undefined;
   }
 
-  /** Shared, among equal ones too: do not change them. */
+  /** Shared with other objects; do not change them. */
   labels(): Labels {
     this.#labels ??= this.#retained?.metadata?.labels ?? this.#readLabels();
     return this.#labels;
@@ -152,8 +153,7 @@ export class CachedObject {
   }
 
   /**
-   * They stand among the first members of metadata: reading them alone is several times cheaper than reading the
-   * object.
+   * Labels are among the first members of metadata. Parsing only them is several times cheaper than parsing the object.
    */
   #readLabels(): Labels {
     const { bytes } = this;
@@ -173,7 +173,7 @@ export class CachedObject {
     return NO_LABELS;
   }
 
-  /** Values of the kind's selectable fields; `metadata.name` and `metadata.namespace` among them. */
+  /** Value of a selectable field, including `metadata.name` and `metadata.namespace`. */
   field(name: string, readers: FieldReaders): string {
     if (name === 'metadata.name') return this.name;
     if (name === 'metadata.namespace') return this.namespace;
@@ -188,7 +188,7 @@ export class CachedObject {
     return this.#fields.get(name) ?? '';
   }
 
-  /** The bytes of `metadata`, braces included: a view. */
+  /** The bytes of `metadata` including braces, as a view. */
   metadataBytes(): Buffer {
     const { bytes } = this;
     const start = bytes.indexOf(METADATA) + METADATA.length - 1;
@@ -196,8 +196,8 @@ export class CachedObject {
   }
 
   /**
-   * The same object as it is shown by the event of its deletion: at the revision of the delete. It lives as long as the
-   * event, in memory of its own as what `spliceRevision` keeps.
+   * The same object with another revision, for its DELETED event. It lives as long as the event and has its own memory,
+   * as in `spliceRevision` with `kept`.
    */
   atRevision(revision: number): CachedObject {
     const at = this.bytes.indexOf(METADATA) + METADATA.length;

@@ -1,4 +1,4 @@
-/** The recent events of one kind, from which broken watches resume. */
+/** Recent events of one kind, from which interrupted watches resume. */
 import type { CachedObject } from './cached-object.ts';
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -10,7 +10,6 @@ const PREFIX = {
 } as const;
 const SUFFIX = Buffer.from('}\n');
 
-/** Frames an event as one line of a watch stream. */
 export function frameEvent(type: EventType, object: Uint8Array): Buffer {
   return Buffer.concat([PREFIX[type], object, SUFFIX]);
 }
@@ -18,7 +17,7 @@ export function frameEvent(type: EventType, object: Uint8Array): Buffer {
 export class CacheEvent {
   readonly type: EventType;
   readonly revision: number;
-  /** The object now; for DELETED its last state, at the revision of the delete. */
+  /** The object after the change; for DELETED its last state with the revision of the delete. */
   readonly object: CachedObject;
   readonly previous: CachedObject | undefined;
   #line: Buffer | undefined;
@@ -30,26 +29,26 @@ export class CacheEvent {
     this.revision = object.revision;
   }
 
-  /** What it keeps alive; a change's object is that of the next one's past. */
+  /** Bytes that only this event keeps alive. The old object of a change is the new object of an earlier event. */
   get bytes(): number {
     const { object, previous } = this;
     return object.bytes.length + (this.type === 'DELETED' ? (previous?.bytes.length ?? 0) : 0);
   }
 
-  /** The line of a JSON watch stream, encoded once for all watchers. */
+  /** The line of a JSON watch stream, encoded once for all watches. */
   get line(): Buffer {
     this.#line ??= frameEvent(this.type, this.object.bytes);
     return this.#line;
   }
 
-  /** Lets the line and the parsed object go once the watchers have had them; late resumers make them again. */
+  /** Frees the line and the parsed object after delivery. They are created again for watches that resume later. */
   release(): void {
     this.#line = undefined;
     this.object.delivered();
   }
 }
 
-/** Events of one delivery: all of one or more whole revisions, in order. */
+/** Events of one delivery: all events of one or more complete revisions, in order. */
 export class EventBatch {
   readonly events: readonly CacheEvent[];
   readonly revision: number;
@@ -58,7 +57,7 @@ export class EventBatch {
     this.events = events;
     this.revision = revision;
   }
-  /** All lines as one buffer, shared by everybody who watches the whole kind. */
+  /** All lines in one buffer, shared by all watches of the whole kind. */
   get joined(): Buffer {
     const [first] = this.events;
     this.#joined ??=
@@ -71,18 +70,17 @@ export class EventBatch {
 
 const MAX_EVENTS = 4096;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Default byte budget of all windows together. */
+/** Default byte limit of all windows together. */
 const ALL_BYTES = 64 * 1024 * 1024;
 const FEW = 1024;
 
 /**
- * Byte budget shared by the windows of all kinds; above it the oldest event of any kind is evicted. There are some
- * hundred kinds, and each may be written
- * to until its own window is full.
+ * Byte limit shared by the windows of all kinds. Above it, the oldest event of any kind is evicted. Without it, each of
+ * some hundred kinds could fill its own window.
  */
 export class WindowBudget {
   readonly #maxBytes: number;
-  /** Whose event came when, oldest first; those that have gone by themselves are still among them. */
+  /** Window of each event, oldest first. Events that their window has already evicted are still included. */
   #order: EventWindow[] = [];
   #head = 0;
   #bytes = 0;
@@ -115,14 +113,14 @@ export class WindowBudget {
   }
 }
 
-/** A ring bounded in number and in bytes; `since` is the revision after which nothing is missing. */
+/** Ring buffer with limits of events and bytes. It contains all events after the revision `since`. */
 export class EventWindow {
   readonly #budget: WindowBudget;
   readonly #maxEvents: number;
   readonly #maxBytes: number;
-  /** Events that went by themselves, and that the budget still counts on. */
+  /** Events that the window has evicted itself but that the budget still lists. */
   #ahead = 0;
-  /** Nothing before the head: what went is not kept alive. */
+  /** Entries before the head are cleared, so that evicted events can be freed. */
   #events: (CacheEvent | undefined)[] = [];
   #head = 0;
   #bytes = 0;
@@ -164,19 +162,19 @@ export class EventWindow {
     return true;
   }
 
-  /** The oldest event that the budget knows of goes, unless it already went by itself. */
+  /** Evicts the oldest event on behalf of the budget, unless the window has already evicted it. */
   giveWay(): void {
     if (!this.takeBack()) this.#dropOldest();
   }
 
-  /** True when the oldest event that the budget knows of has gone by itself: it is forgotten there. */
+  /** Returns true if the oldest event in the budget's list was already evicted by the window. */
   takeBack(): boolean {
     if (this.#ahead === 0) return false;
     this.#ahead -= 1;
     return true;
   }
 
-  /** Events after `revision`, or undefined when some of them have been let go. */
+  /** Events after `revision`. Undefined if some of them have been evicted. */
   after(revision: number): CacheEvent[] | undefined {
     if (revision < this.#since) return undefined;
     let low = this.#head;

@@ -1,6 +1,6 @@
 /**
- * The order of store keys: namespace, then name, as bytes. Keys are ASCII; '/' sorts before letters but not before '-'
- * and '.'.
+ * Order of store keys: namespace, then name, as bytes. Keys are ASCII; '/' sorts before letters but not before '-' and
+ * '.'.
  */
 import type { CachedObject } from './cached-object.ts';
 
@@ -12,7 +12,7 @@ function compareKeys(left: CachedObject, namespace: string, name: string): numbe
   return left.name < name ? -1 : left.name > name ? 1 : 0;
 }
 
-/** Where an object of this key stands in `sorted`, or would stand. */
+/** Index of an object with this key in `sorted`, or the index at which it would be inserted. */
 export function lowerBound(sorted: readonly CachedObject[], namespace: string, name: string): number {
   let low = 0;
   let high = sorted.length;
@@ -25,8 +25,8 @@ export function lowerBound(sorted: readonly CachedObject[], namespace: string, n
   return low;
 }
 
-/** Where the objects of a namespace begin in `sorted`, and where those after them do. */
+/** Start and end index of the objects of a namespace in `sorted`. */
 export function boundsOf(sorted: readonly CachedObject[], namespace: string): readonly [number, number] {
-  // Names are ASCII: none comes after this.
+  // Names are ASCII, so none sorts after this.
   return [lowerBound(sorted, namespace, ''), lowerBound(sorted, namespace, '\uffff')];
 }

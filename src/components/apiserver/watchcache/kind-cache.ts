@@ -1,4 +1,4 @@
-/** The objects of one kind in key order, their recent events and subscribers. */
+/** Objects of one kind in key order, their recent events and subscribers. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { LabelSelector } from '../../../base/selector.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
@@ -8,21 +8,21 @@ import { LabelIndex } from './label-index.ts';
 import { type KindSubscriber, Subscribers } from './subscribers.ts';
 
 export interface KindCacheOptions {
-  /** Complete key prefix with trailing slash: `/registry/pods/`. */
+  /** Key prefix with a trailing slash: `/registry/pods/`. */
   readonly prefix: string;
   readonly namespaced: boolean;
   readonly fieldReaders: FieldReaders;
 }
 
-/** Up to so many additions are put in their places one by one. */
+/** Up to this many additions are inserted individually; more are merged. */
 const SPLICED = 8;
 
-/** A part of a key keeps the whole key alive; this does not. Keys are ASCII. */
+/** Copies a string, because a substring of a key would keep the whole key alive. Keys are ASCII. */
 function ownCopy(name: string): string {
   return Buffer.from(name, 'latin1').toString('latin1');
 }
 
-/** Two lists in key order as one. */
+/** Merges two lists in key order. */
 function merged(left: readonly CachedObject[], right: readonly CachedObject[]): CachedObject[] {
   const all: CachedObject[] = [];
   let next = 0;
@@ -39,35 +39,35 @@ function merged(left: readonly CachedObject[], right: readonly CachedObject[]): 
 
 export class KindCache {
   readonly options: KindCacheOptions;
-  /** By namespace, then by name: a key of its own for each would be memory, and work for each read. */
+  /** By namespace, then by name. A combined key for each object would cost memory and time. */
   readonly #objects = new Map<string, Map<string, CachedObject>>();
   #size = 0;
-  /** In key order, but for those in `#added`. */
+  /** In key order, without the objects in `#added`. */
   #sorted: CachedObject[] = [];
-  /** Sorted lazily by the next reader: a run of creates costs one merge, not an array shift each. */
+  /** New objects, sorted by the next reader, so that many creates cost one merge. */
   #added: CachedObject[] = [];
   readonly #window: EventWindow;
   readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
-  /** Events received from the store. */
+  /** Number of events received from the store. */
   received = 0;
-  /** Of the last key that was read. */
+  /** Namespace of the last key. */
   #namespace = '';
   #pending: CacheEvent[] = [];
-  /** What this server has written and not heard of yet, by the key of the object. */
+  /** Objects that this server has written and whose events have not arrived yet, by key. */
   readonly #written = new Map<string, CachedObject>();
-  /** Events up to here were part of the state that was loaded. */
+  /** Events up to this revision are already part of the loaded state. */
   #joined = 0;
 
-  /** `budget`: what the windows of all kinds share. */
+  /** `budget`: shared by the windows of all kinds. */
   constructor(options: KindCacheOptions, budget = new WindowBudget()) {
     this.options = options;
     this.#window = new EventWindow(0, budget);
     this.#subscribers = new Subscribers(options.fieldReaders);
   }
 
-  /** Revision of the last change to any object of the kind: equal revisions mean equal contents. */
+  /** Revision of the last change of any object of the kind. The contents are unchanged as long as it is. */
   get lastChange(): number {
     return this.#lastChange;
   }
@@ -102,20 +102,20 @@ export class KindCache {
     if (names.size === 0) this.#objects.delete(namespace);
   }
 
-  /** Objects in key order; of one namespace, or all. The array is a snapshot: later changes do not show in it. */
+  /** Objects of a namespace, or of all namespaces, in key order. The array does not change afterwards. */
   list(namespace: string | undefined): readonly CachedObject[] {
     const sorted = this.#inOrder();
     if (namespace === undefined || !this.options.namespaced) return sorted.slice();
     return sorted.slice(...boundsOf(sorted, namespace));
   }
 
-  /** As `list`, without objects that the label index excludes; the caller still matches what remains. */
+  /** Like `list`, without objects that the label index excludes. The caller must still match the remaining objects. */
   listSelected(namespace: string | undefined, selector: LabelSelector): readonly CachedObject[] {
     const scope = this.options.namespaced ? namespace : undefined;
     return this.#labels.candidates(selector, scope, this.#inOrder()) ?? this.list(namespace);
   }
 
-  /** Objects of one namespace; of all, where the kind knows none. */
+  /** Number of objects in a namespace; for a cluster-scoped kind, of all objects. */
   count(namespace: string): number {
     if (!this.options.namespaced) return this.size;
     const [start, end] = boundsOf(this.#inOrder(), namespace);
@@ -138,22 +138,22 @@ export class KindCache {
   }
 
   /**
-   * Splits the part of a store key after the prefix; undefined when it is none of ours (upstream leaves none, others
-   * might).
+   * Splits the part of a store key after the prefix. Undefined if it is not a key of this kind, which other clients of
+   * the store may write.
    */
   #split(key: string): { namespace: string; name: string } | undefined {
     const rest = key.slice(this.options.prefix.length);
     const slash = rest.indexOf('/');
     if (!this.options.namespaced) return slash < 0 ? { namespace: '', name: rest } : undefined;
     if (slash < 0) return undefined;
-    // Objects come in key order when all are loaded: those of a namespace share its name.
+    // On load, objects arrive in key order, so those of a namespace can share the string of its name.
     if (!rest.startsWith(this.#namespace) || slash !== this.#namespace.length) this.#namespace = rest.slice(0, slash);
     return { namespace: this.#namespace, name: rest.slice(slash + 1) };
   }
 
   /**
-   * What this server has written, before the store's word of it has come: then it is what is kept, and its bytes are
-   * there once.
+   * Announces an object that this server has written. When its event arrives, this object is used, so that its bytes
+   * exist only once.
    */
   expect(object: CachedObject): void {
     this.#written.set(object.key, object);
@@ -166,7 +166,7 @@ export class KindCache {
     return new CachedObject(parts.namespace, ownCopy(parts.name), bytes, revision, createRevision);
   }
 
-  /** Replaces everything with what the store held at `revision`. */
+  /** Replaces all objects by the store's state at `revision`. */
   load(objects: readonly CachedObject[], revision: number): void {
     this.#objects.clear();
     this.#size = 0;
@@ -181,15 +181,12 @@ export class KindCache {
     this.endWatches();
   }
 
-  /** Ends all watches; clients resume at their last resourceVersion. */
+  /** Ends all watches. Clients resume at their last resourceVersion. */
   endWatches(): void {
     this.#subscribers.reset();
   }
 
-  /**
-   * As `load`, for a kind that joins a cache under way: events up to `revision` are in what was read, even those still
-   * to come.
-   */
+  /** Like `load`, for a kind added at run time. Events up to `revision` are ignored even if they arrive later. */
   join(objects: readonly CachedObject[], revision: number): void {
     this.load(objects, revision);
     this.#joined = revision;
@@ -202,7 +199,7 @@ export class KindCache {
     const previous = this.get(object.namespace, object.name);
     if (previous !== undefined && previous.revision >= revision) return;
     this.#put(object);
-    // Snapshots handed out by `list` are copies, so the arrays may change in place.
+    // Arrays returned by `list` are copies, so this one may change in place.
     if (previous === undefined) this.#added.push(object);
     else {
       const sorted = this.#inOrder();
@@ -241,7 +238,7 @@ export class KindCache {
     this.#pending.push(event);
   }
 
-  /** Hands what has been applied since the last flush to the subscribers. */
+  /** Delivers the events since the last flush to the subscribers. */
   flush(revision: number): void {
     if (this.#pending.length === 0) return;
     const batch = new EventBatch(this.#pending, revision);
@@ -251,8 +248,8 @@ export class KindCache {
   }
 
   /**
-   * Subscribes from just after `revision` (undefined: from now). Missed events are delivered before this returns.
-   * Throws 'Expired' when they are no longer at hand.
+   * Subscribes to events after `revision` (undefined: from now on). Missed events are delivered before this returns.
+   * Throws 'Expired' if they are not available any more.
    */
   subscribe(subscriber: KindSubscriber, revision: number | undefined, now: number): () => void {
     if (revision !== undefined && revision < now) {
@@ -266,7 +263,7 @@ export class KindCache {
     return () => this.unsubscribe(subscriber);
   }
 
-  /** What the function that `subscribe` returned does, for those who are many and do not keep it. */
+  /** Same as the function that `subscribe` returns, for callers that do not keep a closure per watch. */
   unsubscribe(subscriber: KindSubscriber): void {
     this.#subscribers.remove(subscriber);
   }

@@ -1,6 +1,6 @@
 /**
- * Objects of one kind by the values of the labels that requests select on. A label's index is built on first use and
- * updated on the next one, so a write only records its key; after too many writes the index is rebuilt.
+ * Index of a kind's objects by the values of labels in selectors. The index of a label is built on first use and
+ * updated on the next use, so that a write only records its event; after too many writes it is rebuilt.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import type { LabelSelector } from '../../../base/selector.ts';
@@ -8,14 +8,14 @@ import type { CachedObject } from './cached-object.ts';
 import type { CacheEvent } from './event-window.ts';
 import { boundsOf, byKey, lowerBound } from './key-order.ts';
 
-/** Of fewer objects each is looked at. */
+/** With fewer objects, no index is used. */
 const WORTH_IT = 32;
-/** Labels that are kept an index of, the last used ones. */
+/** Maximum number of indexed labels. The least recently used one is dropped. */
 const MAX_LABELS = 8;
-/** A label with more values than this identifies objects: its index would be as large as the objects. */
+/** A label with more values than this is not indexed, because its index would be as large as the objects. */
 const MAX_VALUES = 4096;
 const MAX_NOTES = 1024;
-/** Objects that are read at a time: labels are read out of an object's bytes when they are first asked for. */
+/** Number of objects read between two pauses. Labels are parsed from an object's bytes on first use. */
 const BATCH = 2000;
 
 type ByValue = Map<string, CachedObject[]>;
@@ -23,9 +23,9 @@ type ByValue = Map<string, CachedObject[]>;
 const NOTHING: readonly CachedObject[] = [];
 
 export class LabelIndex {
-  /** Undefined: not worth it. */
+  /** Undefined: the label is not worth an index. */
   readonly #labels = new Map<string, ByValue | undefined>();
-  /** What has happened since all were last up to date. */
+  /** Events since the last update of the index. */
   #notes: CacheEvent[] = [];
 
   note(event: CacheEvent): void {
@@ -40,8 +40,8 @@ export class LabelIndex {
   }
 
   /**
-   * Objects among which are all that `selector` selects, in key order; undefined when there is no better answer than
-   * all of them. `all` yields them, in that order.
+   * Superset of the objects that match `selector`, in key order. Undefined if the index cannot exclude any. `all` must
+   * be in key order.
    */
   candidates(
     selector: LabelSelector,
@@ -119,7 +119,7 @@ function follow(index: ByValue, label: string, { type, object, previous }: Cache
   else those.splice(lowerBound(those, namespace, name), 0, object);
 }
 
-/** A snapshot: later changes do not show in it. */
+/** A copy, which later changes do not affect. */
 function within(sorted: readonly CachedObject[], namespace: string | undefined): readonly CachedObject[] {
   return namespace === undefined ? sorted.slice() : sorted.slice(...boundsOf(sorted, namespace));
 }
@@ -129,10 +129,7 @@ function labelOf(object: CachedObject, label: string): string | undefined {
   return Object.hasOwn(labels, label) ? labels[label] : undefined;
 }
 
-/**
- * Reads the labels of many objects that may not have been asked for yet, without holding up everybody else; undefined
- * where they are few.
- */
+/** Parses the labels of many objects in advance, with pauses. Undefined if there are few objects. */
 export function readLabels(objects: readonly CachedObject[]): Promise<void> | undefined {
   return objects.length <= BATCH ? undefined : readInTurns(objects);
 }

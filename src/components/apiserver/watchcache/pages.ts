@@ -4,8 +4,8 @@ import { type KeyValue, prefixEnd, type Revision, type Store } from '../../../co
 const PAGE = 1000;
 
 /**
- * Hands everything below `prefix` to `take` in pages, as it was at one revision, which it returns. The store is asked
- * for the next page before one is taken over, so that both are at work. Throws StoreError.
+ * Reads all keys below `prefix` in pages at one revision, which it returns, and passes each page to `take`. The next
+ * page is requested before the current one is processed, so that both sides work in parallel. Throws StoreError.
  */
 export async function readPages(
   store: Store,
@@ -23,9 +23,9 @@ export async function readPages(
       return revision;
     }
     const next = store.range(`${last.key}\0`, end, { limit: PAGE, revision });
-    // A rejection is handled where the page is awaited.
+    // The rejection is handled where the page is awaited.
     next.catch(() => {});
-    // Requests leave at the end of a turn.
+    // Lets the request be sent, which happens at the end of the turn.
     await pause();
     take(kvs);
     page = await next;

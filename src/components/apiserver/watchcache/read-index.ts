@@ -1,6 +1,6 @@
 /**
- * The store's current revision, read once for all waiting readers. A read already in flight may be older than the
- * caller's own last write, so later callers join the next one, as raft's ReadIndex does.
+ * The store's current revision, read once for all waiting readers. A read in flight may be older than the caller's own
+ * last write, so later callers join the next read, as in raft's ReadIndex.
  */
 export class ReadIndex {
   readonly #ask: () => Promise<number>;

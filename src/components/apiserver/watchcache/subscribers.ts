@@ -1,25 +1,22 @@
 /**
- * Subscribers of a kind, indexed by concern: the cost of an event grows with the interested subscribers, not with all.
+ * Subscribers of a kind, indexed by concern, so that the cost of an event depends only on the interested subscribers.
  */
 import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
 
-/** The part of a kind that a subscriber receives; empty: all of it. A subscriber may receive other events too. */
+/** The part of a kind that a subscriber needs. Empty: all of it. A subscriber may receive other events too. */
 export interface Concern {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
-  /**
-   * A selectable field of the kind and the value that objects must have before or after the change; counts when no name
-   * is given.
-   */
+  /** Selectable field and the value that an object must have before or after the change. Ignored if a name is given. */
   readonly field?: { readonly name: string; readonly value: string } | undefined;
 }
 
 export interface KindSubscriber {
   readonly concern?: Concern;
-  /** In order, without gaps within the concern. Must not throw and must not wait. */
+  /** Receives events in order, without gaps within the concern. Must neither throw nor block. */
   deliver(batch: EventBatch): void;
-  /** The cache lost its place in the store's history and was reloaded: watchers start over. */
+  /** Called after the cache was reloaded because it missed events. Watches must start again. */
   reset(): void;
 }
 
@@ -28,9 +25,7 @@ type Group = Set<KindSubscriber>;
 export class Subscribers {
   readonly #fieldReaders: FieldReaders;
   readonly #ofAll: Group = new Set();
-  /**
-   * Subscribers by what they require of an object: one map for each criterion, so that unused criteria cost nothing.
-   */
+  /** Subscribers by what they require, one map per criterion, so that unused criteria cost nothing. */
   readonly #ofNamespace = new Map<string, Group>();
   readonly #ofName = new Map<string, Group>();
   readonly #ofObject = new Map<string, Group>();
@@ -53,7 +48,7 @@ export class Subscribers {
     this.#size += 1;
   }
 
-  /** Does nothing for one that is not there. */
+  /** Does nothing if the subscriber is not registered. */
   remove(subscriber: KindSubscriber): void {
     const { groups, key } = this.#placeOf(subscriber.concern ?? {});
     const group = groups === undefined ? this.#ofAll : groups.get(key);
@@ -107,7 +102,7 @@ export class Subscribers {
     }
   }
 
-  /** Everybody is to start over, and is forgotten. */
+  /** Resets and removes all subscribers. */
   reset(): void {
     const groups = [
       this.#ofAll,

@@ -1,7 +1,7 @@
 /**
- * The cache of everything below `/registry/`, fed by one watch on the store: so all kinds stand at one and the same
- * revision, and "has the cache caught up?" is one comparison. Reads never go to the store; they wait until the cache
- * has reached the revision that a linearizable read would have seen.
+ * Cache of all objects below `/registry/`, fed by one watch on the store. Therefore all kinds have the same revision,
+ * and one comparison shows whether the cache is up to date. Reads do not read objects from the store; they wait until
+ * the cache has reached the revision that a linearizable read would have returned.
  */
 import { totalmem } from 'node:os';
 import { ApiError } from '../../../api/meta/status.ts';
@@ -24,10 +24,10 @@ import { ReadIndex } from './read-index.ts';
 
 const ROOT = '/registry/';
 const RELOAD_DELAY_MS = 500;
-/** How long a read waits for the cache; upstream's is 3 s. */
+/** Time limit for a read that waits for the cache, as upstream. */
 const FRESHNESS_TIMEOUT_MS = 3_000;
 
-/** What all kinds' events may take: a share of the memory that there is, within limits. */
+/** Byte limit of all event windows: total memory divided by this, within the limits below. */
 const WINDOWS_SHARE = 32;
 const MIN_WINDOWS_BYTES = 16 * 1024 * 1024;
 const MAX_WINDOWS_BYTES = 128 * 1024 * 1024;
@@ -62,14 +62,14 @@ export class WatchCache {
   #waiters: Waiter[] = [];
   #loaded = false;
   #stopped = false;
-  /** How often everything was loaded. */
+  /** Number of complete loads. */
   #epoch = 0;
-  /** Kinds that were added, once they are complete. */
+  /** Added kinds, resolved when they are loaded. */
   readonly #complete = new Map<string, Promise<KindCache>>();
-  /** Kinds that are being read from the store, with what happened to them meanwhile. */
+  /** Kinds that are being loaded, with the events that have arrived meanwhile. */
   readonly #joining = new Map<KindCache, WatchEvent[]>();
 
-  /** The revision that the store's history begins with, as far as this server compacted it. */
+  /** First revision of the store's history, as far as this server has compacted it. */
   compactedTo = 0;
 
   constructor(deps: WatchCacheDeps, kinds: readonly KindCacheOptions[]) {
@@ -82,17 +82,17 @@ export class WatchCache {
     });
   }
 
-  /** The store revision that every kind stands at. */
+  /** Store revision of all kinds. */
   get revision(): number {
     return this.#revision;
   }
 
-  /** False until loaded, and again during a reload after the cache lost its place. */
+  /** False until loaded, and during a reload after events were missed. */
   get ready(): boolean {
     return this.#loaded;
   }
 
-  /** The cache of a kind by its storage prefix (`pods`, `services/specs`). */
+  /** Cache of a kind by its storage prefix (`pods`, `services/specs`). */
   kind(storagePrefix: string): KindCache {
     const kind = this.#kinds.get(storagePrefix);
     if (kind === undefined) throw new Error(`no such kind in the watch cache: ${storagePrefix}`);
@@ -104,8 +104,8 @@ export class WatchCache {
   }
 
   /**
-   * Begins to keep one more kind. It is complete once the promise has settled: what the store has was read, and nothing
-   * that changed meanwhile was missed. Asked again for the same prefix, it answers with the cache that is there.
+   * Adds a kind. Resolves when it is complete: its objects are loaded and no change was missed. A second call for the
+   * same prefix returns the same cache.
    */
   addKind(options: KindCacheOptions): Promise<KindCache> {
     const prefix = options.prefix.slice(ROOT.length, -1);
@@ -132,7 +132,7 @@ export class WatchCache {
     }
   }
 
-  /** Forgets a kind; its watches end. */
+  /** Removes a kind and ends its watches. */
   removeKind(prefix: string): void {
     const kind = this.#kinds.get(prefix);
     this.#kinds.delete(prefix);
@@ -170,7 +170,7 @@ export class WatchCache {
     }
   }
 
-  /** Calls back whenever the revision has moved, after the events up to it were delivered. */
+  /** Calls `callback` whenever the revision has increased, after delivery of the events up to it. */
   onRevision(callback: (revision: number) => void): () => void {
     this.#onRevision.add(callback);
     return () => this.#onRevision.delete(callback);
@@ -227,7 +227,7 @@ export class WatchCache {
     for (const event of events) {
       const kind = this.#kindOfKey(event.kv.key);
       if (kind === undefined) continue;
-      // Subscribers of different kinds receive their events in the order of the revisions, each revision as a whole.
+      // Subscribers of different kinds receive events in revision order, each revision as a whole.
       if (event.kv.modRevision !== last && (touched.size > 1 || (touched.size === 1 && !touched.has(kind)))) {
         this.#revision = Math.max(this.#revision, last);
         for (const each of touched) each.flush(this.#revision);
@@ -286,14 +286,14 @@ export class WatchCache {
     reload();
   }
 
-  /** Tells that this process wrote at `revision`; reads from now on see it. */
+  /** Records a write of this process at `revision`. Later reads see it. */
   noteWrite(revision: number): void {
     if (revision > this.#written) this.#written = revision;
   }
 
   /**
-   * What this process wrote at `revision` as the cache has it, or will have it: whichever of the two comes first, the
-   * answer to the write or the event of it, makes the object, and the other one takes it.
+   * The cached object for a write of this process at `revision`. The response of the store and the watch event may
+   * arrive in either order; the first creates the object and the second reuses it.
    */
   written(
     storagePrefix: string,
@@ -313,8 +313,7 @@ export class WatchCache {
   }
 
   /**
-   * Makes the cache at least as new as "now". Returns undefined when it already is: the hot path then goes on without
-   * waiting.
+   * Brings the cache to the current revision. Returns undefined if it already is, so that the hot path need not wait.
    */
   freshen(): Promise<void> | undefined {
     if (!this.#loaded) return this.#freshenFromStore();
@@ -326,10 +325,7 @@ export class WatchCache {
     await this.waitFor(Math.max(this.#written, await this.#readIndex.current()));
   }
 
-  /**
-   * Waits until the cache has reached `revision`; throws 'Timeout' (with "Too large resource version") when it does not
-   * in 3 s.
-   */
+  /** Waits until the cache has reached `revision`. Throws 'Timeout' ("Too large resource version") after 3 s. */
   async waitFor(revision: number): Promise<void> {
     if (this.#loaded && this.#revision >= revision) return;
     this.#watch?.requestProgress();
@@ -342,7 +338,7 @@ export class WatchCache {
           resolve(true);
         },
       };
-      // The first request may have overtaken the revision that is waited for.
+      // The first progress request may have been answered before the store reached the revision.
       const again = this.#deps.clock.setTimer(100, () => this.#watch?.requestProgress());
       const timer = this.#deps.clock.setTimer(FRESHNESS_TIMEOUT_MS, () => {
         this.#waiters = this.#waiters.filter((each) => each !== waiter);

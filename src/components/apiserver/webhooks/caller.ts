@@ -1,6 +1,6 @@
 /**
- * Webhook calls: HTTPS with a verified certificate, JSON there and back, bounded in time, size and redirects.
- * Source: k8s.io/apiserver/pkg/util/webhook.
+ * Webhook calls: JSON over HTTPS with a verified certificate, with limits of time, size and redirects. Source:
+ * k8s.io/apiserver/pkg/util/webhook.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
@@ -16,14 +16,14 @@ import { escapedPath, joinedPath, pathOfUrl } from './webhook-path.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
 const HTTPS_PORT = 443;
-/** As Go's HTTP client. */
+/** Limit of Go's HTTP client. */
 const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const KEEPS_BODY: ReadonlySet<number> = new Set([307, 308]);
-/** Highest status of an answer that counts, as in client-go. */
+/** Highest status code of a successful response, as in client-go. */
 const MAX_GOOD = 206;
 
-/** Where a webhook is, as definitions and configurations say it. */
+/** Address of a webhook as in its configuration. */
 export interface WebhookClient {
   readonly url?: string;
   readonly service?: {
@@ -32,7 +32,7 @@ export interface WebhookClient {
     readonly path?: string;
     readonly port?: number;
   };
-  /** Base64 of PEM; absent: the certificate authorities that everybody trusts. */
+  /** Base64 of PEM. Absent: the public authorities. */
   readonly caBundle?: string;
 }
 
@@ -45,7 +45,7 @@ export interface WebhookCallerDeps {
 }
 
 interface PostOptions {
-  /** Put behind the path. */
+  /** Appended to the path. */
   readonly query?: string;
   readonly identities?: WebhookIdentities | undefined;
 }
@@ -55,14 +55,14 @@ interface Address {
   readonly port: number;
   readonly path: string;
   readonly serverName: string;
-  /** What the Host header says. */
+  /** Value of the Host header. */
   readonly authority: string;
 }
 
-/** One request on the way to the answer. */
+/** One request of a call; redirects cause further ones. */
 interface Hop {
   readonly address: Address;
-  /** Undefined: a GET. */
+  /** Undefined for GET requests. */
   readonly payload: Buffer | undefined;
   readonly credentials: WebhookIdentity;
   readonly allowAddress: AddressRule;
@@ -75,7 +75,7 @@ export class WebhookCaller {
     this.#deps = deps;
   }
 
-  /** Posts `body` and returns what came back with 200. Throws a CodedError that says what went wrong. */
+  /** Posts `body` and returns the body of the 200 response. Throws a CodedError. */
   async post(
     client: WebhookClient,
     body: JsonObject,
@@ -167,8 +167,8 @@ export class WebhookCaller {
   }
 
   /**
-   * The request that a redirect leads to, as Go's HTTP client sends it: only 307 and 308 repeat method and body.
-   * Another host gets no credentials, and no address of the control plane is one (CVE-2020-8561).
+   * The request after a redirect, as Go's HTTP client sends it: only 307 and 308 repeat method and body. Another host
+   * gets no credentials and must not be an address of the control plane (CVE-2020-8561).
    */
   #redirected({ address, payload, credentials, allowAddress }: Hop, code: number, location: string): Hop {
     let url: URL;
@@ -216,15 +216,12 @@ export class WebhookCaller {
   }
 }
 
-/** What is looked up: the host that is named, with its port. */
+/** Key for the credentials: the configured host with its port. */
 function targetOf({ url }: WebhookClient, { authority, port }: Address): string {
   return url === undefined || /:\d+$/.test(authority) ? authority : `${authority}:${port}`;
 }
 
-/**
- * What client-go says of such an answer, which upstream asks with. Source: k8s.io/apimachinery/pkg/api/errors,
- * NewGenericServerResponse.
- */
+/** Error messages of client-go by status code. Source: k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse. */
 const REFUSALS: ReadonlyMap<number, string> = new Map([
   [400, 'the server rejected our request for an unknown reason'],
   [401, 'the server has asked for the client to provide credentials'],

@@ -3,14 +3,16 @@
 export interface WebhookIdentity {
   readonly certificate?: string;
   readonly key?: string;
-  /** The whole value of the header. */
+  /** Complete value of the Authorization header. */
   readonly authorization?: string;
 }
 
-/** By what a kubeconfig calls its users: hosts with or without a port, `*.` and the end of one, `*` for all others. */
+/**
+ * Credentials by user name of the kubeconfig: a host with or without a port, `*.` and a suffix, or `*` for all others.
+ */
 export interface WebhookIdentities {
   readonly users: ReadonlyMap<string, WebhookIdentity>;
-  /** For whom no name fits. */
+  /** Credentials if no name matches. */
   readonly current?: WebhookIdentity;
 }
 
@@ -25,7 +27,7 @@ export function identityFor({ users, current }: WebhookIdentities, target: strin
   );
 }
 
-/** The name itself, then by what it ends, the longest first. */
+/** An exact match, then the longest suffix. */
 function named(users: WebhookIdentities['users'], target: string): WebhookIdentity | undefined {
   const exact = users.get(target);
   if (exact !== undefined) return exact;

@@ -1,4 +1,4 @@
-/** JSON requests to servers of the configuration: HTTPS, verified, no redirects, bounded in time and size. */
+/** JSON requests to configured servers: verified HTTPS, no redirects, limits of time and size. */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -7,11 +7,11 @@ import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import { pathOfUrl } from './webhook-path.ts';
 
-/** Where it is and how it is spoken to, as a kubeconfig or a flag says it. */
+/** Address and credentials of a server, from a kubeconfig or a flag. */
 export interface RemoteEndpoint {
-  /** http:// is for a proxy on this host. */
+  /** http:// is only for a proxy on this host. */
   readonly url: string;
-  /** PEM bundle; undefined: the authorities that everybody trusts. */
+  /** PEM bundle. Undefined: the public authorities. */
   readonly ca?: string;
   readonly certificate?: string;
   readonly key?: string;
@@ -25,7 +25,7 @@ export interface RemoteDeps {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** What may be over in a moment. */
+/** Status codes of transient errors. */
 const PASSING_CODES: ReadonlySet<number> = new Set([429, 500, 504]);
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 500;
@@ -41,8 +41,8 @@ class UnexpectedStatus extends CodedError {
 }
 
 /**
- * As `askRemote`, with up to four retries after transient errors. Calls `tried` for each attempt.
- * Source: k8s.io/apiserver/pkg/util/webhook (WithExponentialBackoff, DefaultShouldRetry).
+ * Like `askRemote`, with up to four retries after transient errors. Calls `tried` for each attempt. Source:
+ * k8s.io/apiserver/pkg/util/webhook (WithExponentialBackoff, DefaultShouldRetry).
  */
 export async function askRemoteAgain(
   deps: RemoteDeps,
@@ -72,7 +72,7 @@ function isPassing(error: unknown): boolean {
   return error instanceof UnexpectedStatus ? error.passing : (error as { code?: unknown }).code === 'ECONNRESET';
 }
 
-/** A GET without `body`, a POST with it; a string is JSON already. Throws a CodedError that says what went wrong. */
+/** Sends a GET without `body`, or a POST with it. A string is already JSON. Throws a CodedError. */
 export async function askRemote(
   { backends, clock }: RemoteDeps,
   endpoint: RemoteEndpoint,

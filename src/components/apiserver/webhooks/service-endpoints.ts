@@ -1,5 +1,6 @@
 /**
- * Resolves a webhook's or APIService's service to its ready endpoints: the API server's host may not route cluster IPs.
+ * Resolves the service of a webhook or APIService to its ready endpoints, because the API server's host may not route
+ * cluster IPs.
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -13,7 +14,7 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** At least one. Throws CodedErrors 'no-service', 'no-port' and 'no-endpoints'. */
+/** Returns at least one endpoint. Throws CodedErrors 'no-service', 'no-port' and 'no-endpoints'. */
 export function serviceEndpoints(cache: WatchCache, namespace: string, name: string, port: number): HostPort[] {
   const service = cache.kind('services/specs').get(namespace, name)?.shared<Service>();
   if (service === undefined)
@@ -36,7 +37,6 @@ export function serviceEndpoints(cache: WatchCache, namespace: string, name: str
   return found;
 }
 
-/** Of a service. */
 export function slicesOf(cache: WatchCache, namespace: string, name: string): Readonly<EndpointSlice>[] {
   return cache
     .kind('endpointslices')

@@ -1,6 +1,6 @@
-/** Paths of webhooks, as client-go's REST client makes them. Source: k8s.io/client-go/rest, Go's path and net/url. */
+/** Paths of webhooks, built as client-go's REST client does. Source: k8s.io/client-go/rest, Go's path and net/url. */
 
-/** Joins a path to the root: repeated and final slashes, `.` and `..` vanish. */
+/** Makes a path absolute and removes repeated and trailing slashes, `.` and `..`. */
 export function joinedPath(path: string): string {
   const kept: string[] = [];
   for (const segment of path.split('/')) {
@@ -14,17 +14,17 @@ export function joinedPath(path: string): string {
 /** Characters that Go's url.URL escapes in a path although encodeURI does not. */
 const FURTHER = /[!'()*?#]/g;
 
-/** The path as it is sent; `path` is not escaped. */
+/** Escapes a path. */
 export const escapedPath = (path: string): string =>
   encodeURI(path).replace(FURTHER, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** The path of a URL, joined and escaped. */
+/** Path of a URL, joined and escaped. */
 export function pathOfUrl({ pathname }: URL): string {
   let plain = pathname;
   try {
     plain = decodeURIComponent(pathname);
   } catch {
-    // An escape that is no UTF-8 is sent as it is.
+    // An escape that is not UTF-8 is sent unchanged.
     return joinedPath(pathname);
   }
   return escapedPath(joinedPath(plain));
