@@ -6,7 +6,7 @@ import { builtinKinds } from '../../src/api/registry/index.ts';
 
 const documents = discoveryDocuments(builtinKinds);
 
-test('short names mean one group: a group that is no longer served elsewhere has none', () => {
+test('gives a short name to one group only, not to a removed group', () => {
   const shortNamesIn = (groupVersion: string, name: string) =>
     documents.resources.get(groupVersion)?.resources.find((each) => each.name === name)?.shortNames;
   assert.deepEqual(shortNamesIn('networking.k8s.io/v1', 'ingresses'), ['ing']);
@@ -15,7 +15,7 @@ test('short names mean one group: a group that is no longer served elsewhere has
   assert.deepEqual(shortNamesIn('events.k8s.io/v1', 'events'), ['ev']);
 });
 
-test('resource lists name kinds and their sub-resources', () => {
+test('lists kinds and their subresources', () => {
   const core = documents.resources.get('v1');
   assert.deepEqual(
     core?.resources.find((each) => each.name === 'pods'),
@@ -59,7 +59,7 @@ test('resource lists name kinds and their sub-resources', () => {
   assert.ok(documents.resources.get('events.k8s.io/v1')?.resources.some((each) => each.name === 'events'));
 });
 
-test('resources tell which version they are stored in, wherever they are served', () => {
+test('reports the same storage version hash in every group and version', () => {
   const hashed = discoveryDocuments(builtinKinds, { storageHash: (stored) => `<${stored}>` });
   const hashes = (groupVersion: string) =>
     Object.fromEntries(
@@ -71,7 +71,7 @@ test('resources tell which version they are stored in, wherever they are served'
   assert.equal(hashes('authorization.k8s.io/v1')['subjectaccessreviews'], undefined);
 });
 
-test('sub-resources that kubectl needs are there', () => {
+test('lists the subresources that kubectl needs', () => {
   const names = new Set(documents.resources.get('v1')?.resources.map((each) => each.name));
   for (const name of [
     'pods/log',
@@ -94,7 +94,7 @@ test('sub-resources that kubectl needs are there', () => {
   assert.ok(csr?.includes('certificatesigningrequests/approval'));
 });
 
-test('groups stand in order of preference, each with its versions', () => {
+test('orders groups by priority, with all their versions', () => {
   const groups = documents.apiGroups.groups.map((group) => group.name);
   assert.deepEqual(groups.slice(0, 3), ['apiregistration.k8s.io', 'apps', 'events.k8s.io']);
   assert.equal(new Set(groups).size, groups.length);
@@ -106,7 +106,7 @@ test('groups stand in order of preference, each with its versions', () => {
   assert.equal(servedGroupVersions(builtinKinds)[0]?.group, '');
 });
 
-test('aggregated discovery says the same in one document', () => {
+test('has the same content in aggregated discovery', () => {
   for (const version of ['v2', 'v2beta1'] as const) {
     const list = documents.aggregated('apis', version) as {
       apiVersion: string;
@@ -129,7 +129,7 @@ test('aggregated discovery says the same in one document', () => {
   }
 });
 
-test('what other servers have stands where its priority says, in place of ours where it is the same', () => {
+test('merges aggregated API servers by priority and prefers them to local versions', () => {
   const resources = [{ resource: 'things' }];
   const foreign = (group: string, version: string, groupPriority: number, versionPriority: number) => ({
     group,
@@ -148,7 +148,7 @@ test('what other servers have stands where its priority says, in place of ours w
     merged.groups.get('b.test')?.versions.map(({ version }) => version),
     ['v2', 'v1'],
   );
-  // Its list is asked of the server that has it.
+  // The resource list is requested from the aggregated server.
   assert.equal(merged.resources.has('apps/v1'), false);
   const { items } = merged.aggregated('apis', 'v2') as { items: { metadata: { name: string }; versions: object[] }[] };
   assert.deepEqual(items.find(({ metadata }) => metadata.name === 'apps')?.versions, [
@@ -156,7 +156,7 @@ test('what other servers have stands where its priority says, in place of ours w
   ]);
 });
 
-test('discovery of others is read with care', () => {
+test('ignores malformed parts of discovery documents of aggregated servers', () => {
   const at = { group: 'g.test', version: 'v1' };
   for (const rubbish of [
     null,

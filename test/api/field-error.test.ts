@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fieldError, invalid } from '../../src/api/meta/field-error.ts';
 
-test('what is found twice is said once, and is twice among the causes', () => {
+test('shows a duplicate error once in the message and twice in the causes', () => {
   const twice = fieldError.required('spec.a');
   const error = invalid({ group: '', kind: 'Pod' }, 'p', [twice, twice]);
   assert.equal(error.message, 'Pod "p" is invalid: spec.a: Required value');

@@ -7,7 +7,7 @@ import { switchVersions } from '../../src/api/registry/runtime-config.ts';
 const everything = namesOf();
 const betas = namesOf(['api/beta', true]).filter((name) => /\/v\d+beta\d+\//.test(name));
 
-/** What is served, as `group/version/plural`. */
+/** Served resources as `group/version/plural`. */
 function namesOf(...said: [string, boolean][]): string[] {
   return servedKinds(switchVersions(builtinKinds, new Map(said)))
     .map(({ group, version, kind }) => `${group}/${version}/${kind.plural}`)
@@ -18,12 +18,12 @@ const without = (pattern: RegExp): string[] => everything.filter((name) => !patt
 const only = (pattern: RegExp): string[] => everything.filter((name) => pattern.test(name));
 
 describe('--runtime-config', () => {
-  it('leaves everything on, and on again, when nothing is switched off', () => {
+  it('serves everything if nothing is disabled, or everything is enabled again', () => {
     assert.deepEqual(namesOf(['api/alpha', true], ['apps/v1', true]), everything);
     assert.ok(only(/beta/).length > 10 && only(/alpha/).length > 0);
   });
 
-  it('serves the beta APIs that upstream has off by default only when they are switched on', () => {
+  it('serves beta APIs that upstream has off by default only if they are enabled', () => {
     const migrations = 'storagemigration.k8s.io/v1beta1/storageversionmigrations';
     const rules = 'resource.k8s.io/v1beta2/devicetaintrules';
     assert.ok(!everything.includes(migrations) && !everything.includes(rules));
@@ -35,13 +35,13 @@ describe('--runtime-config', () => {
     assert.deepEqual(namesOf(['resource.k8s.io/v1beta2/devicetaintrules', true]), [...everything, rules].sort());
   });
 
-  it('switches stages', () => {
+  it('enables and disables APIs by stability level', () => {
     assert.deepEqual(namesOf(['api/beta', false]), without(/\/v\d+beta\d+\//));
     assert.deepEqual(namesOf(['api/alpha', false]), without(/\/v\d+alpha\d+\//));
     assert.deepEqual(namesOf(['api/ga', false]), only(/\/v\d+(?:beta|alpha)\d+\//));
   });
 
-  it('has a stage override all of them, a version its stage, and a resource its version, in whatever order they are given', () => {
+  it('gives precedence to the narrower setting, whatever the order', () => {
     assert.deepEqual(namesOf(['api/beta', true], ['api/all', false]), betas);
     assert.deepEqual(namesOf(['apps/v1', true], ['api/all', false]), only(/^apps\/v1\//));
     assert.deepEqual(namesOf(['apps/v1', false], ['api/ga', true]), without(/^apps\/v1\//));
@@ -52,12 +52,12 @@ describe('--runtime-config', () => {
     );
   });
 
-  it('has several names for the core group', () => {
+  it('accepts several names for the core group', () => {
     for (const name of ['v1', '/v1', 'api/v1']) assert.deepEqual(namesOf([name, false]), without(/^\/v1\//));
     assert.deepEqual(namesOf(['api/v1/pods', false]), without(/^\/v1\/pods$/));
   });
 
-  it('switches the versions of a kind apart, the stored one too', () => {
+  it('disables versions of a kind separately, including the stored one', () => {
     assert.deepEqual(namesOf(['autoscaling/v2', false]), without(/^autoscaling\/v2\//));
   });
 });

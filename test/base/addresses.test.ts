@@ -1,10 +1,10 @@
-/** Addresses in their one form, against what URLs make of the same: both follow RFC 5952. */
+/** Canonical addresses, compared with the host parser of URLs; both follow RFC 5952. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressNameErrors, canonicalAddress } from '../../src/base/addresses.ts';
 import { randomOf } from '../api/schema/random.ts';
 
-test('the canonical form of addresses of IPv6 is that of URLs', () => {
+test('has the same canonical IPv6 form as URLs', () => {
   const random = randomOf(7);
   for (let run = 0; run < 2000; run++) {
     const groups = Array.from({ length: 8 }, () => (random() < 0.5 ? 0 : Math.floor(random() * 0x10000)));
@@ -16,7 +16,7 @@ test('the canonical form of addresses of IPv6 is that of URLs', () => {
   }
 });
 
-test('addresses that look like others', () => {
+test('canonicalizes IPv4-mapped and similar addresses', () => {
   for (const [text, canonical] of [
     ['10.0.0.7', '10.0.0.7'],
     ['010.0.0.7', undefined],

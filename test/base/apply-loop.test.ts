@@ -5,7 +5,7 @@ import { silentLog } from '../../src/base/log.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A clock whose timers run in order when the test says so. */
+/** A clock whose timers fire in order when the test calls it. */
 class Timers {
   readonly waiting: { readonly delayMs: number; readonly run: () => void }[] = [];
   readonly clock = {
@@ -27,7 +27,7 @@ class Timers {
   }
 }
 
-test('a change is applied at once, those that follow it together, and settled() follows the application', async () => {
+test('applies a change immediately, later changes together, and settles after the application', async () => {
   const timers = new Timers();
   let applied = 0;
   const loop = startApplyLoop({ apply: async () => void applied++, failure: 'x', clock: timers.clock, log: silentLog });
@@ -50,7 +50,7 @@ test('a change is applied at once, those that follow it together, and settled() 
   await loop.stop();
 });
 
-test('a failure is tried again with back-off; the next change does not wait for it', async () => {
+test('retries a failure with back-off, and immediately on the next change', async () => {
   const timers = new Timers();
   let works = false;
   let attempts = 0;

@@ -1,4 +1,7 @@
-/** Addresses by their bytes, in every spelling: beside the host parser of URLs, which reads IPv4 as inet_aton(3) does. */
+/**
+ * Classification of addresses in every spelling, compared with the host parser of URLs, which reads IPv4 as
+ * inet_aton(3) does.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AddressKind, AddressSet, addressKind, isAddress } from '../../src/base/destinations.ts';
@@ -37,7 +40,7 @@ const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {
   ],
 };
 
-test('every spelling of an address is judged by its bytes', () => {
+test('classifies every spelling of an address by its bytes', () => {
   for (const [kind, texts] of Object.entries(KINDS)) {
     for (const text of texts) assert.equal(addressKind(text), kind, text);
   }
@@ -50,7 +53,7 @@ test('every spelling of an address is judged by its bytes', () => {
   ]);
 });
 
-test('old spellings of IPv4 are read as URLs read them', () => {
+test('parses legacy IPv4 spellings like URLs', () => {
   const random = randomOf(11);
   const below = (limit: number): number => Math.floor(random() * limit);
   for (let run = 0; run < 20_000; run++) {
@@ -82,7 +85,7 @@ test('old spellings of IPv4 are read as URLs read them', () => {
   }
 });
 
-test('a set has what its networks cover, whatever carries it', () => {
+test('finds addresses in a set in whatever form they are embedded', () => {
   const set = new AddressSet(['172.30.0.0/16', '10.0.0.7', '2001:db8:1::/48', 'nothing', '10.0.0.0/x']);
   for (const inside of [
     '172.30.0.1',

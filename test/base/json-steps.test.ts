@@ -1,4 +1,3 @@
-/** JSON that is written a piece at a time is what `JSON.stringify` writes. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import '../../src/base/json.ts';
@@ -21,7 +20,7 @@ function random(choices: Choices, depth: number): unknown {
   return Object.fromEntries(children) as object;
 }
 
-it('writes what JSON.stringify writes', () => {
+it('writes the same text as JSON.stringify', () => {
   let steps = 0;
   for (let seed = 1; seed <= 60; seed++) {
     const choices = new Choices(seed);

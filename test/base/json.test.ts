@@ -6,12 +6,12 @@ import { Choices } from '../core/patch/choices.ts';
 const MAX = 2n ** 63n - 1n;
 const MIN = -(2n ** 63n);
 
-/** A dumb reader of the numbers of a text: one by one, in order. */
+/** A simple extraction of the numbers in a text, in order. */
 function numbersOf(text: string): string[] {
   return [...text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').matchAll(/-?\d[\d.eE+-]*/g)].map(([number]) => number);
 }
 
-/** What upstream's decoder keeps of a number, as it prints it again. */
+/** The number as upstream's decoder would serialize it again. */
 function keptOf(source: string): string {
   if (/^-?\d+$/.test(source)) {
     const exact = BigInt(source);
@@ -20,14 +20,14 @@ function keptOf(source: string): string {
   return JSON.stringify(Number(source));
 }
 
-test('integers of 64 bits come out as they went in, and every other number as a double does', () => {
+test('preserves 64-bit integers and treats every other number as a double', () => {
   for (const [source, kept] of [
     ['9007199254740991', '9007199254740991'],
     ['9007199254740993', '9007199254740993'],
     ['-9007199254740993', '-9007199254740993'],
     ['9223372036854775807', '9223372036854775807'],
     ['-9223372036854775808', '-9223372036854775808'],
-    // What Go reads to a double, and prints as JavaScript does.
+    // Go decodes these to doubles, which it prints like JavaScript.
     ['9223372036854775808', '9223372036854776000'],
     ['18446744073709551615', '18446744073709552000'],
     ['9007199254740993.0', '9007199254740992'],
@@ -40,7 +40,7 @@ test('integers of 64 bits come out as they went in, and every other number as a 
   assert.equal(typeof parseJson('9007199254740991'), 'number');
 });
 
-test('wherever a long integer stands it is found, and what a text says is left alone', () => {
+test('finds long integers at every position and leaves strings unchanged', () => {
   const choices = new Choices(20261122);
   const digits = (count: number): string => {
     let text = String(1 + choices.below(9));
@@ -81,7 +81,7 @@ test('wherever a long integer stands it is found, and what a text says is left a
     const parsed = parseJson(text);
     const printed = JSON.stringify(parsed);
     assert.deepEqual(numbersOf(printed), expected, text);
-    // All but the numbers is what JSON.parse says.
+    // Everything except the numbers equals the result of JSON.parse.
     const blank = (each: string): string =>
       each.replaceAll(/("(?:[^"\\]|\\.)*")|-?\d[\d.eE+-]*/g, (_, quoted) => quoted ?? '0');
     assert.equal(blank(printed), blank(JSON.stringify(JSON.parse(text))), text);
@@ -90,21 +90,21 @@ test('wherever a long integer stands it is found, and what a text says is left a
   assert.ok(long > 500, `only ${long} had a long integer`);
 });
 
-test('keys that are names of prototypes stay data beside long integers', () => {
+test('keeps keys with names of prototype members as data next to long integers', () => {
   const parsed = parseJson('{"__proto__":9007199254740993,"constructor":{"prototype":9007199254740993}}') as object;
   assert.deepEqual(Object.keys(parsed), ['__proto__', 'constructor']);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
   assert.equal(JSON.stringify(parsed), '{"__proto__":9007199254740993,"constructor":{"prototype":9007199254740993}}');
 });
 
-test('a long run of digits is looked at once', () => {
-  // Looked at from each of its places anew this would take minutes.
+test('scans a long run of digits once', () => {
+  // Scanning from each position would take minutes.
   const text = `"${'1'.repeat(3_000_000)}"`;
   assert.equal((parseJson(text) as string).length, 3_000_000);
   assert.throws(() => parseJson('[1234567890123456'), SyntaxError);
 });
 
-test('a BigInt stands only where a number would be rounded', () => {
+test('uses a BigInt only for integers that a double would round', () => {
   assert.equal(exactInteger(9007199254740992, '9007199254740993'), 9007199254740993n);
   assert.equal(exactInteger(1e18, '1e18'), 1e18);
   assert.equal(exactInteger(1e21, `1${'0'.repeat(21)}`), 1e21);

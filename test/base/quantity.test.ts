@@ -44,11 +44,11 @@ const CANONICAL: readonly (readonly [string | number, string])[] = [
   [0.25, '250m'],
 ];
 
-test('canonical forms are upstream’s', () => {
+test('formats like upstream', () => {
   for (const [text, canonical] of CANONICAL) assert.equal(canonicalQuantity(text), canonical, String(text));
 });
 
-test('what is no quantity is refused with upstream’s words', () => {
+test("rejects invalid quantities with upstream's message", () => {
   for (const text of ['', 'a', '1..2', '1e3.5', '--1', '0x10', '1 Gi', '1'.repeat(200)]) {
     assert.throws(() => parseQuantity(text), { code: 'quantity-invalid', message: /^quantities must match/ }, text);
   }
@@ -58,7 +58,7 @@ test('what is no quantity is refused with upstream’s words', () => {
   assert.equal(tryParseQuantity({}), undefined);
 });
 
-test('formatting is idempotent and keeps the value', () => {
+test('formats idempotently without changing the value', () => {
   let seed = 20_26;
   const next = (bound: number): number => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -74,7 +74,7 @@ test('formatting is idempotent and keeps the value', () => {
   }
 });
 
-test('bytes and millicores round up', () => {
+test('rounds bytes and millicores up', () => {
   assert.equal(parseBytes('128Mi'), 134217728);
   assert.equal(parseBytes('1m'), 1);
   assert.equal(parseMillicores('0.0001'), 1);
@@ -83,7 +83,7 @@ test('bytes and millicores round up', () => {
   assert.equal(parseBytes('100E'), Number.MAX_SAFE_INTEGER);
 });
 
-test('arithmetic and order', () => {
+test('adds and compares', () => {
   const a = parseQuantity('1Gi');
   const b = parseQuantity('512Mi');
   assert.equal(formatQuantity(addQuantity(a, b)), '1536Mi');

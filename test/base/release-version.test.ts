@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareReleases, isMinorChange, isReleaseVersion, oldestVersion } from '../../src/base/release-version.ts';
 
-test('versions are ordered as semver.org section 11 lists them', () => {
+test('orders versions like semver.org section 11', () => {
   const ordered = ['1.0.0-alpha', '1.0.0-alpha.1', '1.0.0-alpha.beta', '1.0.0-beta', '1.0.0-beta.2', '1.0.0-beta.11'];
   const all = [...ordered, '1.0.0-rc.1', '1.0.0', '2.0.0', '2.1.0', '2.1.1', '2.10.0'];
   for (const [index, a] of all.entries())
@@ -11,7 +11,7 @@ test('versions are ordered as semver.org section 11 lists them', () => {
   assert.ok(compareReleases('nonsense', '0.0.0') < 0);
 });
 
-test('a version that could leave a directory, or a name, is none', () => {
+test('rejects versions that are not safe as file or object names', () => {
   for (const text of [
     '../1.0.0',
     '1.0.0/..',
@@ -27,7 +27,7 @@ test('a version that could leave a directory, or a name, is none', () => {
   assert.equal(isReleaseVersion('1.20.3-rc.1'), true);
 });
 
-test('a patch is no minor change', () => {
+test('does not count a patch as a minor change', () => {
   assert.equal(isMinorChange('1.2.3', '1.2.9'), false);
   assert.equal(isMinorChange('1.2.3', '1.3.0'), true);
   assert.equal(isMinorChange('1.2.3', '2.2.3'), true);

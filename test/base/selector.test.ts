@@ -13,7 +13,7 @@ import {
   selectorOfLabels,
 } from '../../src/base/selector.ts';
 
-/** Text, its canonical form, labels it matches, labels it does not. Cases of k8s.io/apimachinery/pkg/labels/selector_test.go. */
+/** Text, canonical form, matching labels, other labels. Cases of k8s.io/apimachinery/pkg/labels/selector_test.go. */
 const LABELS: readonly [string, string, Record<string, string>[], Record<string, string>[]][] = [
   ['', '', [{}, { a: 'b' }], []],
   ['x=y', 'x=y', [{ x: 'y' }], [{ x: 'z' }, {}]],
@@ -33,7 +33,7 @@ const LABELS: readonly [string, string, Record<string, string>[], Record<string,
   ['example.com/a', 'example.com/a', [{ 'example.com/a': '' }], [{}]],
 ];
 
-test('label selectors parse, print and match as upstream', () => {
+test('parses, prints and matches label selectors like upstream', () => {
   for (const [text, canonical, yes, no] of LABELS) {
     const selector = parseLabelSelector(text);
     assert.equal(formatLabelSelector(selector), canonical, text);
@@ -43,7 +43,7 @@ test('label selectors parse, print and match as upstream', () => {
   }
 });
 
-test('ill-formed label selectors are refused', () => {
+test('rejects malformed label selectors', () => {
   for (const text of [
     'x in',
     'x in (',
@@ -66,13 +66,13 @@ test('ill-formed label selectors are refused', () => {
   }
 });
 
-test('labels named like prototype members are plain data', () => {
+test('treats labels with names of prototype members as plain data', () => {
   assert.ok(!matchesLabels(parseLabelSelector('constructor'), {}));
   assert.ok(!matchesLabels(parseLabelSelector('toString'), {}));
   assert.ok(matchesLabels(parseLabelSelector('!constructor'), {}));
 });
 
-test('selector objects', () => {
+test('converts selector objects', () => {
   assert.ok(!matchesLabels(labelSelectorOf(undefined), { a: 'b' }), 'an absent selector selects nothing');
   assert.ok(matchesLabels(labelSelectorOf({}), { a: 'b' }), 'an empty selector selects everything');
   const selector = labelSelectorOf({
@@ -91,7 +91,7 @@ test('selector objects', () => {
   assert.ok(matchesLabels(selectorOfLabels({}), { a: 'b' }));
 });
 
-test('field selectors', () => {
+test('parses and matches field selectors', () => {
   const selector = parseFieldSelector('metadata.name=a\\,b,spec.nodeName!=n1,status.phase==Running');
   assert.deepEqual(selector, [
     { field: 'metadata.name', operator: '=', value: 'a,b' },

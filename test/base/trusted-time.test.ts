@@ -7,26 +7,26 @@ const RELEASED = Date.UTC(2026, 0, 1);
 const NOW = Date.UTC(2026, 10, 20);
 const at = (nowMs: number, floorMs = 0, offsetMs?: number) => ({ nowMs, floorMs, offsetMs });
 
-test('decisions are never made by a time before the floor or the release', () => {
+test('never returns a time before the floor or the release', () => {
   assert.equal(certificateTimeMs(at(0), RELEASED), RELEASED);
   assert.equal(certificateTimeMs(at(0, NOW), RELEASED), NOW);
   assert.equal(certificateTimeMs(at(NOW + DAY, NOW), RELEASED), NOW + DAY);
 });
 
-test('the floor follows the clock, over a year powered off too', () => {
+test('raises the floor with the clock, also after a year powered off', () => {
   assert.equal(raisedFloorMs(at(NOW), RELEASED), NOW);
   assert.equal(raisedFloorMs(at(NOW + 370 * DAY, NOW), RELEASED), NOW + 370 * DAY);
   assert.equal(raisedFloorMs(at(0, NOW), RELEASED), NOW);
 });
 
-test('a clock in 2040 becomes the floor only when peers agree', () => {
+test('accepts a clock in 2040 as the floor only if peers agree', () => {
   const wrong = Date.UTC(2040, 0, 1);
   assert.equal(raisedFloorMs(at(wrong, NOW), RELEASED), NOW);
   assert.equal(raisedFloorMs(at(wrong, NOW, 5_000), RELEASED), wrong);
   assert.equal(raisedFloorMs(at(NOW + DAY, NOW, 600_000), RELEASED), NOW, 'peers contradict');
 });
 
-test('a wrong clock is reported with the command that sets it', () => {
+test('reports a wrong clock with the command that sets it', () => {
   assert.equal(clockProblem(at(NOW, NOW - DAY, 400), RELEASED), undefined);
   assert.match(
     clockProblem(at(NOW + 600_000, 0, 600_000), RELEASED) ?? '',

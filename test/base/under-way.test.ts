@@ -15,7 +15,7 @@ class Large extends Item {
   readonly content = new Array<number>(LARGE_BYTES / 8).fill(0);
 }
 
-it('holds what a set holds', () => {
+it('contains the same items as a Set', () => {
   const random = generator(7);
   const items = Array.from({ length: 12 }, () => new Item());
   const ours = new UnderWay<Item>();
@@ -36,11 +36,11 @@ it('holds what a set holds', () => {
   }
 });
 
-it('what has left is collected with what is young, also when the rest is old', () => {
+it('releases deleted items to a minor garbage collection, also if the set is old', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: { type: 'major' | 'minor' }) => void;
   const ours = new UnderWay<Large>();
-  // In a set of this many the table is made anew every few additions.
+  // A Set of this size rebuilds its table every few additions.
   for (let index = 0; index < 16; index++) ours.add(new Large());
   collect({ type: 'major' });
   const before = process.memoryUsage().heapUsed;

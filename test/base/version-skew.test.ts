@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiServerSkew, kubeletSkew } from '../../src/base/version-skew.ts';
 
-test('a kubelet may be up to three minor versions older than the API server, and never newer', () => {
+test('allows a kubelet up to three minor versions older than the API server, and none newer', () => {
   for (const fine of ['v1.36.0+hyperedge1', 'v1.36.9', 'v1.35.2', 'v1.33.0', 'unknown'])
     assert.equal(kubeletSkew(fine, 'v1.36.0+hyperedge1'), undefined, fine);
   assert.match(kubeletSkew('v1.37.0', 'v1.36.4') ?? '', /kubelet v1\.37\.0 is newer than API server v1\.36\.4; /);
@@ -10,7 +10,7 @@ test('a kubelet may be up to three minor versions older than the API server, and
   assert.match(kubeletSkew('v2.0.0', 'v1.36.0') ?? '', /newer/);
 });
 
-test('API servers may differ by one minor version', () => {
+test('allows API servers to differ by one minor version', () => {
   assert.equal(apiServerSkew('v1.36.0', 'v1.35.7'), undefined);
   assert.equal(apiServerSkew('v1.36.0', 'v1.37.0'), undefined);
   assert.match(apiServerSkew('v1.36.0', 'v1.38.0') ?? '', /differ by more than 1 minor version/);

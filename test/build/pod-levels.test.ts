@@ -1,4 +1,4 @@
-/** Which levels a trial run takes away; what the kernel says of real ones is in test/e2e/once.test.ts. */
+/** Cleanup of cgroup levels in a fake hierarchy. test/e2e/once.test.ts covers the real one. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 
-test('levels that were there before, or have a pod or a process in them, stay', async () => {
+test('keeps levels that existed before or contain a pod or a process', async () => {
   const mount = await mkdtemp(join(tmpdir(), 'he-levels-'));
   try {
     const mountinfo = join(mount, 'mountinfo');

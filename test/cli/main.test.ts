@@ -42,7 +42,7 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('version, in each format', async () => {
+test('prints the version in each format', async () => {
   const plain = await hyperedge(['version']);
   assert.equal(plain.code, 0);
   assert.match(
@@ -56,13 +56,13 @@ test('version, in each format', async () => {
   assert.equal((await hyperedge(['version', '-o', 'xml'])).code, 2);
 });
 
-test('version --licenses from source has no notices and names the executable', async () => {
+test('refers to the executable for version --licenses from source', async () => {
   const { code, stdout, stderr } = await hyperedge(['version', '--licenses']);
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /^hyperedge: licenses: only the packaged executable .*npm run build\n$/);
 });
 
-test('a slow reader of a pipe gets all output', async () => {
+test('writes all output to a slow reader of a pipe', async () => {
   const source = `process.argv.splice(1, 9, 'hyperedge', 'api', '--help');
     await import(${JSON.stringify(join(import.meta.dirname, '../../src/main.ts'))});`;
   const child = spawn(
@@ -85,7 +85,7 @@ test('a slow reader of a pipe gets all output', async () => {
   assert.ok(bytes > 1_000_000, `${bytes} bytes`);
 });
 
-test('wrong use is exit code 2 and one line', async () => {
+test('exits with code 2 and one line for usage errors', async () => {
   for (const argv of [
     ['frobnicate'],
     ['join'],
@@ -114,7 +114,7 @@ test('wrong use is exit code 2 and one line', async () => {
   assert.match((await hyperedge(['join'])).stderr, /unknown command "join"/);
 });
 
-test('help for all and for each', async () => {
+test('prints help for the program and for each command', async () => {
   const overview = await hyperedge(['--help']);
   assert.equal(overview.code, 0);
   for (const name of [
@@ -140,7 +140,7 @@ test('help for all and for each', async () => {
   assert.equal((await hyperedge(['image', '--help'])).code, 0);
 });
 
-test('links to the executable are commands', () =>
+test('runs the command of a link to the executable', () =>
   withRoot(async (root) => {
     const directory = join(root, 'var/log/pods/kube-system_master-api-n1_abc/api');
     await mkdir(directory, { recursive: true });
@@ -160,7 +160,7 @@ test('links to the executable are commands', () =>
     assert.match(none.stderr, /etcd has no log below/);
   }));
 
-test('commands that need the host process say when it does not run', () =>
+test('reports that the host process is not running', () =>
   withRoot(async (root) => {
     for (const argv of [['status'], ['master-restart', 'api']]) {
       const { code, stderr } = await hyperedge([...argv, '--root', root]);
@@ -169,7 +169,7 @@ test('commands that need the host process say when it does not run', () =>
     }
   }));
 
-test('a missing configuration is one line; --verbose adds where it came from', () =>
+test('reports a missing configuration in one line, with a stack trace for --verbose', () =>
   withRoot(async (root) => {
     const entry = join(import.meta.dirname, '../../src/main.ts');
     const run = (...argv: string[]): Promise<Ran> =>
@@ -185,12 +185,12 @@ test('a missing configuration is one line; --verbose adds where it came from', (
     assert.match(verbose.stderr, /\n {4}at /);
   }));
 
-test('tables and sizes', () => {
+test('formats tables and sizes', () => {
   assert.equal(printTable(['A', 'LONGER'], [['value', 'x']]), 'A       LONGER\nvalue   x\n');
   assert.deepEqual([0, 1023, 1536, 5 * 1024 ** 3].map(humanBytes), ['0B', '1023B', '1.5KiB', '5.0GiB']);
 });
 
-test('hyperkube takes the component as its first argument, links take their own names', async () => {
+test('takes the component from the first argument of hyperkube and from the name of other links', async () => {
   assert.match((await hyperedge(['kube-proxy', '--help'], 'hyperkube')).stdout, /^Usage: hyperedge proxy /);
   assert.match((await hyperedge(['--help'], 'kube-proxy')).stdout, /^Usage: hyperedge proxy /);
   assert.match((await hyperedge(['--help'], '/usr/local/bin/openshift-node')).stdout, /^Usage: hyperedge run /);
@@ -198,7 +198,7 @@ test('hyperkube takes the component as its first argument, links take their own 
   assert.equal((await hyperedge(['boss'], 'hyperkube')).code, 2);
 });
 
-test('install from source and with half of a join is refused in one line', async () => {
+test('rejects install from source and incomplete join flags with one line', async () => {
   const half = await hyperedge(['install', '--join', 'https://10.0.0.1:8443']);
   assert.equal(half.code, 2);
   assert.equal(
@@ -210,7 +210,7 @@ test('install from source and with half of a join is refused in one line', async
   assert.equal(source.stderr, 'hyperedge: install: this is a start from source; run npm run build first\n');
 });
 
-test('config check and show name file, line and field', () =>
+test('names file, line and field in config check and show', () =>
   withRoot(async (root) => {
     const file = join(root, 'etc/origin/bootstrap.yaml');
     assert.match((await hyperedge(['config', 'check', '--root', root])).stdout, /does not exist; the defaults apply/);

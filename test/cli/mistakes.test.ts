@@ -1,4 +1,7 @@
-/** Typical mistakes on a host without an installation: one line with the cause and the fix, quickly, and no error numbers. */
+/**
+ * Typical mistakes on a host without an installation: the command must print one line with cause and fix, quickly and
+ * without error numbers.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +12,7 @@ import { main } from '../../src/cli/index.ts';
 const QUICK_MS = 15_000;
 const DEAD = '--endpoints http://127.0.0.1:1';
 
-/** Arguments, exit code, and the line on stderr. `{root}` is an empty directory. */
+/** Arguments, exit code and line on stderr. `{root}` is an empty directory. */
 const MISTAKES: readonly (readonly [argv: string, code: 1 | 2, stderr: RegExp])[] = [
   ['statsu', 2, /unknown command "statsu": see hyperedge --help$/],
   ['image improt x', 2, /unknown command "image improt": see hyperedge --help$/],

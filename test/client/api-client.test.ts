@@ -43,7 +43,7 @@ describe('API client', () => {
     await server.stop();
   });
 
-  it('addresses objects as the API does and shows its client certificate', async () => {
+  it("sends requests to the API's paths with its client certificate", async () => {
     const maps = connect().resource(resources.configMaps);
     const created = await maps.create({ metadata: { namespace: 'a', name: 'x' }, data: { k: 'v' } });
     assert.equal(created.metadata?.name, 'x');
@@ -75,7 +75,7 @@ describe('API client', () => {
     });
   });
 
-  it('names each patch type and keeps colons in names readable', async () => {
+  it('sends each patch type with its media type and does not escape colons in names', async () => {
     const client = connect();
     server.intercept = (_request, response) => {
       json(response, 200, {});
@@ -100,13 +100,13 @@ describe('API client', () => {
     );
   });
 
-  it('fills in the type of list items', async () => {
+  it('sets the type of list items', async () => {
     server.put('typed', 'one', {});
     const list = await connect().resource(resources.configMaps).list({ namespace: 'typed' });
     assert.deepEqual([list.items[0]?.apiVersion, list.items[0]?.kind], ['v1', 'ConfigMap']);
   });
 
-  it('turns a Status into its ApiError, and text into one by the code', async () => {
+  it('converts a Status to an ApiError, and other bodies according to the HTTP code', async () => {
     const client = connect();
     await assert.rejects(client.resource(resources.configMaps).get('missing', 'a'), (error) => {
       assert.ok(isApiError(error, 'NotFound'));
@@ -127,7 +127,7 @@ describe('API client', () => {
     });
   });
 
-  it('comes back when the server says when, and only then', async () => {
+  it('retries after Retry-After, and only then', async () => {
     const client = connect();
     let refusals = 2;
     server.intercept = (_request, response) => {
@@ -146,7 +146,7 @@ describe('API client', () => {
     assert.equal(server.seen.length, 1);
   });
 
-  it('reads again when a kept-alive connection dies under it, but never writes twice', async () => {
+  it('repeats a read when a kept-alive connection breaks, but never a write', async () => {
     const client = connect();
     let drops = 1;
     server.intercept = (request, response) => {
@@ -164,7 +164,7 @@ describe('API client', () => {
     assert.equal(server.seen.length, 1);
   });
 
-  it('calls a refused connection and a server it cannot trust by the same name', async () => {
+  it('reports a refused connection and an untrusted server as connection errors', async () => {
     const refused = connect({ server: 'https://127.0.0.1:1' });
     await assert.rejects(refused.request('GET', '/version'), (error) => isConnectionError(error));
     const stranger = connect({ ca: createAuthority('other-ca').cert });
@@ -175,7 +175,7 @@ describe('API client', () => {
     });
   });
 
-  it('uses new certificates for the next request, and keeps streams made with the old ones until it is closed', async () => {
+  it('uses new certificates for new requests and keeps open streams until it is closed', async () => {
     let credentials: ClientCredentials = { ca: authority.cert, ...alice };
     const client = connect({ credentials: () => credentials });
     await client.request('GET', '/version');
@@ -203,15 +203,15 @@ describe('API client', () => {
     await ended;
   });
 
-  it('keeps connections between requests', async () => {
+  it('reuses connections', async () => {
     const client = connect();
     const before_ = server.handshakes;
     for (let index = 0; index < 20; index++) await client.request('GET', '/version');
-    // A second one may be opened while the first is still reading the end of an answer.
+    // A second one may be opened while the end of a response is still read on the first.
     assert.ok(server.handshakes - before_ <= 2, `${server.handshakes - before_} connections`);
   });
 
-  it('reads its token from a file, again after a minute, and survives a gap', async () => {
+  it('reads its token file every minute and tolerates a missing file', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'client-token-'));
     try {
       const path = join(directory, 'token');
@@ -236,7 +236,7 @@ describe('API client', () => {
     }
   });
 
-  it('passes the caller’s abort on as it is', async () => {
+  it("rejects with the caller's abort reason", async () => {
     const client = connect();
     server.intercept = () => true;
     const controller = new AbortController();
@@ -246,7 +246,7 @@ describe('API client', () => {
     await assert.rejects(pending, { message: 'changed my mind' });
   });
 
-  it('decodes a watch whatever the cuts in the stream, and throws its ERROR', async () => {
+  it('decodes a watch independently of chunk boundaries and throws its ERROR event', async () => {
     const client = connect();
     const names: (string | undefined)[] = [];
     const watching = (async () => {
@@ -271,7 +271,7 @@ describe('API client', () => {
     await ended;
   });
 
-  it('ends a watch when the reader leaves', async () => {
+  it('ends a watch when the reader stops', async () => {
     const client = connect();
     server.put('leave', 'one', {});
     const events = client.resource(resources.configMaps).watch({ namespace: 'leave', resourceVersion: '1' });
@@ -282,7 +282,7 @@ describe('API client', () => {
     await eventually('the server saw it go', () => server.watchers === 0);
   });
 
-  it('needs a name, and a namespace where the kind has one', async () => {
+  it('requires a name, and a namespace for namespaced kinds', async () => {
     const maps = connect().resource(resources.configMaps);
     await assert.rejects(maps.get('x'), /needs a namespace/);
     await assert.rejects(maps.get('', 'a'), /needs a name/);

@@ -12,7 +12,7 @@ export interface TestAuthority extends TestCertificate {
 
 let serial = 1;
 
-/** An authority that lives for the test. */
+/** A certificate authority for a test. */
 export function createAuthority(commonName: string): TestAuthority {
   const own = keyPair();
   const subject = [{ name: 'commonName', value: commonName }];

@@ -10,7 +10,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Time that moves only when the test says so. */
+/** A clock that only advances when the test calls it. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
@@ -41,7 +41,7 @@ export class ManualClock implements Clock {
     return this.#timers.length;
   }
 
-  /** Runs every timer that falls due, in order, letting promises settle after each. */
+  /** Fires all due timers in order and lets pending callbacks run after each. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settle();
@@ -58,7 +58,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets everything that waits only for promises happen. */
+/** Lets all pending callbacks run that wait for no timer or I/O. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
@@ -83,7 +83,7 @@ export function seededRandom(seed: number): RandomSource {
   };
 }
 
-/** Waits until `condition` holds; fails with `what` after `timeoutMs`. */
+/** Waits until `condition` holds. After `timeoutMs`, fails with `what`. */
 export async function eventually(what: string, condition: () => boolean, timeoutMs = 5_000): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!condition()) {

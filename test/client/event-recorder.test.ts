@@ -12,7 +12,7 @@ interface Written {
   readonly body: Partial<Event>;
 }
 
-/** The two calls a recorder makes; `fail` decides their fate. */
+/** A client with the two methods that a recorder calls. `fail` returns the error of a call. */
 function recordingClient(fail: (call: Written) => Error | undefined = () => undefined) {
   const calls: Written[] = [];
   const call = async (written: Written): Promise<object> => {
@@ -54,7 +54,7 @@ describe('event recorder', () => {
     return { recorder, calls, clock };
   };
 
-  it('writes an event as kubectl describe wants to read it', async () => {
+  it('writes an event with the fields that kubectl describe shows', async () => {
     const { recorder, calls } = make();
     recorder.event(pod, 'Warning', 'BackOff', 'back-off restarting', { fieldPath: 'spec.containers{web}' });
     await settle();
@@ -86,7 +86,7 @@ describe('event recorder', () => {
     });
   });
 
-  it('lets what an event reports go on first, and loses nothing when it stops', async () => {
+  it('delays events by settleMs and loses none on stop', async () => {
     const clock = new ManualClock();
     const { client, calls } = recordingClient();
     const options = { component: 'kubelet', settleMs: 200, clock, random: seededRandom(3), log: silentLog };
@@ -105,7 +105,7 @@ describe('event recorder', () => {
     assert.equal(calls.at(-1)?.body.reason, 'Killing');
   });
 
-  it('puts events of cluster-scoped objects in the default namespace', async () => {
+  it('writes events of cluster-scoped objects to the default namespace', async () => {
     const { recorder, calls } = make();
     recorder.event({ kind: 'Node', metadata: { name: 'node1' } }, 'Normal', 'Ready', 'is ready');
     await settle();
@@ -113,7 +113,7 @@ describe('event recorder', () => {
     assert.equal(calls[0]?.body.involvedObject?.namespace, undefined);
   });
 
-  it('counts repeats on the first event, and writes it anew when it has expired', async () => {
+  it('counts repeats on the first event and creates a new one if it has expired', async () => {
     let gone = false;
     const { recorder, calls, clock } = make((call) =>
       gone && call.method === 'patch' ? errors.notFound({ group: '', plural: 'events' }, call.name) : undefined,
@@ -156,7 +156,7 @@ describe('event recorder', () => {
     assert.equal(combined.at(-1)?.body.message, '(combined from similar events): probe failed: 14');
   });
 
-  it('lets an object tell 25 events at once, then one in five minutes; others are not affected', async () => {
+  it('allows a burst of 25 events per object, then one per five minutes', async () => {
     const { recorder, calls, clock } = make();
     for (let index = 0; index < 60; index++) recorder.event(pod, 'Normal', `Reason${index}`, 'x');
     await settle();
@@ -173,7 +173,7 @@ describe('event recorder', () => {
     );
   });
 
-  it('tries again while the server is away, gives up on a refusal, and never lets the queue grow without end', async () => {
+  it('retries while the server is unreachable, stops after a rejection and limits the queue', async () => {
     let error: Error | undefined = new ConnectionError('https://x', new Error('refused'));
     const { recorder, calls, clock } = make(() => error);
     recorder.event(pod, 'Normal', 'First', 'x');
@@ -194,7 +194,7 @@ describe('event recorder', () => {
     assert.equal(calls.length, 1);
   });
 
-  it('flushes when stopped, but does not wait for a dead server', async () => {
+  it('writes its queue on stop, but does not wait for an unreachable server', async () => {
     const healthy = make();
     healthy.recorder.event(pod, 'Normal', 'Killing', 'bye');
     await healthy.recorder.stop();

@@ -67,7 +67,7 @@ describe('informer', () => {
   const lists = (): number => server.seen.filter(({ url }) => /configmaps(\?(?!.*watch)|$)/.test(url)).length;
   const watches = (): string[] => server.seen.filter(({ url }) => url.includes('watch=true')).map(({ url }) => url);
 
-  it('keeps what a reduced copy is to keep, of lists and of events', async () => {
+  it('keeps the reduced copy of listed and watched objects', async () => {
     server.put('a', 'x', { v: '1', big: 'text' });
     const informer = await open({
       reduce: (object) => ({ metadata: object.metadata ?? {}, data: { v: (object as ConfigMap).data?.['v'] ?? '' } }),
@@ -96,7 +96,7 @@ describe('informer', () => {
     assert.equal(lists(), 1);
   });
 
-  it('counts an optional kind that is not served as empty', { timeout: 20_000 }, async () => {
+  it('treats an optional kind that is not served as empty', { timeout: 20_000 }, async () => {
     const rules = factory.informer(resources.deviceTaintRules, { optional: true });
     await factory.startAndSync();
     assert.deepEqual([rules.hasListed, rules.list()], [true, []]);
@@ -105,7 +105,7 @@ describe('informer', () => {
     assert.equal(server.seen.filter(({ url }) => url.includes('devicetaintrules')).length, asked);
   });
 
-  it('gathers pages into one list', async () => {
+  it('merges pages into one list', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     server.maxPage = 5;
     const informer = await open();
@@ -113,7 +113,7 @@ describe('informer', () => {
     assert.equal(lists(), 3);
   });
 
-  it('lists anew as a whole when a page token has expired', async () => {
+  it('lists again without pages when a continue token has expired', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     server.maxPage = 5;
     server.intercept = (request) => {
@@ -127,7 +127,7 @@ describe('informer', () => {
     assert.equal(informer.list().length, 13);
   });
 
-  it('resumes after a lost connection without listing, and misses nothing', async () => {
+  it('resumes after a lost connection without a list and misses no change', async () => {
     const informer = await open();
     await eventually('it watches', () => server.watchers === 1);
     server.put('a', 'x', { v: '1' });
@@ -140,7 +140,7 @@ describe('informer', () => {
     assert.equal(informer.list().length, 2);
   });
 
-  it('is back within a second of a restart', async () => {
+  it('reconnects within a second after a restart', async () => {
     await open();
     await eventually('it watches', () => server.watchers === 1);
     await server.stop();
@@ -154,7 +154,7 @@ describe('informer', () => {
     assert.equal(lists(), 1);
   });
 
-  it('lets one probe knock for all while the server is away', async () => {
+  it('sends one probe for all informers while the server is unreachable', async () => {
     for (const namespace of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
       factory.informer(resources.configMaps, { namespace });
     }
@@ -167,13 +167,13 @@ describe('informer', () => {
     server.seen.length = 0;
     server.dropConnections();
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    // Each watch tries once by itself; then one request per probe, which as a read is repeated once.
+    // Each watch tries once; then there is one request per probe, repeated once because it is a read.
     assert.ok(server.seen.length <= 8 * 2 + 10, `${server.seen.length} requests`);
     server.intercept = () => false;
     await eventually('all watch again', () => server.watchers === 8, 1000);
   });
 
-  it('waits for a server that is not there yet', async () => {
+  it('waits for a server that is not started yet', async () => {
     const informer = factory.informer(resources.configMaps);
     note(informer);
     await server.stop();
@@ -186,7 +186,7 @@ describe('informer', () => {
     assert.deepEqual(told, ['+a/x=1']);
   });
 
-  it('lists after 410 and tells the deletions nobody saw', async () => {
+  it('lists after 410 and reports deletions that it missed', async () => {
     server.put('a', 'gone', { v: '1' });
     server.put('a', 'stays', { v: '1' });
     server.put('a', 'changes', { v: '1' });
@@ -207,7 +207,7 @@ describe('informer', () => {
     assert.equal(lists(), 2);
   });
 
-  it('lists in pages after 410 too: no answer is larger than what can be read at once', async () => {
+  it('lists in pages also after 410', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     const informer = await open();
     await eventually('it watches', () => server.watchers === 1);
@@ -222,11 +222,11 @@ describe('informer', () => {
     const again = server.seen.slice(from).filter(({ url }) => /configmaps\?(?!.*watch)/.test(url));
     assert.equal(again.length, 3);
     for (const { url } of again) assert.match(url, /\blimit=500\b/);
-    // What it had seen is out of the history: it asks for the newest.
+    // The last seen version is no longer in the history, so the newest state is requested.
     assert.doesNotMatch(again[0]?.url ?? '', /resourceVersion/);
   });
 
-  it('lists when the server has gone back in time', async () => {
+  it("lists when the server's revision went backwards", async () => {
     server.put('a', 'x', { v: '1' });
     await open();
     await eventually('it watches', () => server.watchers === 1);
@@ -240,7 +240,7 @@ describe('informer', () => {
     await eventually('it watches on', () => told.includes('+a/z=1'));
   });
 
-  it('resumes from a bookmark that is newer than its last event', async () => {
+  it('resumes from a bookmark that is newer than the last event', async () => {
     server.put('a', 'x', { v: '1' });
     await open({ namespace: 'a' });
     await eventually('it watches', () => server.watchers === 1);
@@ -256,7 +256,7 @@ describe('informer', () => {
     assert.equal(lists(), 1);
   });
 
-  it('backs off from a server that ends every watch at once', async () => {
+  it('backs off from a server that ends every watch immediately', async () => {
     await open();
     await eventually('it watches', () => server.watchers === 1);
     server.intercept = (request, response) => {
@@ -272,7 +272,7 @@ describe('informer', () => {
     assert.ok(tries >= 2 && tries <= 6, `${tries} watches in a second`);
   });
 
-  it('retries a refused list, and logs the refusal without a warning while the cluster may be starting', async () => {
+  it('retries a refused list, without a warning while the cluster may be starting', async () => {
     const lines: string[] = [];
     build(createLog({ component: 't', level: 3, nowMs: () => 0, sink: { write: (line) => lines.push(line) } }));
     let refusals = 2;
@@ -285,7 +285,7 @@ describe('informer', () => {
     assert.equal(lines.filter((line) => /I t list interrupted kind=ConfigMap .*forbidden/.test(line)).length, 2);
   });
 
-  it('keeps indexes true through changes', async () => {
+  it('maintains indexes', async () => {
     server.put('a', 'x', { owner: 'one' });
     const informer = factory.informer(resources.configMaps);
     informer.addIndex('owner', (object) => (object.data?.['owner'] ?? '').split(',').filter(Boolean));
@@ -306,7 +306,7 @@ describe('informer', () => {
     assert.throws(() => informer.byIndex('none', 'x'), /does not exist/);
   });
 
-  it('tells late handlers what is there, survives their errors, and lets them go', async () => {
+  it('reports existing objects to late handlers, tolerates their errors and removes them', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
     const late: string[] = [];
@@ -326,14 +326,14 @@ describe('informer', () => {
     assert.deepEqual(late, ['a/x', 'a/y']);
   });
 
-  it('is shared by those who ask for the same', () => {
+  it('is shared between callers with the same options', () => {
     const one = factory.informer(resources.configMaps, { namespace: 'a' });
     assert.equal(factory.informer(resources.configMaps, { namespace: 'a' }), one);
     assert.notEqual(factory.informer(resources.configMaps), one);
     assert.notEqual(factory.informer<object>(resources.secrets, { namespace: 'a' }), one);
   });
 
-  it('stops at once while the server owes it an answer', async () => {
+  it('stops immediately while a response is outstanding', async () => {
     server.intercept = () => true;
     factory.informer(resources.configMaps).start();
     await eventually('the list was asked for', () => server.seen.length === 1);
@@ -342,7 +342,7 @@ describe('informer', () => {
     assert.ok(performance.now() - startedMs < 2000);
   });
 
-  it('stops at once, also while the server is away, and gives up syncing when told to', async () => {
+  it('stops immediately while the server is unreachable and stops syncing on abort', async () => {
     await open();
     await server.stop();
     await new Promise((resolve) => setTimeout(resolve, 50));

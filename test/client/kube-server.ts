@@ -30,14 +30,14 @@ export interface Seen {
 type Intercept = (request: Seen, response: ServerResponse) => boolean;
 
 /**
- * The list/watch protocol of an API server for config maps, over real TLS, with the breakages a client must survive at hand:
- * lost connections, restarts, compaction, history that went backwards, refusals, garbage.
+ * The list/watch protocol of an API server for config maps over real TLS, with failures on demand: lost connections,
+ * restarts, compaction, a history that went backwards, rejections, invalid data.
  */
 export class KubeServer {
   readonly seen: Seen[] = [];
-  /** Answers a request itself when it returns true. */
+  /** Handles a request itself if it returns true. */
   intercept: Intercept = () => false;
-  /** Items per page at most; clients' own limits apply as well. */
+  /** Maximum number of items per page; limits of clients apply as well. */
   maxPage = Number.POSITIVE_INFINITY;
   readonly #certificate: TestCertificate;
   readonly #clientAuthority: string;
@@ -65,7 +65,7 @@ export class KubeServer {
     return this.#watchers.size;
   }
 
-  /** TLS connections that were ever accepted. */
+  /** Number of TLS connections that were accepted. */
   get handshakes(): number {
     return this.#handshakes;
   }
@@ -74,7 +74,7 @@ export class KubeServer {
     return this.#revision;
   }
 
-  /** Listens; after a `stop` on the same port as before. */
+  /** Listens. After `stop`, it uses the same port as before. */
   async start(): Promise<void> {
     const server = createServer(
       { ...this.#certificate, ca: this.#clientAuthority, requestCert: true, rejectUnauthorized: false },
@@ -94,7 +94,7 @@ export class KubeServer {
     this.#server = server;
   }
 
-  /** As a killed process: connections are reset. The objects stay. */
+  /** Resets all connections, as when the process is killed. The objects remain. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
@@ -109,7 +109,7 @@ export class KubeServer {
     this.#watchers.clear();
   }
 
-  /** Ends all watches in good order, as at their time-out. */
+  /** Ends all watches regularly, as after their time-out. */
   endWatches(): void {
     for (const { response } of this.#watchers) response.end();
     this.#watchers.clear();
@@ -139,13 +139,13 @@ export class KubeServer {
     this.#record({ revision, type: 'DELETED', object: last });
   }
 
-  /** Forgets history: a watch from an older version is answered with 410. */
+  /** Drops the history: a watch from an older version is answered with 410. */
   compact(): void {
     this.#compacted = this.#revision;
     this.#history = [];
   }
 
-  /** As after a restore from a backup: the present objects under smaller revisions. */
+  /** Continues with a smaller revision and the same objects, as after a restore from a backup. */
   rewind(revision: number): void {
     this.#revision = revision;
     this.#history = [];
@@ -160,7 +160,7 @@ export class KubeServer {
     for (const watcher of this.#watchers) if (watcher.bookmarks) send(watcher.response, { type: 'BOOKMARK', object });
   }
 
-  /** Raw bytes to every watcher. */
+  /** Sends raw bytes to every watcher. */
   write(bytes: Uint8Array | string): void {
     for (const { response } of this.#watchers) response.write(bytes);
   }
@@ -247,7 +247,7 @@ export class KubeServer {
         resourceVersion: String(revision),
         ...(more ? { continue: JSON.stringify([revision, page.at(-1)]) } : {}),
       },
-      // Items of a typed list carry no type.
+      // Items of a typed list have no apiVersion and kind.
       items: page.map((key) => ({ ...this.#objects.get(key), apiVersion: undefined, kind: undefined })),
     });
   }

@@ -40,7 +40,7 @@ users:
 `;
 
 describe('kubeconfig', () => {
-  it('takes the current context, inline data before files', () => {
+  it('uses the current context and prefers inline data to files', () => {
     assert.deepEqual(parseKubeconfig(parse(config)), {
       contextName: 'admin',
       server: 'https://127.0.0.1:8443',
@@ -52,7 +52,7 @@ describe('kubeconfig', () => {
     });
   });
 
-  it('takes the context it is asked for', () => {
+  it('uses the requested context', () => {
     assert.deepEqual(parseKubeconfig(parse(config), { context: 'token' }), {
       contextName: 'token',
       server: 'https://example.test/prefix',
@@ -93,7 +93,7 @@ describe('kubeconfig', () => {
     ['a list that is none', { 'current-context': 'x', contexts: {} }, /contexts must be a list/],
   ];
   for (const [what, document, message] of refused) {
-    it(`refuses ${what}, naming the field`, () => {
+    it(`rejects ${what} and names the field`, () => {
       assert.throws(() => parseKubeconfig(document), message);
     });
   }

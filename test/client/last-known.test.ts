@@ -45,7 +45,7 @@ beforeEach(() => {
   state = open();
 });
 
-test('a set comes back as it was; one that was never kept is unknown, an empty one is not', async () => {
+test('restores a set; one that was never written is unknown and an empty one is not', async () => {
   assert.equal(await state.read('pods'), undefined);
   const objects = [{ metadata: { name: 'a' }, data: { text: 'line\nbreak, ümlaut' } }];
   state.keep('pods', () => objects, 'soon');
@@ -55,7 +55,7 @@ test('a set comes back as it was; one that was never kept is unknown, an empty o
   assert.deepEqual(await open().read('services'), []);
 });
 
-test('changes are batched: a soon set is written after 1 s and each 5 s, a calm one after 5 s and each minute', async () => {
+test('batches writes: a soon set after 1 s and every 5 s, a calm one after 5 s and every minute', async () => {
   let name = 'a';
   const touch = (pace: 'soon' | 'calm'): void => state.keep(pace, () => named(name), pace);
   for (const next of ['a', 'b', 'c']) {
@@ -82,7 +82,7 @@ test('changes are batched: a soon set is written after 1 s and each 5 s, a calm 
   assert.deepEqual(writes, ['soon', 'calm', 'soon', 'calm']);
 });
 
-test('stopping writes what waits, and nothing that comes later', async () => {
+test('writes pending sets on stop and ignores later changes', async () => {
   state.keep('pods', () => named('a'), 'calm');
   await state.stop();
   assert.deepEqual(await open().read('pods'), named('a'));
@@ -91,7 +91,7 @@ test('stopping writes what waits, and nothing that comes later', async () => {
   assert.deepEqual(await open().read('pods'), named('a'));
 });
 
-test('a damaged, foreign or older set is ignored with one line', async () => {
+test('ignores a damaged, foreign or older set with one log line', async () => {
   disk.set('pods', Buffer.from('{"form":99,"objects":0}\n'));
   assert.equal(await state.read('pods'), undefined);
   disk.set('pods', Buffer.from('{"form":1,"objects":2}\n{"metadata":{}}\n'));
@@ -102,7 +102,7 @@ test('a damaged, foreign or older set is ignored with one line', async () => {
   for (const line of lines) assert.match(line, /last known state ignored.*set="?pods/);
 });
 
-test('what is too much is not kept, and an older state of it neither', async () => {
+test('does not keep a set that is too large, and removes its older state', async () => {
   state.keep('services', () => named('a'), 'soon');
   await clock.advance(1_000);
   state.keep('services', () => Array.from({ length: 50_001 }, () => ({})), 'soon');
@@ -114,7 +114,7 @@ test('what is too much is not kept, and an older state of it neither', async () 
   assert.match(lines.join('\n'), /last known state not written.*50001 objects are more than 50000/);
 });
 
-test('a disk that refuses is complained of once and tried again at the next change', async () => {
+test('logs a failing disk once and retries at the next change', async () => {
   failure = new Error('ENOSPC: no space left on device');
   for (let round = 0; round < 3; round++) {
     state.keep('pods', () => named(String(round)), 'soon');

@@ -15,12 +15,12 @@ import { ManualClock, seededRandom, settle } from './clocks.ts';
 
 const SUBJECT = { group: 'coordination.k8s.io', plural: 'leases' };
 
-/** One lease with optimistic locking, as the API gives it. */
+/** A server with one lease and optimistic locking. */
 class LeaseServer {
   lease: Lease | undefined;
   writes = 0;
   #version = 0;
-  /** Whether candidates may watch. */
+  /** Whether candidates may watch the lease. */
   watchable = true;
   readonly #watchers = new Set<(lease: Lease) => void>();
   /** Candidates whose requests fail or hang. */
@@ -91,7 +91,7 @@ class LeaseServer {
   }
 }
 
-/** An informer of nodes as far as a competition reads it. */
+/** The part of a node informer that Competition uses. */
 class Nodes {
   #added: (node: Node) => void = () => {};
   readonly informer = {
@@ -137,7 +137,7 @@ describe('leader election', () => {
     return { server, clock, told, candidate };
   };
 
-  it('writes the record as client-go does and keeps renewing it', async () => {
+  it("writes client-go's record and renews it", async () => {
     const { server, clock, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -156,7 +156,7 @@ describe('leader election', () => {
     await one.elector.stop();
   });
 
-  it('moves at once when the leader stops: standbys watch the lease', async () => {
+  it('changes the leader immediately when it stops, because standbys watch the lease', async () => {
     const { server, clock, told, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -171,14 +171,14 @@ describe('leader election', () => {
     for (const { elector } of standbys) await elector.stop();
   });
 
-  it('moves within the lease time after the last renewal when the leader dies', async () => {
+  it('changes the leader within the lease duration after the last renewal when it crashes', async () => {
     const { server, clock, told, candidate } = setUp();
     const one = candidate('one');
     await settle();
     const two = candidate('two', 2);
     await clock.advance(30_500);
     server.cut.set('one', 'hang');
-    // The last renewal was 500 ms ago; the others' wait has a jitter of a fifth of what is left.
+    // The last renewal was 500 ms ago; the others wait with a jitter of a fifth of the remaining time.
     await clock.advance(14_400);
     assert.deepEqual(told, ['one leads', 'one ends']);
     await clock.advance(3_000);
@@ -187,7 +187,7 @@ describe('leader election', () => {
     void one;
   });
 
-  it('hands over within a retry period when the leader stops and standbys may not watch', async () => {
+  it('changes the leader within a retry period if it stops and standbys may not watch', async () => {
     const { server, clock, told, candidate } = setUp();
     server.watchable = false;
     const one = candidate('one');
@@ -205,7 +205,7 @@ describe('leader election', () => {
     await two.elector.stop();
   });
 
-  it('renews seldom while its host is the only master, and as before when another joins', async () => {
+  it('renews rarely while there is one master, and regularly when another joins', async () => {
     const { server, clock, told, candidate } = setUp();
     const nodes = new Nodes();
     const competition = new Competition();
@@ -233,7 +233,7 @@ describe('leader election', () => {
     void one;
   });
 
-  it('tries again within seconds when a seldom renewal fails', async () => {
+  it('retries within seconds when a rare renewal fails', async () => {
     const { server, clock, told, candidate } = setUp();
     const nodes = new Nodes();
     const competition = new Competition();
@@ -253,7 +253,7 @@ describe('leader election', () => {
   });
 
   for (const fate of ['fail', 'hang'] as const) {
-    it(`a leader whose requests ${fate} ends before another begins`, async () => {
+    it(`ends leadership of a candidate whose requests ${fate} before another begins`, async () => {
       const { server, clock, told, candidate } = setUp();
       const one = candidate('one');
       await settle();
@@ -274,7 +274,7 @@ describe('leader election', () => {
     });
   }
 
-  it('goes by when it saw the record change, not by the times on it', async () => {
+  it('measures the lease from the time at which it saw the record change', async () => {
     const { server, clock, told, candidate } = setUp();
     const skewed = {
       holderIdentity: 'other',
@@ -296,7 +296,7 @@ describe('leader election', () => {
     await one.elector.stop();
   });
 
-  it('gives way at once when the lease was taken or deleted under it', async () => {
+  it('ends leadership immediately if the lease was taken or deleted', async () => {
     const { server, clock, told, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -320,7 +320,7 @@ describe('leader election', () => {
     await two.elector.stop();
   });
 
-  it('ends and releases when the led work fails or finishes', async () => {
+  it("releases the lease when the leader's work fails or finishes", async () => {
     for (const fails of [true, false]) {
       const server = new LeaseServer();
       const elector = createLeaderElector({

@@ -1,4 +1,4 @@
-/** A candidate that writes a config map every 20 ms, by a loop that never looks whether it still leads. */
+/** A candidate that writes a config map every 20 ms in a loop that never checks whether it still leads. */
 import { text } from 'node:stream/consumers';
 import { resources } from '../../src/api/resources.ts';
 import { silentLog } from '../../src/base/log.ts';

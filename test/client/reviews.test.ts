@@ -6,7 +6,7 @@ import type { ApiClient } from '../../src/client/types.ts';
 const SCOPES = { 'scopes.authorization.openshift.io': ['user:info'] };
 const PATH = { nonResourceAttributes: { path: '/config/worker', verb: 'get' } };
 
-/** A client that answers reviews, and keeps what it was sent. */
+/** A client that answers reviews and records the requests. */
 function answering(status: object) {
   const sent: unknown[] = [];
   const request = async (_method: string, path: string, body: unknown) => {
@@ -16,7 +16,7 @@ function answering(status: object) {
   return { client: { request } as unknown as ApiClient, sent };
 }
 
-test('an identity has everything that the API server reports about a token', async () => {
+test('returns all that the API server reports about a token', async () => {
   const user = { username: 'dev', uid: '7', groups: ['system:authenticated'], extra: SCOPES };
   const { client } = answering({ authenticated: true, user });
   const identity = await reviewToken(client, 't');
@@ -26,7 +26,7 @@ test('an identity has everything that the API server reports about a token', asy
   assert.equal(await reviewToken(answering({}).client, 't'), undefined);
 });
 
-test('a review of access carries the scopes of the identity', async () => {
+test("sends the identity's scopes in an access review", async () => {
   const { client, sent } = answering({ allowed: true });
   assert.equal(await reviewAccess(client, { name: 'dev', uid: '7', groups: ['g'], extra: SCOPES }, PATH), true);
   assert.deepEqual(sent, [

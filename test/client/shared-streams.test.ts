@@ -67,7 +67,7 @@ describe('streams over HTTP/2', () => {
   });
   after(() => server.close());
 
-  it('share one connection, and open another one where the server allows no more', async () => {
+  it("share one connection, and open another when the server's limit is reached", async () => {
     begin();
     await stream();
     await Promise.all([stream(), stream()]);
@@ -77,7 +77,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(opened, 2);
   });
 
-  it('use a new connection after five minutes, and those under way go on', async () => {
+  it('use a new connection after five minutes while open ones continue', async () => {
     begin();
     const old = await stream();
     await clock.advance(300_000);
@@ -103,7 +103,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(opened, 2);
   });
 
-  it('end alone when they are aborted', async () => {
+  it('end individually when they are aborted', async () => {
     begin();
     const controller = new AbortController();
     const { body } = await stream(controller.signal);

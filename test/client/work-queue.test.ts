@@ -24,7 +24,7 @@ describe('work queue', () => {
     return { queue, clock };
   };
 
-  it('runs a key once however often it is added, in order of arrival, never inside add', async () => {
+  it('runs a key once for several adds, in order of arrival, never inside add', async () => {
     const ran: string[] = [];
     const { queue } = make(async (key) => void ran.push(key));
     queue.add('a');
@@ -35,7 +35,7 @@ describe('work queue', () => {
     assert.deepEqual(ran, ['a', 'b']);
   });
 
-  it('runs a key again that was added while it was worked on, and never twice at a time', async () => {
+  it('runs a key again that was added while it was processed, never concurrently', async () => {
     let running = 0;
     let most = 0;
     let runs = 0;
@@ -63,7 +63,7 @@ describe('work queue', () => {
     assert.deepEqual([runs, most, queue.length], [2, 1, 0]);
   });
 
-  it('works on as many keys at a time as it has workers', async () => {
+  it('processes as many keys concurrently as it has workers', async () => {
     let running = 0;
     const gates: (() => void)[] = [];
     const { queue } = make(
@@ -82,7 +82,7 @@ describe('work queue', () => {
     assert.deepEqual([running, queue.length], [3, 1]);
   });
 
-  it('retries failures at 5, 10, 20 … ms and forgets them after a success', async () => {
+  it('retries failures after 5, 10, 20 … ms and resets the delay after a success', async () => {
     const at: number[] = [];
     let failing = true;
     const { queue, clock } = make(async () => {
@@ -109,7 +109,7 @@ describe('work queue', () => {
     );
   });
 
-  it('keeps delays at or below 1000 s', async () => {
+  it('limits delays to 1000 s', async () => {
     const at: number[] = [];
     const { queue, clock } = make(async () => {
       at.push(clock.nowMs());
@@ -122,7 +122,7 @@ describe('work queue', () => {
     assert.equal(gaps.at(-1), 1_000_000);
   });
 
-  it('keeps trying while the server is away, without growing more patient, and heeds retryAfterSeconds', async () => {
+  it('retries with a constant delay while the server is unreachable, and respects retryAfterSeconds', async () => {
     const at: number[] = [];
     let error: Error = new ConnectionError('https://x', new Error('refused'));
     const { queue, clock } = make(async () => {
@@ -141,7 +141,7 @@ describe('work queue', () => {
     assert.notEqual(at.at(-1), last);
   });
 
-  it('adds later, at the earliest time asked for', async () => {
+  it('adds a key after the shortest requested delay', async () => {
     const at: number[] = [];
     const { queue, clock } = make(async () => void at.push(clock.nowMs()));
     const t0 = clock.nowMs();
@@ -157,7 +157,7 @@ describe('work queue', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('is quiet about conflicts and loud about failures', async () => {
+  it('does not warn about conflicts, but about failures', async () => {
     const lines: string[] = [];
     let error: Error = new ApiError('Conflict', 'the object has been modified');
     const { queue, clock } = make(
@@ -174,7 +174,7 @@ describe('work queue', () => {
     assert.match(lines[0] ?? '', /test: reconcile failed key=a failures=2 .*broken/);
   });
 
-  it('stops after the keys under way, and drops the rest', async () => {
+  it('stops after the keys in progress and drops the rest', async () => {
     const ran: string[] = [];
     let open = (): void => {};
     const { queue, clock } = make(async (key) => {

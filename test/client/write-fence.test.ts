@@ -1,4 +1,4 @@
-/** At most one writer: a leader that was stopped or cut off writes nothing after its lease may have been taken. */
+/** A leader that was suspended or disconnected must not write after its lease may have been taken. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ describe('write fence', () => {
     return { clock, fence: new LeaseFence(clock, 'kube-system/test') };
   };
 
-  it('is closed before the lease is held and after it is given back', () => {
+  it('is closed before the lease is held and after it is released', () => {
     const { fence } = fenceOf();
     assert.throws(() => fence.check(), isRefused);
     fence.renewed(fence.now(), 10_000);
@@ -33,7 +33,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('counts a renewal from when it was sent', async () => {
+  it('measures a renewal from when it was sent', async () => {
     const { clock, fence } = fenceOf();
     const sent = fence.now();
     await clock.advance(4_000);
@@ -44,7 +44,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('does not open by the late answer of an early renewal', async () => {
+  it('does not open for the late response of an early renewal', async () => {
     const { clock, fence } = fenceOf();
     const early = fence.now();
     await clock.advance(8_000);
@@ -54,7 +54,7 @@ describe('write fence', () => {
     fence.check();
   });
 
-  it('closes by the wall clock where the monotonic one stood still, as in a suspended host', () => {
+  it('closes by the wall clock if the monotonic clock stood still, as in a suspended host', () => {
     let wallMs = 1_000_000;
     const clock = { ...systemClock, nowMs: () => wallMs, monotonicMs: () => 5_000 };
     const fence = new LeaseFence(clock, 'kube-system/test');
@@ -64,7 +64,7 @@ describe('write fence', () => {
     assert.ok(fence.leftMs > 0, 'a stepped clock alone loses no lease');
   });
 
-  it('aborts with its reason what is under way when the lease is lost', () => {
+  it('aborts writes in progress with its reason when the lease is lost', () => {
     const { fence } = fenceOf();
     fence.renewed(fence.now(), 10_000);
     const { lost } = fence;
@@ -107,8 +107,8 @@ describe('fenced client', () => {
     await client.close();
   });
 
-  it('sends no write that waited for its connection until the lease was over', async () => {
-    // Accepts, and completes the handshake only when it is piped to the server.
+  it('sends no write that waited for its connection until the lease had expired', async () => {
+    // Accepts connections, but delays the handshake until the connection is piped to the server.
     const held: (() => void)[] = [];
     const slow = createTcpServer((socket) => {
       held.push(() => {
@@ -138,7 +138,7 @@ describe('fenced client', () => {
     slow.close();
   });
 
-  it('aborts a write under way when the lease is lost', async () => {
+  it('aborts a write in progress when the lease is lost', async () => {
     const client = clientOf(server.url);
     const fence = new LeaseFence(new ManualClock(), 'kube-system/test');
     fence.renewed(fence.now(), 10_000);
@@ -153,8 +153,8 @@ describe('fenced client', () => {
   });
 });
 
-describe('a leader that is stopped by SIGSTOP', () => {
-  it('writes nothing after it wakes, though its lease was taken meanwhile', { timeout: 60_000 }, async () => {
+describe('leader that is suspended by SIGSTOP', () => {
+  it('writes nothing after it continues if its lease was taken in the meantime', { timeout: 60_000 }, async () => {
     const authority = createAuthority('stopped');
     const writes: { readonly by: string; readonly atMs: number }[] = [];
     const server = new KubeServer(authority.issue('server', { server: true }), authority.cert);
@@ -172,7 +172,7 @@ describe('a leader that is stopped by SIGSTOP', () => {
         return json(response, 201, request.body);
       }
       if (!request.url.includes('/leases')) return false;
-      // Watches end at once: the candidates fall back to polling.
+      // Watches fail immediately, so candidates poll.
       if (request.url.includes('watch=')) return failure(response, 403, 'Forbidden');
       const body = request.body as Lease;
       if (request.method === 'GET')

@@ -1,4 +1,4 @@
-/** A CSI driver as the hostpath driver is one: directories that are bind-mounted, files behind loop devices. */
+/** A CSI driver similar to the hostpath driver: bind-mounted directories, and files behind loop devices. */
 import { execFile } from 'node:child_process';
 import { mkdir, rm, truncate, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ const EMPTY = Buffer.alloc(0);
 export interface DriverCall {
   readonly method: string;
   readonly volumeId: string;
-  /** volume_context, secrets and publish_context together. */
+  /** Merged entries of volume_context, secrets and publish_context. */
   readonly texts: Readonly<Record<string, string>>;
   readonly target: string;
   readonly staging: string;
@@ -27,7 +27,7 @@ export interface DriverCall {
 export interface TestDriverOptions {
   readonly name: string;
   readonly nodeId: string;
-  /** Where the driver keeps its volumes and its own socket. */
+  /** Directory of the volumes and the driver's own socket. */
   readonly directory: string;
   /** `<kubelet root>/plugins_registry`. */
   readonly registry: string;
@@ -41,11 +41,11 @@ const EXPAND = 3;
 export class TestDriver {
   readonly options: TestDriverOptions;
   readonly calls: DriverCall[] = [];
-  /** What the kubelet has said about the registration. */
+  /** Registration result that the kubelet reported. */
   registered: boolean | undefined;
-  /** Closes all connections in the middle of the next call of this method, after its work. */
+  /** Closes all connections during the next call of this method, after its work is done. */
   dieIn: string | undefined;
-  /** Methods that fail with this message. */
+  /** Methods that fail with the given message. */
   readonly failing = new Map<string, string>();
   #listeners: RpcListener[] = [];
   #death: Promise<void> = Promise.resolve();
@@ -85,7 +85,7 @@ export class TestDriver {
     }
   }
 
-  /** As a driver that crashes: its sockets' files stay. */
+  /** Simulates a crash: the socket files remain. */
   async die(): Promise<void> {
     const listeners = this.#listeners;
     this.#listeners = [];
@@ -201,7 +201,7 @@ async function unmount(target: string): Promise<void> {
   await execute('umount', [target]).catch(() => {});
 }
 
-/** Fields of the node service's messages, which are numbered differently in each. Source: csi.proto v1. */
+/** Field names by number, which differ between the messages of the node service. Source: csi.proto v1. */
 const FIELDS: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   NodeStageVolume: { 2: 'texts', 3: 'staging', 4: 'capability', 5: 'texts', 6: 'texts' },
   NodeUnstageVolume: { 2: 'staging' },

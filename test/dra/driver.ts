@@ -1,4 +1,4 @@
-/** A DRA driver's plug-in on its registration socket, which prepares what claims were allocated. */
+/** A DRA driver with a registration socket. It prepares the allocated claims. */
 import { join } from 'node:path';
 import { Reader, Writer } from '../../src/api/etcd/wire.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -7,12 +7,12 @@ import { createRpcListener } from '../../src/io/grpc/index.ts';
 const EMPTY = Buffer.alloc(0);
 
 export interface DraDriver {
-  /** Names of claims, as they were prepared and unprepared. */
+  /** Names of claims, in the order in which they were prepared and unprepared. */
   readonly calls: readonly string[];
   stop(): Promise<void>;
 }
 
-/** `pool`, `device`: what every claim gets. */
+/** `pool` and `device` are assigned to every claim. */
 export async function startDraDriver(
   registry: string,
   { name, pool, device }: { readonly name: string; readonly pool: string; readonly device: string },

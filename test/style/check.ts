@@ -1,6 +1,6 @@
 /**
- * The house style as a step of `npm run check`: words that may not come back, lines of at most 120 columns, files of at most 500
- * lines and functions of at most 120. Prints every violation with its place; exit code 1 when there is one.
+ * Style check of `npm run check`: banned words, lines of at most 120 columns, files of at most 500 lines and functions
+ * of at most 120. Prints every violation with its place; the exit code is 1 if there is any.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,9 +11,9 @@ const ROOT = join(import.meta.dirname, '../..');
 const MAX_COLUMNS = 120;
 const MAX_FILE_LINES = 500;
 const MAX_FUNCTION_LINES = 120;
-/** What an engineer would have to decode; docs/glossary.md and STYLE have the terms to use. */
+/** Words that need decoding. docs/glossary.md has the terms to use instead. */
 const BANNED = /\b(?:nobody|whoever|mend(?:s|ed|ing)?|anew|told|rumou?rs?)\b/i;
-/** Prose of upstream's, or names that users see. */
+/** Files with upstream's texts, or with names that users see. */
 const GENERATED = /\/generated\/|\/golden\/|\.golden$/;
 
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -23,7 +23,7 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .split('\n')
   .filter((path) => path !== '' && !GENERATED.test(path));
 
-/** Too long today, with their lines: a file or function may shrink, none may be added. */
+/** Known violations with their number of lines. They may shrink; no new ones may be added. */
 const KNOWN: Readonly<Record<string, number>> = {};
 
 const violations: string[] = [];
@@ -31,7 +31,7 @@ const read = (path: string): string => {
   try {
     return readFileSync(join(ROOT, path), 'utf8');
   } catch {
-    // Deleted and not yet committed.
+    // The file is deleted and the deletion is not committed yet.
     return '';
   }
 };
@@ -50,7 +50,7 @@ for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z
 }
 for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) longFunctions(path);
 
-/** Code is the formatter's business, except that it never breaks comments and text. */
+/** The formatter wraps code, but never comments and text. */
 function isProse(path: string, line: string): boolean {
   if (path.endsWith('.md')) return !/^\s*(?:https?:|\[)/.test(line);
   return /^\s*(?:\*|\/\/|\/\*)/.test(line) && !/https?:\/\//.test(line);

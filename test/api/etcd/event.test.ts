@@ -11,7 +11,7 @@ import {
 } from '../../../src/api/etcd/event.ts';
 import { Writer } from '../../../src/api/etcd/wire.ts';
 
-/** Message by message, as the definitions read. */
+/** Straightforward encoder, message by message, as an oracle. */
 const plain = {
   kv: (fields: (out: Writer) => Writer): Buffer => fields(new Writer()).finish(),
   event: (type: number, kv: Buffer, previous?: Buffer): Buffer => {
@@ -22,7 +22,7 @@ const plain = {
 };
 const asField2 = (kv: Buffer): Buffer => new Writer().message(2, kv).finish();
 
-it('encodes events of every size as a plain encoder does, and finds their parts again', () => {
+it('encodes events of every size like a plain encoder and splits them again', () => {
   const encoded: Array<{ field: Buffer; expected: Buffer }> = [];
   for (const keyLength of [1, 60, 110, 118, 130, 1000, 1024, 16_300, 20_000]) {
     for (const valueLength of [0, 1, 100, 127, 128, 16_250, 16_384, 100_000]) {
@@ -47,6 +47,6 @@ it('encodes events of every size as a plain encoder does, and finds their parts 
       assert.deepEqual(second, { type: 1, key, createRevision: 0, version: 0, lease: 0n, ...deleted });
     }
   }
-  // What came later has not written over what came before.
+  // Later events must not overwrite earlier ones.
   for (const { field, expected } of encoded) assert.deepEqual(field, expected);
 });

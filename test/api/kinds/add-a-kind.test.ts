@@ -1,4 +1,6 @@
-/** Adds a kind to a copy of the type system exactly as CONTRIBUTING.md has it: one folder, and the registry's table. */
+/**
+ * Adds a kind to a copy of the type system as CONTRIBUTING.md describes it: one folder and an entry in the registry.
+ */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +43,7 @@ export const gadgets: KindDefinition = {
 
 const load = async <T>(file: string): Promise<T> => import(pathToFileURL(join(scratch, 'src/api', file)).href);
 
-test('a kind is one folder and its place in the table of the registry', async () => {
+test('needs one folder and one registry entry for a new kind', async () => {
   for (const room of ['api', 'base']) cpSync(join(ROOT, 'src', room), join(scratch, 'src', room), { recursive: true });
   writeFileSync(join(scratch, 'package.json'), '{"type":"module"}');
   const folder = join(scratch, 'src/api/kinds/gadgets');
@@ -54,7 +56,7 @@ test('a kind is one folder and its place in the table of the registry', async ()
     .replace('  leases,\n', '  leases,\n  gadgets,\n');
   assert.equal(added.split('\n').length, before.split('\n').length + 2);
   writeFileSync(table, added);
-  // The client has no such class, so the test generates the schema.
+  // The client has no class for this kind, so the test provides the schema.
   const prefix = 'io.k8s.api.coordination.v1';
   const types = JSON.stringify({
     ...generatedTypes,
@@ -77,7 +79,7 @@ test('a kind is one folder and its place in the table of the registry', async ()
       ['leases', undefined],
     ],
   );
-  // What a delete answers with comes from the folder too.
+  // The response to a delete is declared in the folder too.
   const { paths } = openapiV2(builtinKinds, {});
   const path = paths['/apis/coordination.k8s.io/v1/namespaces/{namespace}/gadgets/{name}'];
   assert.match(JSON.stringify(path?.delete?.responses), /Gadget/);

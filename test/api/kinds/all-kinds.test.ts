@@ -7,7 +7,7 @@ import { schemaOfType } from '../../../src/api/schema/index.ts';
 import { context, created, deepFreeze, defaulted, sample, sampleNameOf, storedKinds, texts } from './samples.ts';
 
 for (const kind of storedKinds) {
-  test(`${sampleNameOf(kind)}: a good document passes the whole pipeline`, () => {
+  test(`${sampleNameOf(kind)}: a valid document passes the whole pipeline`, () => {
     const document = defaulted(sampleNameOf(kind));
     const schema = schemaOfType(kind.schemaName);
     assert.ok(schema);
@@ -24,7 +24,7 @@ for (const kind of storedKinds) {
     assert.deepEqual(texts(kind.statusStrategy?.validateUpdate?.(updated, document)), []);
   });
 
-  test(`${sampleNameOf(kind)}: defaulting is idempotent and tolerates missing parts`, () => {
+  test(`${sampleNameOf(kind)}: defaulting is idempotent and tolerates missing parents`, () => {
     const once = defaulted(sampleNameOf(kind));
     const twice = structuredClone(once);
     kind.setDefaults?.(twice);
@@ -57,7 +57,7 @@ for (const kind of storedKinds) {
     }
   });
 
-  test(`${sampleNameOf(kind)}: a spec endpoint keeps the status, a status endpoint keeps the spec`, () => {
+  test(`${sampleNameOf(kind)}: a spec update keeps the status and a status update keeps the spec`, () => {
     const { statusStrategy } = kind;
     if (statusStrategy === undefined) return;
     const old = created(sampleNameOf(kind));
@@ -72,7 +72,7 @@ for (const kind of storedKinds) {
   });
 }
 
-test('kinds are found by kind and by path, in every version', () => {
+test('finds kinds by kind and by path in every version', () => {
   assert.equal(kindByGvk({ group: 'apps', version: 'v1', kind: 'Deployment' })?.kind.plural, 'deployments');
   assert.equal(kindByPath('', 'v1', 'pods')?.kind.kind, 'Pod');
   assert.equal(kindByPath('events.k8s.io', 'v1', 'events')?.alias?.group, 'events.k8s.io');
@@ -82,19 +82,19 @@ test('kinds are found by kind and by path, in every version', () => {
   assert.equal(kindByPath('', 'v1', '__proto__'), undefined);
 });
 
-test('no two kinds share a path, a store prefix or a short name', () => {
+test('gives each kind its own path, store prefix and short names', () => {
   const paths = builtinKinds.map((kind) => `${kind.group}/${kind.version}/${kind.plural}`);
   assert.equal(new Set(paths).size, paths.length);
   const prefixes = storedKinds.map((kind) => kind.storagePrefix);
   assert.equal(new Set(prefixes).size, prefixes.length);
-  // The watch cache tells kinds apart by two segments at most.
+  // The watch cache distinguishes kinds by at most two path segments.
   for (const prefix of prefixes) assert.ok(prefix.split('/').length <= 2, prefix);
-  // Upstream's too: InstallPlan and IPAddress are both `ip`, and clients take the first that discovery lists.
+  // As upstream, InstallPlan and IPAddress are both `ip`; clients use the first one in discovery.
   const short = storedKinds.filter(({ kind }) => kind !== 'IPAddress').flatMap((kind) => kind.shortNames ?? []);
   assert.equal(new Set(short).size, short.length);
   for (const kind of subresourceKinds) assert.ok(kind.virtual);
 });
 
-test('samples are not shared between calls', () => {
+test('returns a fresh sample for each call', () => {
   assert.notEqual(sample('Pod'), sample('Pod'));
 });

@@ -1,4 +1,4 @@
-/** Every field of config.openshift.io has its effect or is refused by name. */
+/** Checks that every field of config.openshift.io either takes effect or is rejected by name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configKinds } from '../../../src/api/kinds/config/index.ts';
@@ -8,15 +8,15 @@ import { configPackage } from '../../../src/api/schema/openshift/config.ts';
 const PREFIX = 'com.github.openshift.api.config.v1.';
 
 interface Leaf {
-  /** Below `spec`. */
+  /** Field path below `spec`. */
   readonly path: string;
-  /** A spec in which only this field is set. */
+  /** A spec with only this field. */
   readonly spec: object;
-  /** In errors. */
+  /** Field path in errors. */
   readonly field: string;
 }
 
-/** A value of the compact type that is not empty. */
+/** A non-empty value of the compact type. */
 function sample(type: string): unknown {
   if (type.startsWith('[]')) return [sample(type.slice(2))];
   if (type.startsWith('{}')) return { a: sample(type.slice(2)) };
@@ -44,16 +44,16 @@ function leaves(typeName: string): Leaf[] {
 const ruleOf = (kind: string, path: string): unknown =>
   Object.entries(SETTINGS[kind] ?? {}).find(([field]) => path === field || path.startsWith(`${field}.`))?.[1];
 
-test('each kind of config.openshift.io has rules', () => {
+test('has rules for each kind of config.openshift.io', () => {
   assert.deepEqual(Object.keys(SETTINGS).sort(), configKinds.map(({ kind }) => kind).sort());
 });
 
 for (const { kind } of configKinds)
-  test(`every field of ${kind} has its effect or is refused by name`, () => {
+  test(`supports every field of ${kind} or rejects it by name`, () => {
     const all = leaves(`${PREFIX}${kind}Spec`);
     if (kind !== 'ClusterOperator') assert.ok(all.length > 0);
     for (const { path, spec: positive, field } of all) {
-      // The only value that has an effect is the sample itself.
+      // The only supported value is the sample itself.
       const spec = path === 'disableAllDefaultSources' ? { [path]: false } : positive;
       const errors = validateSettings(kind, spec, undefined);
       const rule = ruleOf(kind, path);
@@ -68,7 +68,7 @@ for (const { kind } of configKinds)
     }
   });
 
-test('refusals name the field, the values that have an effect and the place of the setting', () => {
+test('names the field, the supported values and the place of the setting in errors', () => {
   const of = (kind: string, spec: object, old?: object) =>
     validateSettings(kind, spec, old).map(({ field, message }) => `${field}: ${message}`);
   assert.deepEqual(of('FeatureGate', { featureSet: 'TechPreviewNoUpgrade' }), [

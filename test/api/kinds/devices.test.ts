@@ -1,4 +1,4 @@
-/** Kinds of dynamic resource allocation: a change of the sample, and what is wrong with it. */
+/** Validation of dynamic resource allocation: changes of the samples and the expected errors. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, context, created, type Document, defaulted, kindNamed, texts } from './samples.ts';
@@ -12,7 +12,7 @@ type Case = readonly [string, string, (document: Document) => unknown, string[]]
 const LABEL_RULE =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/** A capacity of 10 that is asked for by `policy`. */
+/** A capacity of 10 with the request policy `policy`. */
 const policy =
   (requestPolicy: object, allowMultipleAllocations = true) =>
   (d: Document): unknown =>
@@ -349,7 +349,7 @@ for (const [what, kind, change, expected] of CREATE) {
   });
 }
 
-test('samples are as they should be, and what is asked for once stays', () => {
+test('accepts the samples and rejects changes of the spec', () => {
   for (const kind of ['DeviceClass', 'ResourceClaim', 'ResourceClaimTemplate', 'ResourceSlice']) {
     const { strategy } = kindNamed(kind);
     const old = created(kind);
@@ -369,7 +369,7 @@ test('samples are as they should be, and what is asked for once stays', () => {
   ]);
 });
 
-test('a claim is reserved once it is allocated, for what its status names', () => {
+test('allows reservations only for allocated claims', () => {
   const statusErrors = (status: object, before: object = {}) => {
     const old = { ...created('ResourceClaim'), status: before };
     const now = { ...structuredClone(old), status };
@@ -442,7 +442,7 @@ test('a claim is reserved once it is allocated, for what its status names', () =
   );
 });
 
-test('what is said of devices goes with them, and slices are judged by what is new in them', () => {
+test('drops the status of released devices and skips unchanged parts of slices', () => {
   const result = { driver: 'gpu.example.com', pool: 'n1', device: 'gpu-0' };
   const allocation = { devices: { results: [{ ...result, request: 'gpu' }] } };
   const old = { ...created('ResourceClaim'), status: { allocation, devices: [result] } };

@@ -1,4 +1,7 @@
-/** Inputs and what upstream's current source says of them: autoscalers, budgets, networks, slices, leases, admission rules. */
+/**
+ * Inputs with the errors that upstream's current source defines: autoscalers, budgets, networks, slices, leases,
+ * admission rules.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, context, created, type Document, kindNamed, texts } from './samples.ts';
@@ -45,7 +48,7 @@ const described = (apiVersion: string) => ({
 const LABEL =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-test('autoscalers name the group of what they scale, and containers by labels', () => {
+test('requires API groups of autoscaler targets and valid container names', () => {
   check([
     ['HorizontalPodAutoscaler', put([container('app')], 'spec', 'metrics'), []],
     [
@@ -93,7 +96,7 @@ test('autoscalers name the group of what they scale, and containers by labels', 
   ]);
 });
 
-test('versions that autoscalers named before may stay', () => {
+test('accepts unchanged invalid versions of autoscalers', () => {
   const { strategy } = kindNamed('HorizontalPodAutoscaler');
   const bare = (name: string, kind = 'Deployment') =>
     created(
@@ -109,7 +112,7 @@ test('versions that autoscalers named before may stay', () => {
   ]);
 });
 
-test('a budget’s conditions are well-formed', () => {
+test('validates the conditions of a disruption budget', () => {
   const budget = created('PodDisruptionBudget');
   const good = { type: 'DisruptionAllowed', status: 'True', reason: 'SufficientPods', message: '' };
   at(budget, 'status')['conditions'] = [
@@ -132,7 +135,7 @@ test('a budget’s conditions are well-formed', () => {
 
 const ports = (...given: object[]): Change => put({ podSelector: {}, ingress: [{ ports: given }] }, 'spec');
 
-test('ranges of ports begin with a number, and ingresses name one class', () => {
+test('requires a numeric start of port ranges and one ingress class', () => {
   const at0 = 'spec.ingress[0].ports[0].endPort';
   const annotation = 'kubernetes.io/ingress.class';
   check([
@@ -179,7 +182,7 @@ test('ranges of ports begin with a number, and ingresses name one class', () => 
   ]);
 });
 
-test('hints of slices are few and different, and domains have two parts', () => {
+test('limits hints of slices and requires domains of two labels', () => {
   const hints = (forZones: string[], forNodes: string[] = []): Change =>
     put(
       { forZones: forZones.map((name) => ({ name })), forNodes: forNodes.map((name) => ({ name })) },
@@ -210,7 +213,7 @@ test('hints of slices are few and different, and domains have two parts', () => 
   ]);
 });
 
-test('leases say nothing of elections that nobody holds', () => {
+test('drops election fields of leases unless they are stored', () => {
   const elected = (): Document => ({
     ...created('Lease'),
     spec: { holderIdentity: 'a', strategy: 'OldestEmulationVersion', preferredHolder: 'b' },
@@ -232,7 +235,7 @@ const POLICY = 'ValidatingAdmissionPolicy';
 const DNS1035 =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-test('resources of webhooks cover what is named after them', () => {
+test('rejects webhook resources that a wildcard covers', () => {
   const at0 = 'webhooks[0].rules[0].resources';
   check([
     ['ValidatingWebhookConfiguration', rules('pods/*', 'services', '*/scale', 'pods'), []],
@@ -265,7 +268,7 @@ test('resources of webhooks cover what is named after them', () => {
   assert.deepEqual(texts(strategy.validate?.(foreign, foreign)), []);
 });
 
-test('policies name their parameters, variables, objects and annotations as upstream wants them', () => {
+test('validates parameters, variables, objects and annotations of policies', () => {
   check([
     [
       POLICY,
@@ -348,7 +351,7 @@ test('policies name their parameters, variables, objects and annotations as upst
   ]);
 });
 
-test('flow schemas name verbs, namespaces and paths as upstream wants them', () => {
+test('validates verbs, namespaces and paths of flow schemas', () => {
   const rule = (change: object): Change =>
     put([{ subjects: [{ kind: 'Group', group: { name: 'g' } }], ...change }], 'spec', 'rules');
   const path = (...nonResourceURLs: string[]): Change =>
@@ -413,7 +416,7 @@ test('flow schemas name verbs, namespaces and paths as upstream wants them', () 
   }
 });
 
-test('nodes are no longer configured through the API', () => {
+test('drops configSource of nodes', () => {
   const { strategy, statusStrategy } = kindNamed('Node');
   const configured = () =>
     created('Node', (node) => {
@@ -441,7 +444,7 @@ test('nodes are no longer configured through the API', () => {
   assert.match(texts(strategy.validate?.(short)).join(), /^status\.capacity\.cpu: Invalid value: "-1"/);
 });
 
-test('scopes of quotas narrow what they can', () => {
+test('rejects resources that a quota scope cannot restrict', () => {
   const expressions = 'spec.scopeSelector.matchExpressions';
   const quota = (hard: object, operator: string, values?: string[]): Change =>
     put({ hard, scopeSelector: { matchExpressions: [{ scopeName: 'Terminating', operator, values }] } }, 'spec');

@@ -13,7 +13,7 @@ const annotated = (text: string, kubelet = 0): Node => ({
   status: { daemonEndpoints: { kubeletEndpoint: { Port: kubelet } } },
 });
 
-test('reserved ports are written sorted and once, and read back', () => {
+test('writes reserved ports sorted and without duplicates, and reads them back', () => {
   const ports: ReservedPort[] = [
     { protocol: 'UDP', port: 7946 },
     { protocol: 'TCP', port: 8443 },
@@ -27,7 +27,7 @@ test('reserved ports are written sorted and once, and read back', () => {
   ]);
 });
 
-test('the kubelet of a Node without annotation has its port; what is no port is left out, and a list has an end', () => {
+test('uses the kubelet port without the annotation, skips malformed entries and limits their number', () => {
   assert.deepEqual(reservedPortsOf({ status: { daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } } }), [
     { protocol: 'TCP', port: 10_250 },
   ]);

@@ -7,7 +7,7 @@ import { at, context, created, type Document, kindNamed } from './samples.ts';
 const many = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Runs an update of a kind with a large list on both sides; quadratic work would take minutes. */
+/** Updates a kind with a large list in both objects; quadratic work would take minutes. */
 function updateOf(kind: string, change: (document: Document) => void): number {
   const definition = kindNamed(kind);
   const old = created(kind, change);
@@ -19,7 +19,7 @@ function updateOf(kind: string, change: (document: Document) => void): number {
   return performance.now() - started;
 }
 
-test('large lists cost no more than their length', () => {
+test('validates large lists in linear time', () => {
   const cases: [string, (document: Document) => void][] = [
     [
       'Pod',
@@ -61,7 +61,7 @@ test('large lists cost no more than their length', () => {
   }
 });
 
-test('many wrong items do not make a large answer', () => {
+test('limits the response for many invalid items', () => {
   const ownerReferences = many(20_000, (index) => ({
     apiVersion: 'v1',
     kind: 'Pod',
@@ -79,7 +79,7 @@ test('many wrong items do not make a large answer', () => {
   assert.equal(failure.details?.causes?.length, 128);
 });
 
-test('warnings are bounded and name the place', () => {
+test('limits the number of warnings and names their field', () => {
   const warnings = kindNamed('Pod').strategy.warnings;
   assert.deepEqual(
     warnings?.(

@@ -1,4 +1,4 @@
-/** Cases in which upstream's own server, asked the same, told us that we answered otherwise (`test/upstream/differential.ts`). */
+/** Cases in which upstream's server and this one once differed, found by `test/upstream/differential.ts`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateObjectMetaUpdate } from '../../../src/api/meta/validation.ts';
@@ -111,11 +111,11 @@ const CREATE: readonly [string, Change, readonly string[]][] = [
   ],
 ];
 
-test('new objects are refused as upstream refuses them, and not otherwise', () => {
+test('rejects the same new objects as upstream', () => {
   for (const [kind, change, expected] of CREATE) assert.deepEqual(errorsOf(kind, change), expected, kind);
 });
 
-test('a deployment’s annotations count as its spec does; a slice’s do not', () => {
+test('increases the generation of a deployment, but not of a slice, for annotations', () => {
   const generation = (kind: string, change: Change): unknown => {
     const old = created(kind);
     const next = structuredClone(old);
@@ -133,7 +133,7 @@ test('a deployment’s annotations count as its spec does; a slice’s do not', 
   assert.deepEqual([generation('EndpointSlice', annotate), generation('EndpointSlice', label)], [1, 2]);
 });
 
-test('a status says nothing of when a pod is deleted', () => {
+test('keeps the deletion time of a pod on status updates', () => {
   const old = created('Pod');
   const next = structuredClone(old);
   next.metadata['deletionTimestamp'] = '2020-01-01T00:00:00Z';
@@ -141,7 +141,7 @@ test('a status says nothing of when a pod is deleted', () => {
   assert.equal(next.metadata['deletionTimestamp'], undefined);
 });
 
-test('a daemon set counts the changes of its template in an annotation', () => {
+test('counts template changes of a daemon set in an annotation', () => {
   const strategy = kindNamed('DaemonSet').strategy;
   const of = (d: Document): unknown =>
     (d.metadata['annotations'] as Record<string, string>)['deprecated.daemonset.template.generation'];
@@ -161,7 +161,7 @@ test('a daemon set counts the changes of its template in an annotation', () => {
   assert.equal(of(next), '2');
 });
 
-test('a job without labels of its own has those of its pods, generated ones included', () => {
+test('gives a job without labels the labels of its pods, generated ones included', () => {
   const labels = (change?: Change): unknown => Object.keys((created('Job', change).metadata['labels'] ?? {}) as object);
   const generated = [
     'batch.kubernetes.io/job-name',
@@ -178,7 +178,7 @@ test('a job without labels of its own has those of its pods, generated ones incl
   );
 });
 
-test('some statuses leave all of the metadata alone', () => {
+test('keeps all metadata on some status updates', () => {
   for (const kind of ['CustomResourceDefinition', 'FlowSchema', 'PriorityLevelConfiguration', 'APIService']) {
     const old = created(kind);
     const next = structuredClone(old);
@@ -188,7 +188,7 @@ test('some statuses leave all of the metadata alone', () => {
   }
 });
 
-test('a node shows what it has not said yet, and one range is the first of all', () => {
+test('shows empty node info and keeps podCIDR equal to the first of podCIDRs', () => {
   const node = defaulted('Node', (d) => {
     d['spec'] = { podCIDR: '10.2.0.0/24', podCIDRs: ['10.1.0.0/24'] };
     d['status'] = { nodeInfo: { osImage: 'Debian' } };
@@ -198,7 +198,7 @@ test('a node shows what it has not said yet, and one range is the first of all',
   assert.equal(at(node, 'status', 'nodeInfo')['kernelVersion'], '');
 });
 
-test('skeletons name fields of their types', () => {
+test('has only existing fields in skeletons', () => {
   const known = builtinKinds.filter(({ skeleton }) => skeleton !== undefined);
   assert.ok(known.length >= 40, String(known.length));
   for (const { schemaName, skeleton = {} } of known) {
@@ -208,7 +208,7 @@ test('skeletons name fields of their types', () => {
   }
 });
 
-/** The kind's sample with a change, as it is after it was read and defaulted. */
+/** The kind's sample with a change, decoded and defaulted. */
 function readAs(kind: string, change: Change): Document {
   const document = structuredClone(sample(kind)) as unknown as Document;
   change(document);
@@ -220,7 +220,7 @@ function readAs(kind: string, change: Change): Document {
   return document;
 }
 
-test('what is empty is not written, unless upstream can tell it from what is absent', () => {
+test('omits empty fields unless upstream distinguishes them from absent ones', () => {
   const pod = readAs('Pod', (d) => {
     Object.assign(at(d, 'spec'), { hostNetwork: false, hostname: '', hostAliases: [], enableServiceLinks: false });
     Object.assign(at(d, 'spec'), {
@@ -266,14 +266,14 @@ const EMPTY_POLICIES: readonly [string, Change, string][] = [
   ],
 ];
 
-test('an empty text is no default where it can be told from none', () => {
+test('does not default an empty text that differs from an absent one', () => {
   for (const [kind, change, expected] of EMPTY_POLICIES) {
     const errors = texts(kindNamed(kind).strategy.validate?.(readAs(kind, change)));
     assert.deepEqual(errors, [expected], kind);
   }
 });
 
-test('marks of a deletion are not set by an update, and what names are generated from is a name', () => {
+test('ignores deletion fields on updates and validates generateName', () => {
   const old = created('ConfigMap');
   const next = structuredClone(old);
   Object.assign(next.metadata, { deletionGracePeriodSeconds: 5, generateName: 'Not Valid!' });
@@ -301,7 +301,7 @@ const EVENT = {
   reportingInstance: 'n1',
 };
 
-test('events with a time of their own say who reports what; those of events.k8s.io/v1 have no fields of the old sort', () => {
+test('requires a reporting controller for events with eventTime and rejects deprecated fields in events.k8s.io/v1', () => {
   const { strategy } = kindNamed('Event');
   const found = (change: object, apiVersion = 'events.k8s.io/v1', old?: object): string[] => {
     const event = { ...structuredClone(EVENT), ...change } as unknown as Document;

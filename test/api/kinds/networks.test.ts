@@ -1,9 +1,9 @@
-/** Inputs and what upstream's current API server answers to them. */
+/** Inputs with the responses of upstream's current API server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, created, kindNamed, texts } from './samples.ts';
 
-test('authors of network policies are told of networks that are written otherwise', () => {
+test('warns about CIDRs that are not in canonical form', () => {
   const policy = created('NetworkPolicy', (each) => {
     each['spec'] = {
       podSelector: {},
@@ -20,7 +20,7 @@ test('authors of network policies are told of networks that are written otherwis
   ]);
 });
 
-test('nodes have an address once, and one range of each family', () => {
+test('rejects duplicate node addresses and a second range of a family', () => {
   const node = created('Node');
   const { strategy, statusStrategy } = kindNamed('Node');
   const address = { type: 'InternalIP', address: '10.0.0.1' };
@@ -40,7 +40,7 @@ test('nodes have an address once, and one range of each family', () => {
   );
 });
 
-test('runtime classes name labels of nodes that are still in use', () => {
+test('warns about deprecated node labels in runtime classes', () => {
   const named = created('RuntimeClass', (each) => {
     each['scheduling'] = { nodeSelector: { 'beta.kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'amd64' } };
   });

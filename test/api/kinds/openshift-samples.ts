@@ -1,4 +1,4 @@
-/** As samples.ts, of the kinds of OpenShift's groups; keys are those of sampleNameOf. */
+/** Samples for the kinds of OpenShift's groups, as in samples.ts. Keys are those of sampleNameOf. */
 export const OPENSHIFT_CONTENTS: Readonly<Record<string, object>> = {
   'Route.route.openshift.io': {
     spec: {

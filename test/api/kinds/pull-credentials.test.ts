@@ -1,4 +1,3 @@
-/** Which credentials of pull secrets are for an image. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pullCredentials } from '../../../src/api/kinds/secrets/pull-credentials.ts';
@@ -6,7 +5,7 @@ import { pullCredentials } from '../../../src/api/kinds/secrets/pull-credentials
 const secretOf = (key: string, value: unknown) => ({ data: { [key]: btoa(JSON.stringify(value)) } });
 const user = (username: string) => ({ username, password: 'x' });
 
-test('the most exact address counts: host, port, segments of the path', () => {
+test('prefers the longest match of host, port and path segments', () => {
   const auths = {
     'reg.example:5000': { auth: btoa('u:p:q') },
     'https://reg.example:5000/team': user('team'),
@@ -38,7 +37,7 @@ test('the most exact address counts: host, port, segments of the path', () => {
   assert.deepEqual(pullCredentials([secret], 'reg.example:5000/app:1'), { username: 'u', password: 'p:q' });
 });
 
-test('both types of secrets are read, and what cannot be read is no secret', () => {
+test('reads both types of secrets and ignores malformed ones', () => {
   const old = secretOf('.dockercfg', { 'reg.example': user('old') });
   assert.equal(pullCredentials([old], 'reg.example/app')?.username, 'old');
   const bad = [

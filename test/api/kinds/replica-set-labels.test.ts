@@ -7,7 +7,7 @@ import { replicationControllers } from '../../../src/api/kinds/replicationcontro
 
 const template = { metadata: { labels: { app: 'a' } }, spec: { containers: [{ name: 'c', image: 'i' }] } };
 
-test('apps/v1 defaults no labels of a ReplicaSet from its template, v1 does of a ReplicationController', () => {
+test('defaults labels from the template for a ReplicationController, but not for a ReplicaSet of apps/v1', () => {
   const set: ReplicaSet = { metadata: { name: 's' }, spec: { selector: { matchLabels: { app: 'a' } }, template } };
   replicaSets.setDefaults?.(set, false);
   assert.equal(set.metadata?.labels, undefined);

@@ -1,4 +1,4 @@
-/** One valid, minimal-to-rich document of every stored kind, as a user would post it. */
+/** One valid document for every stored kind, as a user would create it. */
 import type { KindDefinition, StrategyContext } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
 import { OPENSHIFT_CONTENTS } from './openshift-samples.ts';
@@ -403,7 +403,10 @@ const CONTENTS: Readonly<Record<string, object>> = {
 
 export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);
 
-/** The kind; with its group where it is one of OpenShift's, whose names are not unique: `Ingress.config.openshift.io`. */
+/**
+ * Name of the kind, with its group if the group is OpenShift's, because these names are not unique:
+ * `Ingress.config.openshift.io`.
+ */
 export function sampleNameOf({ kind, group }: KindDefinition): string {
   return group.endsWith('.openshift.io') ? `${kind}.${group}` : kind;
 }
@@ -414,7 +417,7 @@ export function kindNamed(name: string): KindDefinition {
   return kind;
 }
 
-/** A fresh document of the kind; `change` may alter it. */
+/** A fresh document of the kind, after `change`. */
 export function sample(name: string, change: (document: Document) => void = () => {}): Document {
   const kind = kindNamed(name);
   const content = CONTENTS[name] ?? OPENSHIFT_CONTENTS[name];
@@ -429,14 +432,14 @@ export function sample(name: string, change: (document: Document) => void = () =
   return document;
 }
 
-/** As the pipeline hands it to strategies: defaulted. */
+/** The sample with defaults, as strategies receive it. */
 export function defaulted(name: string, change?: (document: Document) => void): Document {
   const document = sample(name, change);
   kindNamed(name).setDefaults?.(document);
   return document;
 }
 
-/** As it is stored after creation. */
+/** The sample as it is stored after creation. */
 export function created(name: string, change?: (document: Document) => void): Document {
   const document = defaulted(name, change);
   kindNamed(name).strategy.prepareForCreate?.(document, context);
@@ -463,7 +466,7 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** The object at a path, which must be there. */
+/** The object at a path, which must exist. */
 export function at(document: unknown, ...path: (string | number)[]): Record<string, unknown> {
   let current = document;
   for (const step of path) current = (current as Record<string | number, unknown>)[step];

@@ -1,4 +1,4 @@
-/** Inputs and what upstream's current API server answers to them. */
+/** Inputs with the responses of upstream's current API server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assignFamilies } from '../../../src/api/kinds/services/families.ts';
@@ -19,7 +19,7 @@ function refused(spec: Fields, ...errors: string[]): void {
   assert.deepEqual(texts(services.strategy.validate?.(service(spec))), errors);
 }
 
-test('what a service may not be', () => {
+test('rejects invalid services', () => {
   refused({ trafficDistribution: 'PreferSameNode' });
   refused(
     { trafficDistribution: 'x' },
@@ -59,7 +59,7 @@ test('what a service may not be', () => {
   ]);
 });
 
-test('what may change in a service', () => {
+test('validates changes of a service', () => {
   const update = (before: Fields, now: Fields): string[] => {
     const old = service(before);
     const next = service({ ...before, ...now });
@@ -94,7 +94,7 @@ test('what may change in a service', () => {
   assert.deepEqual(update({ externalIPs: ['1.2.3.4'], externalTrafficPolicy: 'Cluster' }, { externalIPs: [] }), []);
 });
 
-test('what a load balancer may report', () => {
+test('validates the status of a load balancer', () => {
   const write = (type: string, ingress: Fields): string[] => {
     const old = service({ type });
     const next = structuredClone(old);
@@ -114,7 +114,7 @@ test('what a load balancer may report', () => {
   ]);
 });
 
-test('warnings of services', () => {
+test('warns about services', () => {
   const warned = (spec: Fields, ...warnings: string[]): void => {
     assert.deepEqual(services.strategy.warnings?.(service(spec), undefined), warnings);
   };
@@ -140,7 +140,7 @@ test('warnings of services', () => {
   );
 });
 
-test('families in a cluster that has one', () => {
+test('assigns IP families in a single-stack cluster', () => {
   const assign = (spec: Fields, before?: Fields): readonly [string[], unknown, unknown] => {
     const next = service(spec);
     const errors = texts(assignFamilies(next, before === undefined ? undefined : service(before), ['IPv4']));
@@ -168,7 +168,7 @@ test('families in a cluster that has one', () => {
   ]);
 });
 
-test('families in a cluster that has two', () => {
+test('assigns IP families in a dual-stack cluster', () => {
   const assign = (spec: Fields): readonly [string[], unknown, unknown] => {
     const next = service(spec);
     const errors = texts(assignFamilies(next, undefined, ['IPv6', 'IPv4']));

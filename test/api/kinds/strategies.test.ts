@@ -4,7 +4,7 @@ import { at, context, created, type Document, defaulted, kindNamed, texts } from
 
 type Change = (document: Document) => void;
 
-/** Field errors of creating, after defaulting, a changed sample. */
+/** Field errors for creating a changed sample after defaulting. */
 function createErrors(kind: string, change: Change): string[] {
   const document = defaulted(kind, change);
   const { strategy } = kindNamed(kind);
@@ -22,7 +22,7 @@ function updateErrors(kind: string, change: Change): string[] {
   return texts(strategy.validateUpdate?.(now, old));
 }
 
-/** Kind, change, upstream's errors. */
+/** Kind, change, and upstream's errors. */
 const CREATE: readonly [string, Change, string[]][] = [
   [
     'StatefulSet',
@@ -253,7 +253,7 @@ const CREATE: readonly [string, Change, string[]][] = [
   ],
 ];
 
-test('bad documents are refused with upstream’s field errors', () => {
+test("rejects invalid documents with upstream's field errors", () => {
   for (const [kind, change, expected] of CREATE) {
     const found = createErrors(kind, change);
     if (kind === 'CertificateSigningRequest' && expected[0]?.startsWith('spec.request')) {
@@ -318,11 +318,11 @@ const UPDATE: readonly [string, Change, string[]][] = [
   ],
 ];
 
-test('what may not change is refused with upstream’s field errors', () => {
+test("rejects changes of immutable fields with upstream's field errors", () => {
   for (const [kind, change, expected] of UPDATE) assert.deepEqual(updateErrors(kind, change), expected, kind);
 });
 
-test('immutable config maps and secrets stay', () => {
+test('rejects changes of immutable config maps and secrets', () => {
   const old = created('ConfigMap', (d) => {
     d['immutable'] = true;
   });
@@ -333,7 +333,7 @@ test('immutable config maps and secrets stay', () => {
   ]);
 });
 
-test('generations count changes of the spec only', () => {
+test('increases the generation for changes of the spec only', () => {
   const kind = kindNamed('Deployment');
   const old = created('Deployment');
   assert.equal(old.metadata['generation'], 1);
@@ -352,7 +352,7 @@ test('generations count changes of the spec only', () => {
   assert.deepEqual([status.metadata['generation'], status['status']], [1, { replicas: 2 }]);
 });
 
-test('creators cannot set a status; nodes can', () => {
+test('drops the status on create, except for nodes', () => {
   const pod = created('Pod', (d) => {
     d['status'] = { phase: 'Running', podIP: '10.0.0.1' };
   });
@@ -360,7 +360,7 @@ test('creators cannot set a status; nodes can', () => {
   assert.equal(at(created('Node'), 'status', 'nodeInfo')['osImage'], 'Debian');
 });
 
-test('defaults of workloads and services are upstream’s', () => {
+test("sets upstream's defaults for workloads and services", () => {
   const deployment = at(defaulted('Deployment'), 'spec');
   assert.deepEqual(
     [
@@ -405,7 +405,7 @@ test('defaults of workloads and services are upstream’s', () => {
   assert.deepEqual(at(created('Namespace'), 'spec')['finalizers'], ['kubernetes']);
 });
 
-test('what a service was given stays when a client does not send it back', () => {
+test('keeps allocated fields of a service that the client does not send', () => {
   const kind = kindNamed('Service');
   const old = created('Service', (d) => {
     Object.assign(at(d, 'spec'), {
@@ -438,7 +438,7 @@ test('what a service was given stays when a client does not send it back', () =>
   ]);
 });
 
-test('a service that becomes a name gives back what it was given, also when only its addresses are cleared', () => {
+test('releases allocations of a service that becomes ExternalName, also if only its addresses are cleared', () => {
   const { strategy } = kindNamed('Service');
   const old = created('Service');
   Object.assign(at(old, 'spec'), { clusterIP: '10.0.0.9', clusterIPs: ['10.0.0.9'] });
@@ -453,7 +453,7 @@ test('a service that becomes a name gives back what it was given, also when only
   assert.deepEqual(at(now, 'status')['loadBalancer'], {});
 });
 
-test('addresses of load balancers are reached as they are, unless somebody says otherwise', () => {
+test('defaults ipMode of load balancer addresses to VIP', () => {
   const ingress = [{ ip: '192.0.2.1' }, { ip: '192.0.2.2', ipMode: 'Proxy' }, { hostname: 'lb.example.com' }];
   const service = defaulted('Service', (document) => {
     at(document, 'spec')['type'] = 'LoadBalancer';
@@ -463,7 +463,7 @@ test('addresses of load balancers are reached as they are, unless somebody says 
   assert.deepEqual(modes, ['VIP', 'Proxy', undefined]);
 });
 
-test('an address that is changed or cleared by its older name alone is so by both', () => {
+test('applies a change of clusterIP to clusterIPs', () => {
   const kind = kindNamed('Service');
   const old = created('Service', (d) => {
     at(d, 'spec')['clusterIP'] = 'None';
@@ -482,7 +482,7 @@ test('an address that is changed or cleared by its older name alone is so by bot
   assert.equal(updated('172.30.0.12', ['172.30.0.13'])[0]?.includes('first value must match'), true);
 });
 
-test('text of secrets becomes data', () => {
+test('converts stringData of secrets to data', () => {
   const secret = defaulted('Secret', (d) => {
     d['data'] = { a: 'eA==', b: 'eQ==' };
   });
@@ -492,7 +492,7 @@ test('text of secrets becomes data', () => {
   );
 });
 
-test('a certificate request says who asked, whatever it claims', () => {
+test('sets the requester of a certificate request to the authenticated user', () => {
   const request = created('CertificateSigningRequest', (d) => {
     Object.assign(at(d, 'spec'), { username: 'system:admin', groups: ['system:masters'], uid: 'x' });
     d['status'] = { conditions: [{ type: 'Approved', status: 'True' }] };
@@ -503,7 +503,7 @@ test('a certificate request says who asked, whatever it claims', () => {
   );
 });
 
-test('certificate requests are decided through approval and issued through status', () => {
+test('accepts approval of certificate requests through /approval and certificates through /status only', () => {
   const kind = kindNamed('CertificateSigningRequest');
   const approval = kind.subresourceStrategies?.['approval'];
   const { statusStrategy } = kind;
@@ -539,7 +539,7 @@ test('certificate requests are decided through approval and issued through statu
   ]);
 });
 
-test('all versions of events are one', () => {
+test('converts all versions of events to one stored form', () => {
   const alias = kindNamed('Event').aliases?.[0];
   assert.ok(alias);
   const given = {
@@ -562,7 +562,7 @@ test('all versions of events are one', () => {
   assert.deepEqual(alias.convertFrom(stored), given);
 });
 
-test('reviews are checked', () => {
+test('validates reviews', () => {
   const review = (kind: string, spec: object, metadata = {}): string[] =>
     texts(kindNamed(kind).strategy.validate?.({ metadata, spec } as never));
   assert.deepEqual(review('SelfSubjectAccessReview', {}), [

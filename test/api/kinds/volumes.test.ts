@@ -1,4 +1,4 @@
-/** Inputs and what upstream's current API server answers to them. */
+/** Inputs with the responses of upstream's current API server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateVolumeSpec } from '../../../src/api/volumes/persistent.ts';
@@ -18,7 +18,7 @@ function volume(spec: Fields): Document {
 
 const csi = { driver: 'd.example.com', volumeHandle: 'h' };
 
-test('what a volume may not be', () => {
+test('rejects invalid volumes', () => {
   const refused = (spec: Fields, ...errors: string[]): void => {
     assert.deepEqual(texts(volumes.strategy.validate?.(volume(spec))), errors);
   };
@@ -63,7 +63,7 @@ test('what a volume may not be', () => {
   );
 });
 
-test('what may change in a volume', () => {
+test('validates changes of a volume', () => {
   const changed = (before: Fields, after: Fields): string[] =>
     texts(volumes.strategy.validateUpdate?.(volume(after), volume(before)));
   const secret = { name: 's', namespace: 'ns' };
@@ -98,7 +98,7 @@ function claim(spec: Fields = {}, annotations: Fields = {}, status: Fields = { p
 const IMMUTABLE =
   'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
 
-test('what may change in a claim', () => {
+test('validates changes of a claim', () => {
   const bound = { phase: 'Bound', capacity: { storage: '1Gi' } };
   const changed = (before: Document, after: Document): string[] =>
     texts(claims.strategy.validateUpdate?.(after, before));
@@ -123,7 +123,7 @@ test('what may change in a claim', () => {
   assert.deepEqual(changed(attributes('a', bound), attributes('', bound)), [`${path} an empty string is forbidden`]);
 });
 
-test('sources of claims', () => {
+test('validates data sources of claims', () => {
   const sources = (spec: Fields): unknown => {
     const { dataSource, dataSourceRef } = at(claim(spec), 'spec');
     return [dataSource, dataSourceRef];
@@ -141,7 +141,7 @@ test('sources of claims', () => {
   );
 });
 
-test('what a claim’s status may not be, and what its author is told', () => {
+test('validates the status of a claim and warns about claims', () => {
   const old = claim();
   const status = { capacity: { storage: '-1' }, allocatedResourceStatuses: { storage: 'x' }, accessModes: ['x'] };
   const [amount, ...others] = texts(claims.statusStrategy?.validateUpdate?.(claim({}, {}, status), old));
@@ -157,7 +157,7 @@ test('what a claim’s status may not be, and what its author is told', () => {
   ]);
 });
 
-test('classes, drivers and attachments: what is refused', () => {
+test('rejects invalid classes, drivers and attachments', () => {
   const refused = (kind: string, change: (each: Document) => unknown, ...errors: (string | RegExp)[]): void => {
     const { strategy } = kindNamed(kind);
     const document = created(kind, (each) => void change(each));
@@ -240,7 +240,7 @@ test('classes, drivers and attachments: what is refused', () => {
   );
 });
 
-test('classes, drivers and attachments: what changes', () => {
+test('validates changes of classes, drivers and attachments', () => {
   const drivers = kindNamed('CSIDriver');
   const old = created(
     'CSIDriver',

@@ -1,4 +1,4 @@
-/** Inputs and what upstream's current API server answers to them. */
+/** Inputs with the responses of upstream's current API server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, created, type Document, kindNamed, texts } from './samples.ts';
@@ -27,7 +27,7 @@ function refused(spec: Fields, ...errors: string[]): void {
 
 const indexed = { completionMode: 'Indexed', completions: 5, parallelism: 5 };
 
-test('what a job may not be', () => {
+test('rejects invalid jobs', () => {
   refused({});
   refused({ ...indexed, backoffLimitPerIndex: 1, maxFailedIndexes: 5 });
   refused(
@@ -67,7 +67,7 @@ test('what a job may not be', () => {
   ]);
 });
 
-test('what may change in a job', () => {
+test('validates changes of a job', () => {
   const changed = (spec: Fields, change: (spec: Record<string, unknown>) => void, status: Fields = {}): string[] => {
     const old = Object.assign(job(spec), { status });
     const next = structuredClone(old);
@@ -104,7 +104,7 @@ test('what may change in a job', () => {
 
 const is = (...types: string[]): Fields[] => types.map((type) => ({ type, status: 'True' }));
 
-test('what a job’s status may become', () => {
+test('validates the status of a job', () => {
   const START = '2030-01-01T00:00:00Z';
   const LATER = '2030-01-01T00:00:01Z';
   const { statusStrategy } = kindNamed('Job');
@@ -157,7 +157,7 @@ test('what a job’s status may become', () => {
     'status.completedIndexes: Invalid value: "0": cannot set non-empty completedIndexes when non-indexed completion mode',
     'status.failedIndexes: Invalid value: "": cannot set non-null failedIndexes when backoffLimitPerIndex is null',
   );
-  // Controllers from before pods were counted once may count fewer than before.
+  // Controllers that predate tracking with finalizers may reduce the counters.
   becomes({ failed: 1 }, { failed: 2 }, {});
   const uncounted = { uncountedTerminatedPods: {} };
   becomes(
@@ -175,7 +175,7 @@ test('what a job’s status may become', () => {
   );
 });
 
-test('cron jobs keep the zone that they have in their schedule', () => {
+test('keeps the time zone in the schedule of an existing cron job', () => {
   const { strategy } = kindNamed('CronJob');
   const cron = (schedule: string, timeZone?: string): Document =>
     created('CronJob', (each) => {
@@ -201,7 +201,7 @@ test('cron jobs keep the zone that they have in their schedule', () => {
   assert.deepEqual(texts(strategy.validateUpdate?.(longName, longName)), []);
 });
 
-test('authors of workloads are told of names and templates', () => {
+test('warns about names and templates of workloads', () => {
   const warned = (kind: string, old?: 'same' | 'new'): string[] => {
     const document = created(kind, (each) => {
       each.metadata['name'] = 'a.b';
@@ -229,7 +229,7 @@ test('authors of workloads are told of names and templates', () => {
   for (const kind of ['DaemonSet', 'StatefulSet']) assert.deepEqual(warned(kind), [twice], kind);
 });
 
-test('counts of collisions and of what may be missing', () => {
+test('validates collision counts and maxUnavailable', () => {
   for (const kind of ['Deployment', 'DaemonSet', 'StatefulSet']) {
     const old = created(kind);
     const next = structuredClone(old);

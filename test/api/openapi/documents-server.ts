@@ -1,4 +1,6 @@
-/** A server of nothing but the documents: real kubectls judge them without an API server. */
+/**
+ * A server that serves only OpenAPI and discovery documents, so that real kubectls can be tested without an API server.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +17,7 @@ export const descriptions = JSON.parse(
 
 export interface DocumentsServer {
   readonly url: string;
-  /** `METHOD path accept`, in order. */
+  /** `METHOD path accept` of each request, in order. */
   readonly requests: string[];
   close(): Promise<void>;
 }

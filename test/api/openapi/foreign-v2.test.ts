@@ -33,7 +33,7 @@ const DOCUMENT = {
   },
 };
 
-test('a part has its own paths and what they need, and refers to nothing else', () => {
+test('extracts the paths of a group with exactly the definitions that they need', () => {
   const part = partOfV2(DOCUMENT, AT);
   assert.deepEqual(Object.keys(part.paths), ['/apis/g.test/v1/things']);
   assert.deepEqual(Object.keys(part.definitions).sort(), ['List', 'Meta', 'Option', 'Owner', 'Size', 'Thing']);
@@ -43,13 +43,13 @@ test('a part has its own paths and what they need, and refers to nothing else', 
   ]);
 });
 
-test('what is alike is shared; what differs, and whatever refers to it, has another name', () => {
+test('shares equal definitions and renames different ones with all that refer to them', () => {
   const { Size, Owner, ...rest } = partOfV2(DOCUMENT, AT).definitions;
   const part = { ...partOfV2(DOCUMENT, AT), definitions: { ...rest, Size: Size ?? {}, Owner: Owner ?? {} } };
   const known = {
-    // Alike, but for the order of its fields and the kinds it is for.
+    // Equal except for the order of its fields and its kinds.
     Size: { description: 'How large.', type: 'string', 'x-kubernetes-group-version-kind': [] },
-    // Alike, but refers to what is not.
+    // Equal itself, but refers to a definition that differs.
     Meta: { properties: { owner: ref('Owner') } },
     Owner: { properties: { name: { type: 'integer' } } },
     Owner_v2: { type: 'string' },
@@ -61,7 +61,7 @@ test('what is alike is shared; what differs, and whatever refers to it, has anot
   assert.deepEqual(besideKnown(part, {}), part);
 });
 
-/** Small, with the words that mean something in such documents. */
+/** A small document of words that have a meaning in OpenAPI. */
 function randomValue(random: () => number, depth: number): JsonValue {
   const words = [
     'get',
@@ -96,7 +96,7 @@ function randomValue(random: () => number, depth: number): JsonValue {
   return Object.fromEntries(entries);
 }
 
-test('rubbish is left out: what remains can be said in every form', () => {
+test('drops malformed parts and can convert the rest to every form', () => {
   let state = 7;
   const random = (): number => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;

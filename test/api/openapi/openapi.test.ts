@@ -22,7 +22,7 @@ function references(value: unknown, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test('no reference of any document leads nowhere', () => {
+test('resolves every reference in every document', () => {
   const v2 = openapiV2(builtinKinds, descriptions);
   for (const reference of references(v2))
     assert.ok(reference.slice('#/definitions/'.length) in v2.definitions, reference);
@@ -39,14 +39,14 @@ test('no reference of any document leads nowhere', () => {
   assert.equal(openapiV3(builtinKinds, 'apis/nope/v1', descriptions), undefined);
 });
 
-test('operation ids are unique', () => {
+test('has unique operation IDs', () => {
   const ids = Object.values(openapiV2(builtinKinds, descriptions).paths).flatMap((item) =>
     [item.get, item.put, item.post, item.delete, item.options, item.head, item.patch].flatMap((each) =>
       each === undefined ? [] : [each.operationId],
     ),
   );
   assert.equal(new Set(ids).size, ids.length);
-  // As generated clients name their methods after them. Source: upstream's published documents.
+  // Generated clients name their methods after these IDs. Source: upstream's published documents.
   for (const id of [
     'listCoreV1PodForAllNamespaces',
     'listCoreV1NamespacedPod',
@@ -66,7 +66,7 @@ test('operation ids are unique', () => {
     assert.ok(ids.includes(id), id);
 });
 
-test('every kind can be patched strategically and dry, as clients probe', () => {
+test('supports strategic merge patch and dry run for every kind, as clients check', () => {
   const document = openapiV3(builtinKinds, 'apis/apps/v1', descriptions);
   const item = document?.paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'] as {
     patch: {
@@ -81,7 +81,7 @@ test('every kind can be patched strategically and dry, as clients probe', () => 
   assert.ok('application/strategic-merge-patch+json' in item.patch.requestBody.content);
 });
 
-test('the definitions carry what merging needs', () => {
+test('includes the merge extensions in the definitions', () => {
   const { definitions } = openapiV2(builtinKinds, descriptions);
   const spec = definitions['io.k8s.api.core.v1.PodSpec'] as { properties: Record<string, Record<string, unknown>> };
   assert.equal(spec.properties['volumes']?.['x-kubernetes-patch-strategy'], 'merge,retainKeys');
@@ -94,7 +94,7 @@ test('the definitions carry what merging needs', () => {
   assert.deepEqual(pod['x-kubernetes-group-version-kind'], [{ group: '', kind: 'Pod', version: 'v1' }]);
 });
 
-test('the protobuf form is well-formed and names every definition', () => {
+test('encodes every definition in the protobuf form', () => {
   const document = openapiV2(builtinKinds, descriptions);
   const bytes = encodeOpenapiV2(document);
   const reader = new Reader(bytes);
@@ -114,7 +114,7 @@ test('the protobuf form is well-formed and names every definition', () => {
   assert.deepEqual(names, Object.keys(document.definitions));
 });
 
-test('strings that may have few values publish them, in both versions and as protobuf', () => {
+test('publishes enumerations in both versions and in protobuf', () => {
   const POLICIES = ['Always', 'Never', 'OnFailure'];
   const v2 = openapiV2(builtinKinds, descriptions);
   const v3 = openapiV3(builtinKinds, 'api/v1', descriptions)?.components.schemas ?? {};
@@ -134,12 +134,12 @@ test('strings that may have few values publish them, in both versions and as pro
     assert.equal((field(schemas, 'io.k8s.api.core.v1.HostPathVolumeSource', 'type')['enum'] as string[])[0], '');
     assert.equal(field(schemas, 'io.k8s.api.core.v1.PodSpec', 'nodeName')['enum'], undefined);
   }
-  // Each value is a message with its YAML as the second field.
+  // Each value is a message with YAML text as its second field.
   const encoded = Buffer.from(encodeOpenapiV2(v2));
   for (const value of POLICIES) assert.ok(encoded.includes(`\x12${String.fromCharCode(value.length + 2)}"${value}"`));
 });
 
-test('the index gives each document its hash', () => {
+test('has the hash of each document in the index', () => {
   const index = openapiV3Index(openapiV3Paths(builtinKinds), (path) => `${path}+/=`);
   assert.equal(
     index.paths['apis/apps/v1']?.serverRelativeURL,
@@ -180,7 +180,7 @@ function kubectl(...args: string[]): Promise<Answer | undefined> {
   });
 }
 
-test('a real kubectl explains, lists and validates by these documents', async (t) => {
+test('works with explain, listing and validation of a real kubectl', async (t) => {
   const listed = await kubectl('api-resources', '--no-headers');
   if (listed === undefined) return t.skip('kubectl is not installed');
   assert.match(listed.text, /^deployments +deploy +apps\/v1 +true +Deployment$/m);

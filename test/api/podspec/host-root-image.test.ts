@@ -13,8 +13,8 @@ import {
 
 const hex = createHash('sha256').update(HOST_ROOT_IMAGE).digest('hex');
 
-describe('the reserved image of the host root', () => {
-  it('has the digest of its name as its id', () => assert.equal(HOST_ROOT_ID, `sha256:${hex}`));
+describe('reserved image of the host root', () => {
+  it('has the digest of its name as its ID', () => assert.equal(HOST_ROOT_ID, `sha256:${hex}`));
 
   for (const image of [
     HOST_ROOT_IMAGE,
@@ -33,7 +33,7 @@ describe('the reserved image of the host root', () => {
     `sha256:${hex}`,
     `busybox@sha256:${hex}`,
   ])
-    it(`is meant by ${image.slice(0, 70)}`, () => assert.equal(isHostRootImage(image), true));
+    it(`recognizes ${image.slice(0, 70)}`, () => assert.equal(isHostRootImage(image), true));
 
   for (const image of [
     '',
@@ -46,9 +46,10 @@ describe('the reserved image of the host root', () => {
     'host-root',
     `busybox@sha256:${'0'.repeat(64)}`,
   ])
-    it(`is not meant by ${image.slice(0, 70) || 'an empty name'}`, () => assert.equal(isHostRootImage(image), false));
+    it(`does not recognize ${image.slice(0, 70) || 'an empty name'}`, () =>
+      assert.equal(isHostRootImage(image), false));
 
-  it('is found in every field of a pod that names an image', () => {
+  it('is found in every pod field that names an image', () => {
     const named = (image: string) => ({ name: 'c', image });
     const spec = {
       containers: [named('busybox'), named(HOST_ROOT_IMAGE)],
@@ -66,7 +67,7 @@ describe('the reserved image of the host root', () => {
     assert.deepEqual(hostRootFields({}), []);
   });
 
-  it('may be named by containers that have all of the host anyway', () => {
+  it('is allowed for containers that already have access to the whole host', () => {
     const debug = {
       name: 'c',
       image: HOST_ROOT_IMAGE,
@@ -86,7 +87,7 @@ describe('the reserved image of the host root', () => {
     assert.deepEqual(fields(debug, { hostUsers: false }), refused);
   });
 
-  it('may be named for its programs alone in the namespaces of the cluster', () => {
+  it('is allowed in its programs variant in namespaces of the cluster', () => {
     const fields = (namespace: string, image: string): string[] =>
       hostRootFields({ metadata: { namespace }, spec: { containers: [{ name: 'c', image }] } } as Pod);
     assert.deepEqual(fields('openshift-must-gather-x', HOST_PROGRAMS_IMAGE), []);
@@ -97,7 +98,7 @@ describe('the reserved image of the host root', () => {
     assert.deepEqual(fields('openshift-x', HOST_ROOT_IMAGE), refused);
   });
 
-  it('is for the manifest directory alone', () => {
+  it('is allowed for the manifest directory only', () => {
     assert.deepEqual((['file', 'http', 'api'] as const).map(mayUseHostRoot), [true, false, false]);
   });
 });

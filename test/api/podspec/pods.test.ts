@@ -15,7 +15,7 @@ function errorsOf(change: (spec: Record<string, unknown>, pod: Document) => void
 
 const main = (spec: Record<string, unknown>): Record<string, unknown> => at(spec, 'containers', 0);
 
-test('defaults of a pod', () => {
+test('sets the defaults of a pod', () => {
   const spec = at(
     defaulted('Pod', (document) => {
       document['spec'] = {
@@ -73,7 +73,7 @@ test('defaults of a pod', () => {
   });
 });
 
-test('templates do not get what only pods get', () => {
+test('does not set defaults in templates that are for pods only', () => {
   const template = at(
     defaulted('Deployment', (document) => {
       at(document, 'spec', 'template', 'spec')['hostNetwork'] = true;
@@ -87,7 +87,7 @@ test('templates do not get what only pods get', () => {
   assert.equal(at(template, 'containers', 0, 'ports', 0)['hostPort'], undefined);
 });
 
-test('pull policy follows the tag', () => {
+test('derives the pull policy from the tag', () => {
   const policies: Record<string, string> = {
     ' ': 'IfNotPresent',
     nginx: 'Always',
@@ -100,7 +100,7 @@ test('pull policy follows the tag', () => {
   for (const [image, policy] of Object.entries(policies)) assert.equal(pullPolicyOf(image), policy, image);
 });
 
-test('quality of service', () => {
+test('computes the QoS class', () => {
   const pod = (...resources: object[]): Pod => ({
     spec: { containers: resources.map((each, index) => ({ name: `c${index}`, resources: each })) },
   });
@@ -116,7 +116,7 @@ test('quality of service', () => {
 
 type Case = readonly [(spec: Record<string, unknown>, pod: Document) => void, string[]];
 
-/** A change of the sample and upstream's errors for it. */
+/** Changes of the sample with upstream's errors. */
 const CASES: readonly Case[] = [
   [
     (spec) => {
@@ -462,11 +462,11 @@ const CASES: readonly Case[] = [
   ],
 ];
 
-test('bad pods are refused with upstream’s field errors', () => {
+test("rejects invalid pods with upstream's field errors", () => {
   for (const [change, expected] of CASES) assert.deepEqual(errorsOf(change), expected);
 });
 
-test('only what upstream allows may change in a pod', () => {
+test('allows the same changes of a pod as upstream', () => {
   const old = created('Pod');
   const update = (change: (spec: Record<string, unknown>) => void): string[] => {
     const now = structuredClone(old);
@@ -544,7 +544,7 @@ test('only what upstream allows may change in a pod', () => {
   );
 });
 
-test('ephemeral containers are added through their sub-resource and nothing else is', () => {
+test('adds ephemeral containers, and nothing else, through their subresource', () => {
   const strategy = pods.subresourceStrategies?.['ephemeralcontainers'];
   assert.ok(strategy);
   const old = created('Pod');
@@ -561,7 +561,7 @@ test('ephemeral containers are added through their sub-resource and nothing else
   assert.match(texts(strategy.validateUpdate?.(without, now)).join(), /may not be removed/);
 });
 
-test('resizing keeps the quality of service', () => {
+test('rejects a resize that changes the QoS class', () => {
   const strategy = pods.subresourceStrategies?.['resize'];
   assert.ok(strategy);
   const old = created('Pod');
@@ -577,7 +577,7 @@ test('resizing keeps the quality of service', () => {
   ]);
 });
 
-test('resizing changes cpu and memory of containers that run, and takes none away', () => {
+test('resizes CPU and memory of running containers and removes no request or limit', () => {
   const strategy = pods.subresourceStrategies?.['resize'];
   const old = created('Pod', (pod) => {
     const spec = at(pod, 'spec');
@@ -631,7 +631,7 @@ test('resizing changes cpu and memory of containers that run, and takes none awa
   }
 });
 
-test('only pods that a kubelet runs are deleted with grace', () => {
+test('uses a grace period only for pods on a kubelet', () => {
   const grace = (change: (pod: Document) => void): number | undefined =>
     pods.defaultGraceSeconds?.(created('Pod', change));
   assert.equal(

@@ -1,4 +1,7 @@
-/** Inputs and what upstream's current API server answers to them: fields newer than those that pods.test.ts has, and words that have changed. */
+/**
+ * Inputs with the responses of upstream's current API server, for newer fields and for errors whose wording has
+ * changed.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../../../src/api/meta/object.ts';
@@ -7,7 +10,7 @@ import { at, context, created, type Document, defaulted, kindNamed, texts } from
 const pods = kindNamed('Pod');
 type Fields = Record<string, JsonValue>;
 
-/** Errors of a small pod with these fields in its spec, and in its one container. */
+/** Errors of a small pod with the given fields in its spec, its container and its metadata. */
 function errorsOf(spec: Fields, container: Fields = {}, metadata: Fields = {}): string[] {
   const pod = defaulted('Pod', (document) => {
     document['spec'] = { containers: [{ name: 'c', image: 'i:1', ...container }], ...spec } as JsonValue;
@@ -37,7 +40,7 @@ const mounted = (mount: Fields, ...errors: string[]): void => {
   );
 };
 
-test('security contexts', () => {
+test('validates security contexts', () => {
   inPod({ securityContext: { supplementalGroupsPolicy: 'Strict', seLinuxChangePolicy: 'MountOption' } });
   inPod(
     { securityContext: { supplementalGroupsPolicy: 'x', seLinuxChangePolicy: 'y' } },
@@ -80,7 +83,7 @@ test('security contexts', () => {
   );
 });
 
-test('operating systems', () => {
+test('validates fields by operating system', () => {
   inPod({ os: { name: 'plan9' } }, 'os: Unsupported value: "plan9": supported values: "linux", "windows"');
   inPod(
     { os: { name: 'linux' }, securityContext: { windowsOptions: {} } },
@@ -97,7 +100,7 @@ test('operating systems', () => {
   );
 });
 
-test('environments', () => {
+test('validates environment variables', () => {
   const from = (valueFrom: Fields): Fields => ({ env: [{ name: 'A', valueFrom }] });
   inContainer(
     from({ resourceFieldRef: { resource: 'limits.cpu', divisor: '2m' } }),
@@ -118,7 +121,7 @@ test('environments', () => {
   );
 });
 
-test('mounts and devices', () => {
+test('validates mounts and devices', () => {
   mounted({ recursiveReadOnly: 'Disabled' });
   mounted(
     { recursiveReadOnly: 'Enabled' },
@@ -149,7 +152,7 @@ test('mounts and devices', () => {
   );
 });
 
-test('volumes', () => {
+test('validates volumes', () => {
   const volume = (source: Fields, ...errors: string[]): void => {
     inPod({ volumes: [{ name: 'v', ...source }] }, ...errors.map((each) => `volumes[0].${each}`));
   };
@@ -209,7 +212,7 @@ test('volumes', () => {
   ]);
 });
 
-test('resources of containers, of pods, and claims to devices', () => {
+test('validates resources of containers and pods, and claims', () => {
   const limits = (amounts: Fields): Fields => ({ resources: { limits: amounts } });
   inContainer(
     limits({ cpu: '1', 'hugepages-2Mi': '3Mi' }),
@@ -264,7 +267,7 @@ test('resources of containers, of pods, and claims to devices', () => {
   );
 });
 
-test('resources of a pod follow from those of its containers', () => {
+test('derives pod resources from container resources', () => {
   const of = (resources: Fields, ...containers: Fields[]): unknown =>
     at(
       defaulted('Pod', (document) => {
@@ -290,7 +293,7 @@ test('resources of a pod follow from those of its containers', () => {
   });
 });
 
-test('when containers are started again', () => {
+test('validates restart policies and rules', () => {
   const rule = { action: 'Restart', exitCodes: { operator: 'In', values: [42] } };
   inContainer({ restartPolicy: 'Never', restartPolicyRules: [rule] });
   inContainer(
@@ -313,7 +316,7 @@ test('when containers are started again', () => {
   );
 });
 
-test('placement', () => {
+test('validates scheduling fields', () => {
   const spread = (more: Fields, ...errors: string[]): void => {
     const constraint = { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule', ...more };
     inPod({ topologySpreadConstraints: [constraint] }, ...errors.map((each) => `topologySpreadConstraints[0].${each}`));
@@ -336,7 +339,7 @@ test('placement', () => {
   inPod({ hostname: 'a.b' }, 'hostname: Invalid value: "a.b": must not contain dots');
 });
 
-test('what a pod has under its label keys becomes part of its selectors', () => {
+test('merges matchLabelKeys into selectors', () => {
   const selector = { matchLabels: { app: 'x' } };
   const pod = defaulted('Pod', (document) => {
     at(document, 'metadata')['labels'] = { app: 'x', rev: '7', tenant: 't' };
@@ -377,7 +380,7 @@ test('what a pod has under its label keys becomes part of its selectors', () => 
   ]);
 });
 
-test('annotations that mean something', () => {
+test('validates special annotations', () => {
   const annotated = (annotations: Fields, ...errors: string[]): void => {
     assert.deepEqual(
       errorsOf({}, { securityContext: { seccompProfile: { type: 'Unconfined' } } }, { annotations }),
@@ -401,7 +404,7 @@ test('annotations that mean something', () => {
   );
 });
 
-test('profiles that only annotations name are in the fields too, and the author is told', () => {
+test('copies profile annotations to fields and warns about them', () => {
   const pod = defaulted('Pod', (document) => {
     document['spec'] = { containers: [{ name: 'c', image: 'i' }] };
     document['metadata'] = {
@@ -419,7 +422,7 @@ test('profiles that only annotations name are in the fields too, and the author 
   ]);
 });
 
-test('warnings', () => {
+test('warns about pods', () => {
   const warned = (spec: Fields, container: Fields, ...warnings: string[]): void => {
     const pod = defaulted('Pod', (document) => {
       document['spec'] = { containers: [{ name: 'c', image: 'i', ...container }], ...spec } as JsonValue;
@@ -497,7 +500,7 @@ test('warnings', () => {
 const ended = { name: 'c', state: { terminated: { exitCode: 1 } } };
 const running = { name: 'c', state: { running: {} } };
 
-test('writing status', () => {
+test('validates status updates', () => {
   const write = (policy: string, before: Fields, now: Fields): string[] => {
     const old = created('Pod');
     at(old, 'spec')['restartPolicy'] = policy;
@@ -544,7 +547,7 @@ test('writing status', () => {
   ]);
 });
 
-test('the claim for extended resources names what the containers ask for', () => {
+test('validates the claim for extended resources', () => {
   const old = created('Pod');
   const spec = { containers: [{ name: 'c', image: 'i', resources: { requests: { 'example.com/gpu': '1' } } }] };
   Object.assign(at(old, 'spec'), spec);
@@ -575,7 +578,7 @@ test('the claim for extended resources names what the containers ask for', () =>
   ]);
 });
 
-test('an older kubelet does not take generations back', () => {
+test('keeps observed generations that an older kubelet does not send', () => {
   const old = created('Pod');
   Object.assign(at(old, 'status'), {
     observedGeneration: 3,
@@ -588,7 +591,7 @@ test('an older kubelet does not take generations back', () => {
   assert.equal(at(next, 'status', 'conditions', 0)['observedGeneration'], 2);
 });
 
-test('resizing takes nothing else, and mirror pods are not resized', () => {
+test('changes only resources in a resize and rejects a resize of mirror pods', () => {
   const resize = pods.subresourceStrategies?.['resize'];
   const write = (change: (pod: Document, old: Document) => void): [string[], Document] => {
     const old = created('Pod');
@@ -614,7 +617,7 @@ test('resizing takes nothing else, and mirror pods are not resized', () => {
   assert.deepEqual(refused, [': Forbidden: static pods cannot be resized']);
 });
 
-test('a gated pod may ask for more of its node, not for less', () => {
+test('allows a gated pod to narrow its node selection only', () => {
   const terms = (...keys: string[]): Fields => ({
     nodeAffinity: {
       requiredDuringSchedulingIgnoredDuringExecution: {
@@ -644,7 +647,7 @@ test('a gated pod may ask for more of its node, not for less', () => {
   ]);
 });
 
-test('the host name that a pod chooses', () => {
+test('validates hostnameOverride', () => {
   inPod({ hostnameOverride: 'db.example' });
   inPod(
     { hostnameOverride: 'db', setHostnameAsFQDN: true, hostNetwork: true },

@@ -1,15 +1,15 @@
-/** What authors of what makes pods, and of ingresses and claims, are warned of; upstream's words. */
+/** Warnings for workloads, ingresses and claims, in upstream's wording. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, created, type Document, kindNamed } from '../kinds/samples.ts';
 
-/** Of the sample, whose pods are spread without saying which are meant. */
+/** Warnings for a change of the sample, without the warning that the sample itself causes. */
 const warned = (kind: string, change: (document: Document) => void): string[] =>
   (kindNamed(kind).strategy.warnings?.(created(kind, change), undefined) ?? []).filter(
     (each) => !each.includes('topologySpreadConstraints[0].labelSelector'),
   );
 
-test('what makes pods', () => {
+test('warns about workloads', () => {
   const name =
     'metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]';
   const selector = 'nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead';
@@ -30,7 +30,7 @@ test('what makes pods', () => {
   assert.deepEqual(warned('CronJob', nested), [`spec.jobTemplate.spec.template.spec.${selector}`]);
 });
 
-test('ingresses and claims', () => {
+test('warns about ingresses and claims', () => {
   const annotated = (key: string) => (document: Document) => {
     document.metadata['annotations'] = { [key]: 'x' };
   };

@@ -7,7 +7,7 @@ import { at, context, created, type Document, kindNamed } from '../kinds/samples
 
 const NOW = context.nowMs;
 
-test('durations are upstream’s', () => {
+test('prints durations like upstream', () => {
   const second = 1000;
   const minute = 60 * second;
   const hour = 60 * minute;
@@ -43,7 +43,7 @@ function row(kind: string, document: Document): Record<string, string | number |
   return Object.fromEntries(kindNamed(kind).columns.map((column) => [column.name, column.cell(document, NOW)]));
 }
 
-test('rows are upstream’s', () => {
+test('prints rows like upstream', () => {
   assert.deepEqual(
     row(
       'Deployment',
@@ -161,7 +161,7 @@ const ended = (exitCode: number, reason?: string) => ({
 });
 const running = { running: {} };
 
-/** Statuses in pod order: init containers (`init`, and the sidecar), then the main container. */
+/** Container statuses in pod order: init containers (`init` and the sidecar), then the main container. */
 function pod(status: object, metadata: object = {}): Pod {
   const base = created('Pod') as unknown as Pod;
   return { ...base, metadata: { ...base.metadata, ...metadata }, status: { ...base.status, ...status } };
@@ -184,7 +184,7 @@ const sidecar = (state: object, more = {}) => ({
 });
 const main = (state: object, more = {}) => ({ name: 'main', state, restartCount: 0, ready: true, ...more });
 
-test('the status of a pod is what kubectl shows', () => {
+test('shows the status of a pod like kubectl', () => {
   const done = init(ended(0, 'Completed'));
   const initialized = { conditions: [{ type: 'Initialized', status: 'True' }] };
   const cases: [Pod, string, string][] = [
@@ -242,7 +242,7 @@ test('the status of a pod is what kubectl shows', () => {
   }
 });
 
-test('restarts count main containers and sidecars, with the time of the last', () => {
+test('counts restarts of main containers and sidecars, with the time of the last one', () => {
   const summary = summarizePod(
     pod({
       phase: 'Running',

@@ -10,7 +10,7 @@ function decode(kind: string, text: string, group = '', version = 'v1') {
   return { ...pruneAndCheck(schema, object), object };
 }
 
-test('unknown fields are named in document order and dropped', () => {
+test('drops unknown fields and reports them in document order', () => {
   const { unknownFields, typeErrors, object } = decode(
     'Pod',
     '{"spec":{"foo":1,"containers":[{"name":"a"},{"name":"b","imag":"x","ports":[{"port":1}]}]},"zzz":{}}',
@@ -21,7 +21,7 @@ test('unknown fields are named in document order and dropped', () => {
   assert.equal(strictDecodingMessage(['a', 'b.c']), 'strict decoding error: unknown field "a", unknown field "b.c"');
 });
 
-/** Documents and upstream's messages for them. */
+/** Documents with upstream's errors. */
 const WRONG: readonly [string, string, string][] = [
   [
     'Deployment',
@@ -65,13 +65,13 @@ const WRONG: readonly [string, string, string][] = [
   ],
 ];
 
-test('wrong types are refused in upstream’s words', () => {
+test("rejects wrong types with upstream's errors", () => {
   for (const [kind, text, message] of WRONG) {
     assert.deepEqual(decode(kind, text, 'apps').typeErrors, [message], text);
   }
 });
 
-test('quantities, times and base64 take their canonical form or are refused', () => {
+test('canonicalizes or rejects quantities, times and base64', () => {
   const good = decode(
     'Pod',
     '{"metadata":{"creationTimestamp":"2026-01-02T05:04:05.678+02:00"},"spec":{"containers":[{"resources":{"limits":{"cpu":2,"memory":"2048Mi"}}}]}}',
@@ -97,7 +97,7 @@ test('quantities, times and base64 take their canonical form or are refused', ()
   assert.deepEqual(decode('Secret', '{"data":{"a":"aGk=\\n"}}').object, { data: { a: 'aGk=' } });
 });
 
-test('null is absence', () => {
+test('treats null as absent', () => {
   const { object, unknownFields, typeErrors } = decode(
     'Pod',
     '{"metadata":{"creationTimestamp":null,"labels":{"a":null}},"spec":{"containers":[{"args":["x",null]}],"volumes":null}}',
@@ -106,12 +106,12 @@ test('null is absence', () => {
   assert.deepEqual([unknownFields, typeErrors], [[], []]);
 });
 
-test('a time that is null in a map stays null, as Go writes a zero time', () => {
+test('keeps a null time in a map, as Go encodes a zero time', () => {
   const { object } = decode('PodDisruptionBudget', '{"status":{"disruptedPods":{"a":null}}}', 'policy');
   assert.deepEqual(object, { status: { disruptedPods: { a: null } } });
 });
 
-test('prototype keys are plain data', () => {
+test('treats prototype keys as plain data', () => {
   const { object, unknownFields } = decode(
     'Pod',
     '{"__proto__":{"x":1},"constructor":{},"metadata":{"labels":{"__proto__":"a","constructor":"b"}}}',
@@ -122,12 +122,12 @@ test('prototype keys are plain data', () => {
   assert.equal(({} as { x?: number }).x, undefined);
 });
 
-test('findings are bounded', () => {
+test('limits the number of findings', () => {
   const fields = Array.from({ length: 5000 }, (_, index) => `"f${index}":1`).join(',');
   assert.equal(decode('Pod', `{${fields}}`).unknownFields.length, 64);
 });
 
-test('decoding is idempotent', () => {
+test('is idempotent', () => {
   const text = '{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"0.1","memory":"0.1Gi"}}}]}}';
   const once = decode('Pod', text).object;
   assert.deepEqual(decode('Pod', JSON.stringify(once)).object, once);

@@ -1,4 +1,4 @@
-/** What JSON leaves out when it is empty, against the table that protobuf has from upstream's tags: two readings of the same types. */
+/** Compares kept-when-empty.ts with the protobuf table, which was extracted from upstream's struct tags. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { typeNames, typeOf } from '../../../src/api/schema/index.ts';
@@ -7,7 +7,7 @@ import { indexOfMessage, messageAt } from '../../../src/components/apiserver/htt
 
 const SCALARS = /^(?:string|boolean|int32|int64)$/;
 
-test('fields that are kept although they are empty are those that upstream’s tags say so of', () => {
+test("keeps the same empty fields as upstream's tags", () => {
   let compared = 0;
   for (const name of typeNames()) {
     const kept = keptWhenEmpty(name);
@@ -18,7 +18,7 @@ test('fields that are kept although they are empty are those that upstream’s t
       const declared = type.f[field.name] ?? '';
       if (field.shape !== 'single' || !SCALARS.test(declared)) continue;
       const required: boolean = type.r?.includes(field.name) === true;
-      // A few are required, and left out: nobody sees those, for they are refused.
+      // A few fields are required and have omitempty; validation rejects them when they are empty.
       if (required && field.omitZero) continue;
       assert.equal(kept.has(field.name) || required, !field.omitZero, `${name}.${field.name}`);
       compared++;
@@ -28,7 +28,7 @@ test('fields that are kept although they are empty are those that upstream’s t
   assert.ok(compared > 800, String(compared));
 });
 
-test('of types of other packages nothing is known', () => {
+test('has no entries for types of other packages', () => {
   assert.equal(keptWhenEmpty('com.example.v1.Thing'), undefined);
   assert.equal(keptWhenEmpty('io.k8s.api.core.v1.PodSpec')?.has('replicas'), false);
 });

@@ -1,10 +1,10 @@
-/** Random documents of a type: what property tests feed to conversions and encodings. */
+/** Random documents of a type, for property tests of conversions and encodings. */
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import type { ScalarType, SchemaNode } from '../../../src/api/schema/index.ts';
 
 export type Random = () => number;
 
-/** The same numbers for the same seed (mulberry32). */
+/** A seeded random number generator (mulberry32). */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -43,7 +43,6 @@ const SCALARS: Readonly<Record<ScalarType, (random: Random) => JsonValue>> = {
   any: (random) => ({ [text(random)]: [integer(random, 9), { deep: text(random) }] }),
 };
 
-/** A document of the type. */
 export function randomDocument(node: SchemaNode, random: Random, depth = 0): JsonValue {
   switch (node.kind) {
     case 'scalar':

@@ -26,7 +26,7 @@ function listAt(...path: string[]): ListNode {
   return node;
 }
 
-test('every kind, and its list, has a schema of the name it declares', () => {
+test('has a schema for every kind and its list', () => {
   for (const kind of [...builtinKinds, ...subresourceKinds]) {
     assert.equal(schemaNameOf(kind), kind.schemaName);
     assert.ok(schemaOf(kind), kind.kind);
@@ -37,7 +37,7 @@ test('every kind, and its list, has a schema of the name it declares', () => {
   assert.equal(schemaOf({ group: '', version: '__proto__', kind: 'constructor' }), undefined);
 });
 
-test('merge facts speak only of what exists', () => {
+test('has merge rules only for existing fields and types', () => {
   for (const name of namedFacts().types) assert.ok(schemaOfType(name), name);
   for (const name of namedFacts().fields) {
     const dot = name.lastIndexOf('.');
@@ -45,7 +45,7 @@ test('merge facts speak only of what exists', () => {
   }
 });
 
-/** What `merge.golden` says of a field; '' where nothing is said. */
+/** Merge rules of a field in the form of `merge.golden`; '' if there are none. */
 function mergeFactsOf(node: SchemaNode): string {
   const facts: string[] = [];
   if (node.kind === 'list') {
@@ -58,7 +58,7 @@ function mergeFactsOf(node: SchemaNode): string {
   return facts.sort().join(' ');
 }
 
-test('all fields of stable types merge as upstream’s markers say', () => {
+test("merges all fields of stable types according to upstream's markers", () => {
   const golden = new Map<string, string>();
   for (const line of readFileSync(join(import.meta.dirname, 'merge.golden'), 'utf8')
     .trimEnd()
@@ -78,7 +78,7 @@ test('all fields of stable types merge as upstream’s markers say', () => {
   assert.deepEqual([...golden.keys()], []);
 });
 
-test('golden merge facts', () => {
+test('matches the golden merge rules', () => {
   const ports = listAt('spec', 'containers', 'ports');
   assert.deepEqual(
     [ports.listType, ports.mapKeys, ports.patchMergeKey],
@@ -106,7 +106,7 @@ test('golden merge facts', () => {
   assert.deepEqual([servicePorts.mapKeys, servicePorts.patchMergeKey], [['port', 'protocol'], 'port']);
 });
 
-test('scalars have their types', () => {
+test('has the types of scalars', () => {
   const types: readonly [string[], string][] = [
     [['spec', 'containers', 'resources', 'limits', 'cpu'], 'quantity'],
     [['spec', 'overhead', 'cpu'], 'quantity'],
@@ -128,7 +128,7 @@ test('scalars have their types', () => {
   assert.ok(secret?.kind === 'scalar' && secret.type === 'byte');
 });
 
-test('every quantity that the type declarations know is one here', async () => {
+test('has every quantity of the type declarations', async () => {
   const source = await readFile(
     new URL('../../../node_modules/kubernetes-types/core/v1.d.ts', import.meta.url),
     'utf8',
@@ -149,7 +149,7 @@ test('every quantity that the type declarations know is one here', async () => {
   assert.ok(found >= 10, `only ${found} quantities were compared`);
 });
 
-test('whole schemas can be walked: no reference leads nowhere', () => {
+test('resolves all references in all schemas', () => {
   const seen = new Set<string>();
   const walk = (node: SchemaNode): void => {
     if (node.kind === 'list' || node.kind === 'map') walk(node.items);
@@ -166,7 +166,7 @@ test('whole schemas can be walked: no reference leads nowhere', () => {
   assert.ok(seen.size > 200);
 });
 
-test('the generator is deterministic', async () => {
+test('is generated deterministically', async () => {
   const file = new URL('../../../src/api/schema/generated/types.ts', import.meta.url);
   const before = await readFile(file, 'utf8');
   await promisify(execFile)(process.execPath, [

@@ -1,4 +1,4 @@
-/** What is embedded in custom resources is held to the rules of any resource; inputs and answers as upstream's own server gave them. */
+/** Embedded resources in custom resources. Inputs with the responses of upstream's server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateEmbedded } from '../../../src/api/structural/embedded.ts';
@@ -16,7 +16,7 @@ const { schema } = parseSchema(
 const found = (e: object): string[] =>
   validateEmbedded(schema, { e } as never).map(({ field, message }) => `${field}: ${message}`);
 
-test('an embedded resource has a kind and metadata as others have', () => {
+test('validates kind and metadata of embedded resources', () => {
   assert.deepEqual(found({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { generateName: 'x-' } }), []);
   assert.deepEqual(found({ apiVersion: 'v1', kind: 'ConfigMap' }), []);
   const errors = found({

@@ -1,4 +1,4 @@
-/** Schemas of custom resources, by themselves. */
+/** Schemas of custom resources without an API server. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
@@ -14,7 +14,7 @@ const schema = (raw: JsonObject) => parseSchema(raw, 's').schema;
 const messages = (raw: JsonObject, value: JsonValue, old?: JsonValue): string[] =>
   validateValue(schema(raw), value, old).map((each) => `${each.field}: ${each.message}`);
 
-/** What pruning is, said as slowly as possible: keep each leaf whose way is known. */
+/** A simple, slow implementation of pruning as an oracle: keeps each leaf whose path is known. */
 function prunedSlowly(raw: JsonValue | undefined, value: JsonValue, root: boolean): JsonValue {
   const known = (raw ?? {}) as Record<string, JsonValue>;
   if (Array.isArray(value)) {
@@ -80,7 +80,7 @@ function randomValue(random: (below: number) => number, depth: number): JsonValu
 }
 
 describe('pruning', () => {
-  it('keeps what a slow reading of the schema keeps', () => {
+  it('keeps the same fields as a simple implementation', () => {
     const random = numbers(7);
     for (let round = 0; round < 3_000; round++) {
       const raw = of({ spec: randomSchema(random, 0), status: randomSchema(random, 0) });
@@ -91,7 +91,7 @@ describe('pruning', () => {
     }
   });
 
-  it('takes prototypes for names like any others', () => {
+  it('treats names of prototype members like other names', () => {
     const value = JSON.parse('{"spec":{"__proto__":{"polluted":1},"constructor":{"x":1},"ok":1}}') as JsonObject;
     const dropped = prune(schema(of({ spec: of({ ok: { type: 'integer' } }) })), value);
     assert.deepEqual(dropped, ['spec.__proto__', 'spec.constructor']);
@@ -126,7 +126,7 @@ describe('defaulting', () => {
       { a: 'x', n: 'y', list: [{ p: 'TCP' }, { p: 'UDP' }], o: { in: 2 } },
     ],
   ];
-  it('fills absent fields, takes nulls for absent where they may not be, and is idempotent', () => {
+  it('fills absent fields and disallowed nulls, and is idempotent', () => {
     for (const [value, expected] of cases) {
       applyDefaults(schema(raw), value);
       assert.deepEqual(value, expected);
@@ -136,7 +136,7 @@ describe('defaulting', () => {
   });
 });
 
-/** What defaulting is, as a rule for each place: a fresh document, built from the schema and what was there. */
+/** A simple implementation of defaulting as an oracle: builds a new document from the schema and the value. */
 function defaultedSlowly(raw: JsonObject, value: JsonValue): JsonValue {
   if (Array.isArray(value)) {
     const items = raw['items'] as JsonObject | undefined;
@@ -168,7 +168,7 @@ function defaultedSlowly(raw: JsonObject, value: JsonValue): JsonValue {
   return Object.fromEntries(result);
 }
 
-it('defaults as a slow reading of the schema does, for random schemas and values', () => {
+it('sets the same defaults as a simple implementation for random schemas and values', () => {
   const random = numbers(11);
   const withDefaults = (raw: JsonObject): JsonObject => {
     const copy: JsonObject = { ...raw };
@@ -196,7 +196,7 @@ it('defaults as a slow reading of the schema does, for random schemas and values
 });
 
 describe('validation', () => {
-  it('speaks as upstream does', () => {
+  it("has upstream's errors", () => {
     const cases: [JsonObject, JsonValue, string[]][] = [
       [of({}, { required: ['a'] }), {}, ['a: Required value']],
       [
@@ -289,7 +289,7 @@ describe('validation', () => {
     for (const [raw, value, expected] of cases) assert.deepEqual(messages(raw, value), expected);
   });
 
-  it('knows formats', () => {
+  it('checks formats', () => {
     const cases: [string, string, string][] = [
       ['date-time', '2026-11-21T10:00:00Z', '2026-13-21T10:00:00Z'],
       ['date', '2024-02-29', '2023-02-29'],
@@ -322,7 +322,7 @@ describe('validation', () => {
     assert.deepEqual(messages(of({ a: { type: 'string', format: 'nobody-knows' } }), { a: 'x' }), []);
   });
 
-  it('does not hold against an update what was there before', () => {
+  it('accepts unchanged invalid values on update', () => {
     const raw = of({
       a: { type: 'string', maxLength: 1 },
       b: { type: 'string' },
@@ -353,7 +353,7 @@ describe('validation', () => {
     assert.equal(messages(raw, { ...old, l: [{ k: 'two', v: 5 }] }, old).length, 1);
   });
 
-  it('does not hold against a list by keys that its items have changed places', () => {
+  it('accepts reordered items of lists of type map on update', () => {
     const items = of({ k: { type: 'string' }, v: { type: 'integer' } });
     const keyed = {
       type: 'array',
@@ -374,7 +374,7 @@ describe('validation', () => {
     assert.equal(messages(raw, { ...old, plain: [b, a] }, old).length, 1);
   });
 
-  it('finds repetitions in sets and maps', () => {
+  it('finds duplicates in sets and maps', () => {
     const raw = of({
       set: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
       map: {
@@ -396,7 +396,7 @@ describe('validation', () => {
 describe('structural schemas', () => {
   const wrong = (raw: JsonObject): string[] =>
     validateSchema(parseSchema(raw, 's'), 's').found.map((each) => `${each.field}: ${each.message}`);
-  it('may have defaults for embedded metadata with fields that are cut off, and elsewhere not', () => {
+  it('may have defaults with unknown fields in embedded metadata only', () => {
     const meta = { ...of({ name: { type: 'string' } }), default: { name: 'a', odd: 1 } };
     const resource = (more: JsonObject) => ({
       ...of({ metadata: meta, ...more }),
@@ -409,13 +409,13 @@ describe('structural schemas', () => {
       wrong(of({ a: resource({ spec: elsewhere }) })).join(),
       /\[spec\]\.default: .*must not have unknown fields/,
     );
-    // Another resource inside of metadata is one of its own.
+    // A resource embedded in metadata is checked like other embedded resources.
     assert.match(
       wrong(of({ a: resource({ metadata: of({ c: resource({ spec: elsewhere }) }) }) })).join(),
       /must not have unknown fields/,
     );
   });
-  it('are told from those that are not', () => {
+  it('are distinguished from other schemas', () => {
     const cases: [JsonObject, RegExp][] = [
       [{}, /^s\.type: Required value: must not be empty at the root$/],
       [{ type: 'array', items: { type: 'string' } }, /s\.type: Invalid value: "array": must be object at the root/],
@@ -479,7 +479,7 @@ describe('structural schemas', () => {
     );
   });
 
-  it('are bounded', () => {
+  it('are limited in size', () => {
     let deep: JsonObject = { type: 'string' };
     for (let level = 0; level < 400; level++) deep = of({ a: deep });
     assert.ok(wrong(deep).some((each) => /must not nest deeper than 64 levels/.test(each)));
@@ -489,10 +489,10 @@ describe('structural schemas', () => {
     assert.ok(wrong(wide).some((each) => /must not have more than/.test(each)));
   });
 
-  it('do not let alternatives multiply', () => {
+  it('limit the work for nested alternatives', () => {
     let raw: JsonObject = { minLength: 1 };
     for (let level = 0; level < 30; level++) raw = { anyOf: [raw, raw] };
-    // Read once for each place it is in: that alone is refused.
+    // The schema is parsed once for each place, which exceeds the limit.
     const found = wrong(of({ a: { type: 'string', ...raw } }));
     assert.ok(found.some((each) => /must not have more than/.test(each)));
   });
@@ -509,7 +509,7 @@ describe('JSON paths', () => {
       m: { x: 1, y: 2 },
     },
   };
-  it('lead to values', () => {
+  it('return values', () => {
     const cases: [string, JsonValue[]][] = [
       ['.status.conditions[?(@.type=="Ready")].status', ['True']],
       [".status.conditions[?(@.type=='Ready')].status", ['True']],
@@ -525,7 +525,7 @@ describe('JSON paths', () => {
     ];
     for (const [path, expected] of cases) assert.deepEqual(parseJsonPath(path).all(value), expected, path);
   });
-  it('are refused when they are none', () => {
+  it('are rejected if they are invalid', () => {
     for (const path of ['.a[', '.a[x]', '.a b', '{.a}', '.a[?(x)]', `.a[?(@${' '.repeat(1_000_000)}]`])
       assert.throws(() => parseJsonPath(path), path);
   });

@@ -27,7 +27,7 @@ const VALUES: Readonly<Record<string, [JsonValue, string]>> = {
   value: ['9', 'Value'],
 };
 
-/** Metrics that could be stored: of one source, with one target. */
+/** Random valid metrics: one source with one target each. */
 function metricsOf(random: Random, specs: boolean): JsonValue {
   return Object.entries(SOURCES).flatMap(([field, [type, ...values]]): JsonObject[] => {
     if (random() < 0.5) return [];
@@ -41,14 +41,14 @@ function metricsOf(random: Random, specs: boolean): JsonValue {
   });
 }
 
-/** What a random document lacks to be one that could be stored. */
+/** Turns a random document into one that could be stored. */
 function repair(kind: KindDefinition, object: KubeObject, random: Random): void {
   const parts = object as { spec?: Record<string, JsonValue>; status?: Record<string, JsonValue> };
   if (kind.kind === 'HorizontalPodAutoscaler') {
     if (parts.spec?.['metrics'] !== undefined) parts.spec['metrics'] = metricsOf(random, true);
     if (parts.status?.['currentMetrics'] !== undefined) parts.status['currentMetrics'] = metricsOf(random, false);
   }
-  // A field that stored objects must have.
+  // This field is required.
   const { webhooks } = object as { webhooks?: JsonObject[] };
   for (const webhook of webhooks ?? []) {
     webhook['admissionReviewVersions'] ??= ['v1'];
@@ -66,13 +66,13 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
     }
   }
   if (kind.kind === 'RoleBinding' || kind.kind === 'ClusterRoleBinding') {
-    // OpenShift's references have no API group: only those that validation accepts are kept.
+    // OpenShift's references have no API group, so only valid groups are used.
     const apiGroup = 'rbac.authorization.k8s.io';
     const binding = object as { roleRef?: object; subjects?: object[] };
     binding.roleRef = { apiGroup, kind: 'ClusterRole', name: 'view' };
     const [user, group] = ['User', 'Group'].map((each) => ({ apiGroup, kind: each, name: 'a' }));
     const account = { kind: 'ServiceAccount', name: 'a', namespace: 'ns' };
-    // In the order in which its two lists of names give them.
+    // Same order as in the two lists of names.
     binding.subjects = [user, account, group].filter((each) => each !== undefined && random() < 0.7) as object[];
   }
   if (kind.kind === 'Ingress') {
@@ -93,7 +93,7 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
   }
 }
 
-/** Version 1 of autoscalers shows one metric in a field and the others in an annotation: their order is lost, as upstream loses it. */
+/** v1 of autoscalers has one metric in a field and the others in an annotation, so their order is lost, as upstream. */
 function comparable(object: KubeObject): unknown {
   const { spec } = object as { spec?: { metrics?: { type: string }[] } };
   if (spec?.metrics === undefined) return object;
@@ -113,7 +113,7 @@ const schemaFor = (kind: KindDefinition, alias: KindAlias): ObjectNode => {
 
 for (const kind of builtinKinds) {
   for (const alias of kind.aliases ?? []) {
-    test(`${kind.kind}: nothing is lost on the way to ${alias.group}/${alias.version} and back`, () => {
+    test(`${kind.kind}: loses nothing in a conversion to ${alias.group}/${alias.version} and back`, () => {
       const stored = schemaOfType(kind.schemaName);
       assert.ok(stored);
       const served = schemaFor(kind, alias);
@@ -132,10 +132,10 @@ for (const kind of builtinKinds) {
       }
     });
 
-    // Random references of OpenShift's bindings are no subjects; projects.test.ts writes real ones.
+    // Random references of OpenShift's bindings are not valid subjects; projects.test.ts covers valid ones.
     if (alias.group === 'authorization.openshift.io') continue;
 
-    test(`${kind.kind}: what is written as ${alias.group}/${alias.version} is stored as it should be, and stays`, () => {
+    test(`${kind.kind}: converts ${alias.group}/${alias.version} to the stored form once and for all`, () => {
       const stored = schemaOfType(kind.schemaName);
       assert.ok(stored);
       const served = schemaFor(kind, alias);
@@ -159,7 +159,7 @@ const aliasOf = (kind: string, group: string, version: string): KindAlias => {
   return alias;
 };
 
-test('ingresses of v1beta1 are upstream’s', () => {
+test('converts v1beta1 ingresses like upstream', () => {
   const alias = aliasOf('Ingress', 'extensions', 'v1beta1');
   const spec = {
     backend: { serviceName: 'web', servicePort: 80 },
@@ -184,7 +184,7 @@ test('ingresses of v1beta1 are upstream’s', () => {
   });
 });
 
-test('autoscalers of v1 keep in annotations what they have no field for', () => {
+test('keeps fields that autoscalers of v1 lack in annotations', () => {
   const alias = aliasOf('HorizontalPodAutoscaler', 'autoscaling', 'v1');
   const shown = alias.convertFrom(defaulted('HorizontalPodAutoscaler')) as unknown as {
     spec: Record<string, JsonValue>;
@@ -213,7 +213,7 @@ test('autoscalers of v1 keep in annotations what they have no field for', () => 
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 });
 
-test('an empty selector of a disruption budget means nothing in v1beta1 and everything in v1', () => {
+test('reads an empty selector of a disruption budget as none in v1beta1 and all in v1', () => {
   const alias = aliasOf('PodDisruptionBudget', 'policy', 'v1beta1');
   const selectorOf = (object: KubeObject) => (object as unknown as { spec: { selector: unknown } }).spec.selector;
   const budget = (selector: object) => ({ spec: { selector } }) as unknown as KubeObject;
@@ -224,7 +224,7 @@ test('an empty selector of a disruption budget means nothing in v1beta1 and ever
   });
 });
 
-test('slices of v1beta1 say in a map where an endpoint is', () => {
+test('converts the topology map of v1beta1 slices', () => {
   const alias = aliasOf('EndpointSlice', 'discovery.k8s.io', 'v1beta1');
   const endpoint = { addresses: ['10.0.0.1'], nodeName: 'n1', zone: 'z' };
   assert.deepEqual((alias.convertFrom({ endpoints: [endpoint] } as never) as unknown as JsonObject)['endpoints'], [
@@ -236,7 +236,7 @@ test('slices of v1beta1 say in a map where an endpoint is', () => {
   ]);
 });
 
-test('webhooks of v1beta1 may have one name twice, and need not say which reviews they understand', () => {
+test('allows duplicate names and missing review versions in v1beta1 webhooks', () => {
   const kind = kindNamed('ValidatingWebhookConfiguration');
   const alias = aliasOf('ValidatingWebhookConfiguration', 'admissionregistration.k8s.io', 'v1beta1');
   const hook = { name: 'a.b.c', clientConfig: { url: 'https://x.test/' }, admissionReviewVersions: [] };

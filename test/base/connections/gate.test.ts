@@ -12,7 +12,7 @@ const LIMITS: GateLimits = {
   handshakeMs: 10_000,
 };
 
-/** Time that passes when it is asked to, in turns of a millisecond. */
+/** Simulated time in turns of one millisecond. */
 class SimulatedTurns implements Turns {
   now = 0;
   #timers: { atMs: number; readonly everyMs: number; readonly work: () => void }[] = [];
@@ -90,7 +90,7 @@ function simulate(limits: Partial<GateLimits> = {}) {
 }
 
 describe('addresses', () => {
-  it('are one account for an IPv4 address, also in IPv6, and for a /64', () => {
+  it('share one account per IPv4 address, also in IPv6 form, and per /64', () => {
     assert.equal(peerNetwork('::ffff:10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('2001:db8:1:2:a:b:c:d'), peerNetwork('2001:db8:1:2::1'));
@@ -101,7 +101,7 @@ describe('addresses', () => {
 });
 
 describe('handshakes', () => {
-  it('begin a few in each turn, the addresses one after the other', () => {
+  it('start a few at a time, round-robin over the addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 100 });
     const flood = Array.from({ length: 50 }, () => open('10.0.0.1'));
     const other = open('10.0.0.2');
@@ -110,7 +110,7 @@ describe('handshakes', () => {
     assert.equal(other.begunMs, 1);
   });
 
-  it('of an address without credits are delayed and not refused, and those of other addresses are not', () => {
+  it('are delayed, not refused, for an address without credits, and not for other addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 10_000 });
     const flood = Array.from({ length: 1000 }, () => open('10.0.0.1'));
     turns.pass(1000);
@@ -123,7 +123,7 @@ describe('handshakes', () => {
     assert.ok(flood.every(({ begunMs, closed }) => begunMs !== undefined && closed === ''));
   });
 
-  it('of clients that authenticate cost their address nothing', () => {
+  it('cost the address nothing if the client authenticates', () => {
     const { turns, open } = simulate({ authenticated: 10_000 });
     for (let client = 0; client < 500; client += 1) {
       const { connection } = open('10.0.0.1');
@@ -135,7 +135,7 @@ describe('handshakes', () => {
     assert.notEqual(next.begunMs, undefined);
   });
 
-  it('forget an address once its credits are back', () => {
+  it('remove the account of an address when its credits are refilled', () => {
     const { turns, gate, open } = simulate();
     for (let address = 0; address < 6000; address += 1)
       open(`10.0.${address >> 8}.${address & 255}`).connection.ended();
@@ -144,7 +144,7 @@ describe('handshakes', () => {
     assert.equal(gate.counts.addresses, 0);
   });
 
-  it('that do not end are cut off, begun or not', () => {
+  it('are closed at the time-out, whether started or not', () => {
     const { turns, open } = simulate({ unauthenticated: 200 });
     const flood = Array.from({ length: 150 }, () => open('10.0.0.1'));
     turns.pass(12_000);
@@ -152,8 +152,8 @@ describe('handshakes', () => {
   });
 });
 
-describe('a full port', () => {
-  it('closes the oldest idle connection of the address that has most of those without an identity', () => {
+describe('full port', () => {
+  it('closes the oldest idle unauthenticated connection of the address with the most of them', () => {
     const { gate, greet, open, turns } = simulate({ unauthenticated: 1 });
     const one = greet('10.0.0.2');
     const [oldest, idle, ...rest] = [greet('10.0.0.1'), greet('10.0.0.1'), greet('10.0.0.1')];
@@ -168,13 +168,13 @@ describe('a full port', () => {
     assert.equal(gate.counts.strangers, 4);
   });
 
-  it('bounds those that wait for their handshake', () => {
+  it('limits the number of connections that wait for their handshake', () => {
     const { gate, open } = simulate();
     for (let client = 0; client < 1000; client += 1) open('10.0.0.1');
     assert.equal(gate.counts.queued, 512);
   });
 
-  it('lets a crowd stay for some seconds, and closes what has not authenticated by then', () => {
+  it('keeps a crowd for some seconds, then closes what has not authenticated', () => {
     const { turns, gate, greet } = simulate({ authenticated: 100 });
     const crowd = Array.from({ length: 16 }, () => greet('10.0.0.1'));
     turns.pass(3_000);
@@ -185,7 +185,7 @@ describe('a full port', () => {
     assert.equal(gate.counts.authenticated, 8);
   });
 
-  it('serves clients of one address that come at once, as places become free', () => {
+  it('serves simultaneous clients of one address as places become free', () => {
     const { turns, gate, open } = simulate({ authenticated: 1_000 });
     const clients = Array.from({ length: 300 }, () => open('10.0.0.1'));
     for (let round = 0; round < 400 && clients.some(({ begunMs }) => begunMs === undefined); round += 1) {
@@ -201,7 +201,7 @@ describe('a full port', () => {
     assert.equal(gate.counts.authenticated >= 296, true);
   });
 
-  it('closes one that idles for long for one that waits, and not before', () => {
+  it('closes a connection in favour of a waiting one only after it was idle for long', () => {
     const { turns, greet, open } = simulate({ unauthenticated: 1 });
     const idle = Array.from({ length: 4 }, () => greet('10.0.0.1'));
     const next = open('10.0.0.1');
@@ -212,7 +212,7 @@ describe('a full port', () => {
     assert.equal(idle.filter(({ closed }) => closed === 'too many connections').length, 1);
   });
 
-  it('closes an idle client with a token for another, busy ones and certificates for none', () => {
+  it('closes an idle client with a token for another one, but not busy clients or clients with certificates', () => {
     const { greet } = simulate();
     const node = greet('10.0.0.1', 'certificate');
     const clients = ['token', 'token', 'token'].map(() => greet('10.0.0.1', 'token'));
@@ -224,7 +224,7 @@ describe('a full port', () => {
     assert.equal(busy?.closed, '');
   });
 
-  it('takes a client by certificate for one by token that is busy, never the other way', () => {
+  it('closes a busy client with a token for one with a certificate, never the reverse', () => {
     const { greet } = simulate();
     const clients = [1, 2, 3, 4].map(() => greet('10.0.0.1', 'token'));
     for (const each of clients) each.busy = true;
@@ -236,7 +236,7 @@ describe('a full port', () => {
 });
 
 describe('idle connections', () => {
-  it('are closed sooner without an identity, and never while a request is in progress', () => {
+  it('are closed sooner without an identity, and never during a request', () => {
     const { turns, greet } = simulate();
     const stranger = greet('10.0.0.1');
     const client = greet('10.0.0.2', 'token');
@@ -253,7 +253,7 @@ describe('idle connections', () => {
     assert.equal(watch.closed, '');
   });
 
-  it('stay where no limit is set', () => {
+  it('stay open if there is no limit', () => {
     const { turns, greet } = simulate({ idleMs: 0 });
     const client = greet('10.0.0.1', 'certificate');
     turns.pass(1_000_000);
@@ -262,7 +262,7 @@ describe('idle connections', () => {
 });
 
 describe('bytes without an identity', () => {
-  it('are bounded before the first request and after each', () => {
+  it('are limited before the first request and after each request', () => {
     const { turns, greet } = simulate();
     const client = greet('10.0.0.1');
     client.bytes = 150_000;
@@ -276,7 +276,7 @@ describe('bytes without an identity', () => {
     assert.equal(client.closed, 'too many bytes');
   });
 
-  it('may be those of a body while its token is reviewed, and are not counted once there is an identity', () => {
+  it('may include a body while the token is reviewed, and are not counted with an identity', () => {
     const { turns, greet } = simulate();
     const pending = greet('10.0.0.1');
     pending.busy = true;

@@ -1,9 +1,9 @@
-/** The linear-time matcher beside the engine's own, which is right where it is fast enough. */
+/** Compares the linear-time matcher with the JavaScript engine's own, for patterns that the engine handles quickly. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { compileRegexp } from '../../../src/base/regexp/index.ts';
 
-/** Small deterministic random numbers. */
+/** A small deterministic random number generator. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -34,7 +34,7 @@ function pattern(random: (below: number) => number, depth = 0): string {
   }
 }
 
-it('finds what the engine finds, for random patterns and texts', () => {
+it('finds the same matches as the engine for random patterns and texts', () => {
   const random = numbers(20261121);
   for (let round = 0; round < 10_000; round++) {
     const source = pattern(random);
@@ -47,14 +47,14 @@ it('finds what the engine finds, for random patterns and texts', () => {
       const place = `${source} in ${JSON.stringify(subject)}`;
       assert.equal(ours.test(subject), expected !== null, place);
       assert.equal(found?.start, expected?.index, place);
-      // What a repeated group that may be empty prefers is where Go and JavaScript differ.
+      // Go and JavaScript differ for repeated groups that can match the empty text.
       const same = !/\)[*+?{]/.test(source);
       if (same && expected !== null) assert.equal(found?.end, expected.index + expected[0].length, place);
     }
   }
 });
 
-it('takes patterns that would occupy the engine for years', () => {
+it('matches patterns that take the engine exponential time', () => {
   const began = performance.now();
   for (const source of ['^(a+)+$', '^(a|a)*$', '(x+x+)+y', '^(([a-z])+.)+[A-Z]([a-z])+$']) {
     assert.equal(compileRegexp(source).test(`${'a'.repeat(20_000)}!`), false, source);
@@ -62,9 +62,9 @@ it('takes patterns that would occupy the engine for years', () => {
   assert.ok(performance.now() - began < 2_000);
 });
 
-it('gives up on a pattern and a text that are both enormous, soon', () => {
+it('fails quickly for a very large pattern and text', () => {
   const began = performance.now();
-  // Each character is another set of hundreds of places.
+  // Each character leads to a different set of hundreds of states.
   const hard = compileRegexp('(a|b)*a(a|b){900}c');
   const text = Array.from({ length: 100_000 }, (_, index) => ((index * index) % 7 < 3 ? 'a' : 'b')).join('');
   assert.throws(() => hard.test(text), /too long to be matched/);
@@ -74,7 +74,7 @@ it('gives up on a pattern and a text that are both enormous, soon', () => {
   assert.equal(compileRegexp('^[^,]+$').test('漢字かな'.repeat(250_000)), true);
 });
 
-it("knows RE2's syntax", () => {
+it("supports RE2's syntax", () => {
   const cases: [string, string, boolean][] = [
     ['^[[:alpha:]_]+$', 'ab_c', true],
     ['^\\pL+$', 'äbc', true],
@@ -95,7 +95,7 @@ it("knows RE2's syntax", () => {
   for (const [source, text, expected] of cases) assert.equal(compileRegexp(source).test(text), expected, source);
 });
 
-it("refuses what RE2 refuses, in Go's words", () => {
+it("rejects what RE2 rejects, with Go's messages", () => {
   const cases: [string, RegExp][] = [
     ['(?=a)', /invalid or unsupported Perl syntax: `\(\?=`/],
     ['(a)\\1', /invalid escape sequence: `\\1`/],
@@ -112,7 +112,7 @@ it("refuses what RE2 refuses, in Go's words", () => {
   for (const [source, message] of cases) assert.throws(() => compileRegexp(source), message, source);
 });
 
-it('tells groups and all matches', () => {
+it('returns groups and all matches', () => {
   const match = compileRegexp('(a+)(b)?').exec('xaac');
   assert.deepEqual(match, { start: 1, end: 3, groups: ['aa', undefined] });
   assert.deepEqual(

@@ -46,7 +46,7 @@ const PI: SystemInformation = {
   },
 };
 
-test('text has a section for what the host reports and none for what it does not', () => {
+test('prints sections only for what the host reports', () => {
   const text = printSystem(PI, false);
   assert.match(text, /^SYSTEM\n {2}manufacturer +Raspberry Pi Foundation\n/);
   assert.match(
@@ -62,14 +62,14 @@ test('text has a section for what the host reports and none for what it does not
   for (const title of ['MODULE', 'USB', 'GRAPHICS', 'Reallocated']) assert.ok(!text.includes(title), title);
 });
 
-test('-o wide adds the SMART attributes', () => {
+test('adds the SMART attributes with -o wide', () => {
   assert.match(
     printSystem(PI, true),
     /^SMART \/dev\/nvme0n1 +ATTRIBUTE .*\n5 +Reallocated_Sector_Ct +97 +96 +36 +12$/m,
   );
 });
 
-test('sysinfo reads this host: text, JSON, and a wrong format as wrong use', async () => {
+test('reads this host as text and JSON, and rejects an unknown format as a usage error', async () => {
   const run = async (...argv: string[]): Promise<{ code: number; stdout: string; stderr: string }> => {
     const answer = { code: 0, stdout: '', stderr: '' };
     answer.code = await main({
