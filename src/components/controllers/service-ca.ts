@@ -3,7 +3,8 @@ import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
 } from 'kubernetes-types/admissionregistration/v1';
-import type { ConfigMap, Secret, Service } from 'kubernetes-types/core/v1';
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { ConfigMap, Namespace, Secret, Service } from 'kubernetes-types/core/v1';
 import type { APIService } from '../../api/kinds/apiservices/conditions.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -16,11 +17,15 @@ import {
   conflictOf,
   hooksWithBundle,
   namesOf,
+  needsConversionBundle,
+  publishedMap,
+  SERVICE_CA_CONFIG_MAP,
   SIGNED_BY,
   secretNameOf,
   servingSecret,
   wantsBundle,
 } from '../../core/reconcile/service-ca/plan.ts';
+import { createUnlessPresent } from './create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 import { ignoreNotFound } from './ignore-not-found.ts';
 
@@ -31,10 +36,12 @@ const SIGNER = 'openshift-service-serving-signer';
 export const serviceCaController: ControllerSpec = {
   name: 'service-ca',
   reads: [
+    resources.namespaces,
     resources.services,
     resources.secrets,
     resources.configMaps,
     resources.apiServices,
+    resources.customResourceDefinitions,
     resources.validatingWebhookConfigurations,
     resources.mutatingWebhookConfigurations,
   ],
@@ -43,6 +50,7 @@ export const serviceCaController: ControllerSpec = {
     resources.secrets,
     resources.configMaps,
     resources.apiServices,
+    resources.customResourceDefinitions,
     resources.validatingWebhookConfigurations,
     resources.mutatingWebhookConfigurations,
   ],
@@ -55,7 +63,7 @@ export const serviceCaController: ControllerSpec = {
       fieldSelector: TLS_SECRETS,
       reduce: ({ metadata }) => ({ ...(metadata === undefined ? {} : { metadata }) }),
     });
-    const injected = [configMaps(handle), apiServices(handle), ...webhooks(handle)];
+    const injected = [configMaps(handle), apiServices(handle), conversions(handle), ...webhooks(handle)];
     const client = handle.writer(resources.secrets);
     const reported = new Map<string, string>();
 
@@ -126,12 +134,49 @@ function configMaps(handle: ControllerHandle): Injection {
   const bundle = handle.use('rootCaPem');
   const client = handle.writer(resources.configMaps);
   const informer = handle.informer(resources.configMaps, { reduce: (map) => bundlePart(map as ConfigMap) });
-  return injection(informer, async ({ metadata, data }) => {
+  const namespaces = handle.informer(resources.namespaces);
+  const inject = injection(informer, async ({ metadata, data }) => {
     if (data?.[BUNDLE_KEY] === bundle) return;
     const change = { data: { [BUNDLE_KEY]: bundle } };
     await ignoreNotFound(() => client.patch(metadata?.name ?? '', metadata?.namespace, 'merge', change));
   });
+  const publish = async (namespace: string): Promise<void> => {
+    const present = informer.get(`${namespace}/${SERVICE_CA_CONFIG_MAP}`);
+    const map = publishedMap(namespaces.get(namespace), present, bundle);
+    if (map === undefined) return;
+    const name = SERVICE_CA_CONFIG_MAP;
+    if (present !== undefined) await ignoreNotFound(() => client.patch(name, namespace, 'merge', { ...map }));
+    else await createUnlessPresent(() => client.create({ ...map, metadata: { ...map.metadata, name, namespace } }));
+  };
+  return (scope) => {
+    inject(scope);
+    const queue = scope.queue(publish, 4);
+    const wakeNamespace = ({ metadata }: Namespace): void => queue.add(metadata?.name ?? '');
+    scope.onChange(namespaces, { added: wakeNamespace, updated: wakeNamespace });
+    const wake = ({ metadata }: ConfigMap): void => {
+      if (metadata?.name === SERVICE_CA_CONFIG_MAP) queue.add(metadata.namespace ?? '');
+    };
+    scope.onChange(informer, { added: wake, updated: wake, deleted: wake });
+  };
 }
+
+/** Conversion webhooks of definitions of custom resources. */
+function conversions(handle: ControllerHandle): Injection {
+  const caBundle = encodeBase64(handle.use('rootCaPem'));
+  const client = handle.writer(resources.customResourceDefinitions);
+  const informer = handle.informer(resources.customResourceDefinitions, { reduce: withoutVersions });
+  return injection(informer, async (definition) => {
+    if (!needsConversionBundle(definition, caBundle)) return;
+    const change = { spec: { conversion: { webhook: { clientConfig: { caBundle } } } } };
+    await ignoreNotFound(() => client.patch(definition.metadata?.name ?? '', undefined, 'merge', change));
+  });
+}
+
+/** Schemas can be large and are not needed here. */
+const withoutVersions = (definition: CustomResourceDefinition): CustomResourceDefinition => ({
+  ...definition,
+  spec: { ...definition.spec, versions: [] },
+});
 
 function apiServices(handle: ControllerHandle): Injection {
   const caBundle = encodeBase64(handle.use('rootCaPem'));

@@ -94,4 +94,60 @@ describe('service CA', () => {
       return Buffer.from(found, 'base64').toString() === plane.api.ca.certPem;
     }, 'the bundle of the webhook');
   });
+
+  it('injects the bundle into the conversion webhooks of definitions that want it', async () => {
+    const definitions = plane.of(resources.customResourceDefinitions);
+    const version = (name: string, storage: boolean) => ({
+      ...{ name, storage, served: true },
+      schema: { openAPIV3Schema: { type: 'object' } },
+    });
+    const define = (plural: string, conversion: object) =>
+      definitions.create({
+        metadata: { name: `${plural}.shop.example`, annotations: INJECT },
+        spec: {
+          group: 'shop.example',
+          names: { plural, kind: `K${plural}`, listKind: `K${plural}List`, singular: plural },
+          scope: 'Namespaced',
+          versions: [version('v1', true), version('v2', false)],
+          ...conversion,
+        },
+      });
+    const clientConfig = { service: { name: 'api', namespace: 'shop', path: '/convert' } };
+    await define('carts', {
+      conversion: { strategy: 'Webhook', webhook: { clientConfig, conversionReviewVersions: ['v1'] } },
+    });
+    await define('tills', { conversion: { strategy: 'None' } });
+    await eventually(async () => {
+      const { spec } = await definitions.get('carts.shop.example');
+      const { caBundle = '', service } = spec.conversion?.webhook?.clientConfig ?? {};
+      assert.equal(service?.path, '/convert');
+      return Buffer.from(caBundle, 'base64').toString() === plane.api.ca.certPem;
+    }, 'the bundle of the conversion webhook');
+    assert.deepEqual((await definitions.get('tills.shop.example')).spec.conversion, { strategy: 'None' });
+  });
+
+  it('publishes the bundle in each namespace, again when it is changed or deleted', async () => {
+    const name = 'openshift-service-ca.crt';
+    const maps = plane.of(resources.configMaps);
+    const published = (namespace: string) =>
+      eventually(async () => {
+        const { data, metadata } = await maps.get(name, namespace);
+        assert.deepEqual(data, { 'service-ca.crt': plane.api.ca.certPem });
+        assert.equal(metadata?.annotations?.['service.beta.openshift.io/inject-cabundle'], 'true');
+        return true;
+      }, `the bundle in ${namespace}`);
+    await published('shop');
+    await published('default');
+    await plane.of(resources.namespaces).create({ metadata: { name: 'later' } });
+    await published('later');
+    await maps.delete(name, 'later');
+    await published('later');
+    await maps.patch(name, 'later', 'merge', { metadata: { annotations: null }, data: { 'service-ca.crt': 'other' } });
+    await published('later');
+    await plane.of(resources.namespaces).delete('later');
+    await eventually(async () => {
+      await assert.rejects(plane.of(resources.namespaces).get('later'), /not found/);
+      return true;
+    }, 'the end of the namespace');
+  });
 });

@@ -286,9 +286,11 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
   [
     'service-ca',
     [
-      rule('get list patch watch', 'core', 'configmaps services'),
-      rule('create get list patch watch', 'core', 'secrets'),
+      rule('list watch', 'core', 'namespaces'),
+      rule('get list patch watch', 'core', 'services'),
+      rule('create get list patch watch', 'core', 'configmaps secrets'),
       rule('get list patch watch', 'apiregistration.k8s.io', 'apiservices'),
+      rule('get list patch watch', 'apiextensions.k8s.io', 'customresourcedefinitions'),
       rule(
         'get list update watch',
         'admissionregistration.k8s.io',

@@ -2,7 +2,9 @@
  * Serving certificates of services, and injection of their CA bundle. Source: openshift/service-ca-operator
  * pkg/controller/servingcert and pkg/controller/cabundleinjector.
  */
-import type { ConfigMap, Secret, Service } from 'kubernetes-types/core/v1';
+
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { ConfigMap, Namespace, Secret, Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 const PREFIX = 'service.beta.openshift.io';
@@ -11,6 +13,9 @@ export const SIGNED_BY = `${PREFIX}/serving-cert-signed-by`;
 const ORIGIN = `${PREFIX}/originating-service-name`;
 const ORIGIN_UID = `${PREFIX}/originating-service-uid`;
 export const BUNDLE_KEY = 'service-ca.crt';
+/** Config map with the bundle in every namespace. */
+export const SERVICE_CA_CONFIG_MAP = 'openshift-service-ca.crt';
+const INJECT = `${PREFIX}/inject-cabundle`;
 /** Services whose names belong to the API server, so they get no certificate here. */
 const API_SERVICES: ReadonlySet<string> = new Set(['default/kubernetes', 'default/openshift']);
 
@@ -63,6 +68,21 @@ export const bundlePart = (map: ConfigMap): ConfigMap => ({
   ...(map.metadata === undefined ? {} : { metadata: map.metadata }),
   data: wantsBundle(map) ? { [BUNDLE_KEY]: map.data?.[BUNDLE_KEY] ?? '' } : {},
 });
+
+/** Fields of the namespace's config map with the bundle; undefined if there is nothing to write. */
+export function publishedMap(
+  namespace: Namespace | undefined,
+  present: ConfigMap | undefined,
+  bundle: string,
+): Pick<ConfigMap, 'metadata' | 'data'> | undefined {
+  if (namespace === undefined || namespace.metadata?.deletionTimestamp !== undefined) return undefined;
+  if (present !== undefined && wantsBundle(present)) return undefined;
+  return { metadata: { annotations: { [INJECT]: 'true' } }, data: { [BUNDLE_KEY]: bundle } };
+}
+
+/** Whether the definition converts by webhook with another bundle (in base64) than this one. */
+export const needsConversionBundle = ({ spec }: CustomResourceDefinition, bundle: string): boolean =>
+  spec.conversion?.webhook?.clientConfig !== undefined && spec.conversion.webhook.clientConfig.caBundle !== bundle;
 
 interface Hook {
   readonly name?: string;
