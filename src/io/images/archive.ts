@@ -1,6 +1,6 @@
 /**
- * Reading `docker save` and OCI image archives without unpacking them: an index of the tar's members is made in one
- * pass over the headers, then layers are read in place.
+ * Reads `docker save` and OCI image archives without extracting them: one pass over the headers builds an index of the
+ * tar's members, then layers are read in place.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -17,11 +17,11 @@ const BLOCK = 512;
 const MAX_MEMBERS = 10_000;
 
 export interface ArchivedImage {
-  /** Digest of the configuration's bytes, computed by the caller from `configBytes`. */
+  /** Bytes of the configuration, from which the caller computes its digest. */
   readonly configBytes: Buffer;
   readonly parsed: ParsedConfig;
   readonly layers: readonly LayerSource[];
-  /** Names as the archive has them, not normalised. */
+  /** Names as in the archive, not normalized. */
   readonly names: readonly string[];
 }
 
@@ -30,7 +30,7 @@ interface Member {
   readonly size: number;
 }
 
-/** Opens an archive, decompressing it to `scratch` first when it is compressed. Throws RuntimeError 'image-pull'. */
+/** Opens an archive; a compressed one is first decompressed to `scratch`. Throws RuntimeError 'image-pull'. */
 export async function readArchive(path: string, scratch: string, host: Platform): Promise<readonly ArchivedImage[]> {
   const plain = await decompressed(path, scratch);
   const file = await open(plain, 'r');
@@ -119,8 +119,8 @@ function assemble(
 }
 
 /**
- * Walks the headers (POSIX ustar, with pax and GNU long names) and resolves links between members, which old `docker
- * save` made.
+ * Reads the headers (POSIX ustar, with pax and GNU long names) and resolves links between members, which old versions
+ * of `docker save` created.
  */
 async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap<string, Member>> {
   const { size: total } = await file.stat();
@@ -171,7 +171,8 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
 }
 
 /**
- * Symbolic links are relative to their directory, hard links to the archive. Only names inside the archive can result.
+ * Symbolic links are relative to their directory, hard links to the archive. The result is always a name inside the
+ * archive.
  */
 function linkTarget(name: string, type: string, target: string): string {
   if (type === '1') return cleanName(target);

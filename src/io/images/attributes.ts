@@ -1,6 +1,6 @@
 /**
- * Extended attributes, which Node can neither set nor read. They are set through an open descriptor and read from pax
- * archives that GNU tar makes.
+ * Extended attributes, which Node can neither set nor read. They are set through an open descriptor, and read from pax
+ * archives that GNU tar creates.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,32 +12,32 @@ import { attributesOf, captureAttributes } from './extended-headers.ts';
 
 export type Attributes = ReadonlyMap<string, Buffer>;
 
-/** Descriptor under which a program finds the first of those that it gets. */
+/** Number of the first descriptor that is passed to a program. */
 const FIRST_PASSED = 3;
 const INCLUDED = ['--xattrs-include=security.capability', '--xattrs-include=user.*'];
 const STDERR_BYTES = 4096;
 
-/** Sets attributes on what `fd` refers to, an O_PATH descriptor included. Rejects when one of them cannot be set. */
+/** Sets attributes of the file behind `fd`, which may be an O_PATH descriptor. Rejects if one of them cannot be set. */
 export async function setAttributes(fd: number, attributes: Attributes): Promise<void> {
   for (const [name, value] of attributes) {
     try {
       const target = `/proc/self/fd/${FIRST_PASSED}`;
       await runWith([fd], 'setfattr', ['-n', name, '-v', `0x${value.toString('hex')}`, '--', target]);
     } catch (error) {
-      // Executables carry setfattr; a start from source on a host without it uses what every host has.
+      // The packaged executables contain setfattr. A start from source on a host without it falls back to tar.
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
       await copyAttribute(fd, name, value);
     }
   }
 }
 
-/** By way of an empty file, which tar makes with the attribute. */
+/** Sets an attribute through an empty file that tar creates with it. */
 async function copyAttribute(fd: number, name: string, value: Buffer): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'hyperedge-attribute-'));
   try {
     const archive = Buffer.concat([paxBlocks(name, value), blocksOf('a', '0', Buffer.alloc(0)), Buffer.alloc(1024)]);
     const warnings = await runWith([], 'tar', ['-C', scratch, '--xattrs', '--xattrs-include=*', '-xpf', '-'], archive);
-    // For tar an attribute that cannot be set is no error.
+    // tar reports an attribute that cannot be set only as a warning.
     if (warnings !== '') throw new Error(warnings);
     const target = `/proc/self/fd/${FIRST_PASSED}`;
     await runWith([fd], 'cp', ['--attributes-only', '--preserve=xattr', join(scratch, 'a'), target]);
@@ -67,7 +67,7 @@ function blocksOf(name: string, type: string, content: Buffer): Buffer {
   return blocks;
 }
 
-/** Attributes of files and directories below `root`, of those that have any. Links are not followed. */
+/** Attributes of files and directories below `root` that have any. Links are not followed. */
 export async function readAttributes(
   root: string,
   paths: readonly string[],
@@ -96,7 +96,7 @@ export async function readAttributes(
   return found;
 }
 
-/** Runs a program that finds the given descriptors as /proc/self/fd/3 and so on. Resolves with its warnings. */
+/** Runs a program with the given descriptors as /proc/self/fd/3 and up. Resolves with its warnings. */
 export async function runWith(
   fds: readonly number[],
   program: string,
@@ -104,13 +104,13 @@ export async function runWith(
   input?: Buffer,
 ): Promise<string> {
   const child = spawn(program, args, { stdio: [input === undefined ? 'ignore' : 'pipe', 'ignore', 'pipe', ...fds] });
-  // A program that ends early reports the reason itself.
+  // A program that exits early reports the reason itself.
   child.stdin?.on('error', () => {});
   child.stdin?.end(input);
   return endOf(child, program);
 }
 
-/** Resolves with what the program wrote to standard error. */
+/** Resolves with the program's standard error. */
 function endOf(child: ReturnType<typeof spawn>, program: string): Promise<string> {
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {

@@ -1,6 +1,6 @@
 /**
- * Downloads of layers that survive an interruption: what arrived is kept by digest, and the next attempt, or the next
- * process, requests the rest (RFC 9110 §14 Range). The digest of the whole decides.
+ * Resumable downloads of layers: received bytes are kept by digest, and the next attempt, or the next process, requests
+ * the rest (RFC 9110 §14 Range). The digest of the complete file is verified.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -13,11 +13,11 @@ import { messageOf } from '../../base/errors.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import { isMissing, names, type StoreLayout } from './layout.ts';
 
-/** Larger layers are refused before a byte is requested. */
+/** Larger layers are rejected before any byte is requested. */
 export const MAX_LAYER_BYTES = 64 * 1024 ** 3;
-/** Kept free on the images' file system for what else is on it. */
+/** Space on the images' file system that is kept free for other data. */
 const RESERVE_BYTES = 256 * 1024 ** 2;
-/** Requests for the rest of a layer within one pull, each after some bytes arrived. */
+/** Requests for the rest of a layer within one pull. Each must follow some received bytes. */
 const MAX_RESUMES = 5;
 const KEEP_PARTIAL_MS = 24 * 3_600_000;
 const PARTIAL = /^[0-9a-f]{64}$/;
@@ -29,13 +29,13 @@ export interface Blob {
 
 export const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
-/** Bytes that may still be written. */
+/** Free bytes of the file system at `path`. */
 export async function roomAt(path: string): Promise<number> {
   const { bavail, bsize } = await statfs(path);
   return Math.max(0, bavail * bsize - RESERVE_BYTES);
 }
 
-/** Throws RuntimeError 'image-pull' when the layers claim more than there can be. */
+/** Throws RuntimeError 'image-pull' if the declared layer sizes exceed the limits or the free space. */
 export async function checkSizes(image: string, layers: readonly Blob[], path: string): Promise<void> {
   for (const { digest, size } of layers) {
     if (size <= MAX_LAYER_BYTES) continue;
@@ -50,15 +50,15 @@ export async function checkSizes(image: string, layers: readonly Blob[], path: s
 }
 
 export interface BlobDownload extends Blob {
-  /** Below a directory of this pull; named by the digest's hex digits. */
+  /** File in a directory of this pull, named by the digest's hex digits. */
   readonly path: string;
-  /** Requests the bytes from `from` on. Throws RuntimeErrors. */
+  /** Requests the bytes from `from`. Throws RuntimeErrors. */
   readonly request: (from: number) => Promise<Dispatcher.ResponseData>;
-  /** Called with the bytes that the file has. */
+  /** Called with the current size of the file. */
   readonly progress: (bytes: number) => void;
 }
 
-/** Throws RuntimeError 'image-pull'; the file then has what arrived. */
+/** Throws RuntimeError 'image-pull'; the file then contains the received bytes. */
 export async function downloadBlob(blob: BlobDownload): Promise<void> {
   const failed = (why: string, cause?: unknown): RuntimeError =>
     new RuntimeError('image-pull', `blob ${blob.digest}: ${why}`, { cause });
@@ -88,7 +88,7 @@ export async function downloadBlob(blob: BlobDownload): Promise<void> {
       await pipeline(Readable.from(response.body), counting, out);
       if (received < blob.size) throw new Error(`ended after ${received} of ${blob.size} bytes`);
     } catch (error) {
-      // The stream's end may not have reached the file.
+      // The last received bytes may not have been written to the file.
       received = Math.min(received, await sizeOf(blob.path));
       hash = await hashOf(blob.path, received);
       if (error instanceof RuntimeError) throw error;
@@ -97,12 +97,12 @@ export async function downloadBlob(blob: BlobDownload): Promise<void> {
   }
   const actual = `sha256:${hash.digest('hex')}`;
   if (actual === blob.digest) return;
-  // Wrong bytes must not be continued.
+  // Wrong bytes must not be continued by a later attempt.
   await rm(blob.path, { force: true });
   throw failed(`has digest ${actual}`);
 }
 
-/** Whether the answer is the rest that was requested. */
+/** Whether the response contains the requested rest. */
 function continues({ statusCode, headers }: Dispatcher.ResponseData, from: number): boolean {
   return statusCode === 206 && String(headers['content-range'] ?? '').startsWith(`bytes ${from}-`);
 }
@@ -127,7 +127,7 @@ function ignoreMissing(error: unknown): void {
   if (!isMissing(error)) throw error;
 }
 
-/** Takes what an earlier pull left of the layer; only one pull gets it. */
+/** Takes the partial download of an earlier pull. The rename gives it to only one pull. */
 export async function takePartial(layout: StoreLayout, path: string): Promise<void> {
   await rename(join(layout.partial, basename(path)), path).catch(ignoreMissing);
 }
@@ -139,7 +139,7 @@ export async function keepPartials(layout: StoreLayout, directory: string): Prom
   }
 }
 
-/** Removes those that are too old to be asked for again. */
+/** Removes partial downloads that are too old. */
 export async function dropPartials(layout: StoreLayout, nowMs: number): Promise<void> {
   for (const name of await names(layout.partial)) {
     const path = join(layout.partial, name);

@@ -1,4 +1,4 @@
-/** The layers of one image, some at a time. */
+/** Downloads the layers of an image with limited concurrency. */
 import { messageOf } from '../../base/errors.ts';
 import { type OnPullProgress, RuntimeError } from '../../core/podplan/port.ts';
 import { downloadBlob, takePartial } from './blob-download.ts';
@@ -8,7 +8,7 @@ import type { RegistryClient } from './registry.ts';
 
 const PARALLEL_DOWNLOADS = 3;
 
-/** Throws RuntimeErrors; then `pathOf` has what arrived of each layer. */
+/** Throws RuntimeErrors; `pathOf` then contains the received bytes of each layer. */
 export async function downloadLayers(
   layout: StoreLayout,
   layers: readonly Descriptor[],
@@ -16,7 +16,7 @@ export async function downloadLayers(
   client: RegistryClient,
   onProgress: OnPullProgress,
 ): Promise<void> {
-  // An image may have the same layer twice.
+  // An image may contain the same layer twice.
   const left = [...new Map(layers.map((layer) => [layer.digest, layer])).values()].toReversed();
   const totalBytes = left.reduce((sum, { size }) => sum + size, 0);
   const received = new Map<string, number>();

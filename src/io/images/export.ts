@@ -1,6 +1,6 @@
 /**
- * Writes images as a docker-archive. Layers are packed again from their unpacked files with GNU tar; whiteouts get
- * their names of the OCI image layer specification back.
+ * Writes images as a docker-archive. Layers are packed from their unpacked files with GNU tar; whiteouts get the names
+ * of the OCI image layer specification again.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ export interface ExportedImage {
   readonly names: readonly string[];
 }
 
-/** Throws RuntimeError 'image-pull'. Nothing is left at `path` after a failure. */
+/** Throws RuntimeError 'image-pull'. After a failure there is no file at `path`. */
 export async function exportImages(
   layout: StoreLayout,
   images: readonly ExportedImage[],
@@ -30,7 +30,7 @@ export async function exportImages(
   architecture: string,
 ): Promise<void> {
   const work = join(layout.tmp, temporaryName(layout));
-  // Never over a file that is there.
+  // Never overwrites an existing file.
   const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
     throw new RuntimeError('image-pull', `${path}: ${messageOf(error)}; give a file that does not exist`);
   });
@@ -63,7 +63,7 @@ export async function exportImages(
   }
 }
 
-/** The layer's digest; its tar is `<chain>.tar` in `work`. */
+/** Packs a layer into `<chain>.tar` in `work` and returns its digest. */
 async function packLayer(root: string, work: string, chain: string): Promise<string> {
   const tar = join(work, `${chain}.tar`);
   const found = await walk(root);
@@ -93,7 +93,7 @@ async function packLayer(root: string, work: string, chain: string): Promise<str
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** Everything below, parents first, without following links. */
+/** All members below `root`, parents first, without following links. */
 async function walk(root: string): Promise<{ members: string[]; whiteouts: string[] }> {
   const members: string[] = [];
   const whiteouts: string[] = [];
@@ -114,7 +114,7 @@ async function walk(root: string): Promise<{ members: string[]; whiteouts: strin
   return { members, whiteouts };
 }
 
-/** The image's own configuration with the digests of the layers as they are now packed. */
+/** The image's configuration with the digests of the newly packed layers. */
 function configOf({ raw, config }: StoredImage, diffIds: readonly string[], architecture: string): string {
   const rootfs = { type: 'layers', diff_ids: diffIds };
   if (raw !== undefined) return JSON.stringify({ ...objectOf(JSON.parse(raw)), rootfs });

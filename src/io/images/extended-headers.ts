@@ -1,17 +1,17 @@
 /**
- * Bounds on what one archive may have in extended headers (pax, GNU long names), which tar-stream decodes at once, and
- * the attributes in them as bytes, which tar-stream decodes as text.
+ * Limits for the extended headers of one archive (pax, GNU long names), which tar-stream decodes as a whole, and the
+ * attributes in them as bytes, because tar-stream decodes them as text.
  */
 import type { Extract, Header } from 'tar-stream';
 
 export interface HeaderLimits {
-  /** Bytes of one extended header. */
+  /** Limit for one extended header in bytes. */
   readonly one: number;
-  /** Bytes of all of them; a global header counts again with each header that it is copied into. */
+  /** Limit for all of them in bytes. A global header counts again for each header that it is copied into. */
   readonly all: number;
 }
 
-/** tar-stream has no hook and no limit of its own but 4 MiB for one. */
+/** Internals of tar-stream, which has no hook and no limit except 4 MiB for one header. */
 interface Inner {
   readonly _header: { readonly type: string } | null;
   readonly _pax: object | null;
@@ -20,10 +20,10 @@ interface Inner {
 
 const ATTRIBUTE = 'SCHILY.xattr.';
 const SPACE = 0x20;
-/** By the `pax` object of an entry's header. */
+/** Attributes by the `pax` object of an entry's header. */
 const captured = new WeakMap<object, ReadonlyMap<string, Buffer>>();
 
-/** Throws in the parser, which ends the archive with the error. */
+/** Exceeding a limit throws in the parser, which ends the archive with the error. */
 export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): void {
   const inner = parser as unknown as Inner;
   const decode = inner._decodeLongHeader.bind(parser);
@@ -39,11 +39,13 @@ export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): voi
   };
 }
 
-/** Attributes that an archive may set: file capabilities and those of users, without the ones that overlayfs reads. */
+/**
+ * Attributes that an archive may set: file capabilities and user attributes, except those that overlayfs interprets.
+ */
 const isRestored = (name: string): boolean =>
   name === 'security.capability' || (/^user\../.test(name) && !name.startsWith('user.overlay.'));
 
-/** Keeps the attributes of entries for `attributesOf`. */
+/** Captures the attributes of entries for `attributesOf`. */
 export function captureAttributes(parser: Extract): void {
   const inner = parser as unknown as Inner;
   const decode = inner._decodeLongHeader.bind(parser);
@@ -53,7 +55,6 @@ export function captureAttributes(parser: Extract): void {
   };
 }
 
-/** Attributes of an entry that archives may set. */
 export function attributesOf({ pax }: Header): ReadonlyMap<string, Buffer> {
   return (pax === null || pax === undefined ? undefined : captured.get(pax)) ?? new Map();
 }

@@ -1,6 +1,4 @@
-/**
- * Reading OCI and Docker image configurations and manifests (OCI image specification v1), which come from strangers.
- */
+/** Parses OCI and Docker image configurations and manifests (OCI image specification v1), which are untrusted. */
 import { RuntimeError } from '../../core/podplan/port.ts';
 import type { ImageConfig } from '../oci/port.ts';
 import { strings } from './layout.ts';
@@ -8,7 +6,7 @@ import type { ImagePlatform } from './platforms.ts';
 import { isDigest } from './reference.ts';
 
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
-/** Lower directories that overlayfs takes. */
+/** Maximum number of lower directories in overlayfs. */
 const MAX_LAYERS = 500;
 
 export interface ParsedConfig {
@@ -22,7 +20,7 @@ export interface Descriptor {
   readonly size: number;
   readonly mediaType: string;
   readonly platform: ImagePlatform | undefined;
-  /** `org.opencontainers.image.ref.name` and the like. */
+  /** `org.opencontainers.image.ref.name` and other annotations. */
   readonly annotations: ReadonlyMap<string, string>;
 }
 
@@ -98,7 +96,7 @@ function parseDescriptor(value: unknown, what: string): Descriptor {
   };
 }
 
-/** A copy without a prototype, so that no key of the document can mean anything else. */
+/** Copies an object without a prototype, so that no key of the document has a special meaning. */
 export function objectOf(value: unknown): Record<string, unknown> {
   const copy: Record<string, unknown> = Object.create(null);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return copy;

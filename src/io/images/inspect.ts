@@ -1,4 +1,4 @@
-/** What a registry has under a name, without the layers. */
+/** Reads an image's manifest and configuration from a registry without its layers. */
 import type { RegistryAuth } from '../../core/podplan/port.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import { type Descriptor, objectOf, parseManifest, parseObject } from './image-config.ts';
@@ -9,19 +9,19 @@ import { createRegistryClient, hostsOf, type RegistryClient, type RegistryOption
 export interface InspectedImage {
   readonly digest: string;
   readonly pullSpec: string;
-  /** As Docker's API shows it. */
+  /** Configuration in the format of Docker's API. */
   readonly configuration: Readonly<Record<string, unknown>>;
   readonly layers: readonly Descriptor[];
 }
 
-/** Whether the configuration names the registry of the image, or mirrors for every registry. */
+/** Whether the registry configuration contains the image's registry, or mirrors for every registry. */
 export function isConfigured(image: string, { mirrors, insecureRegistries, hosts }: RegistryOptions): boolean {
   const { domain } = parseReference(image);
   const names = [mirrors, hosts ?? {}].flatMap((each) => Object.keys(each));
   return names.includes(domain) || names.includes('*') || insecureRegistries.includes(domain);
 }
 
-/** Asks the mirrors, then the registry itself unless only `*` names it. Throws RuntimeErrors. */
+/** Queries the mirrors, then the registry itself unless only `*` matches it. Throws RuntimeErrors. */
 export async function inspectImage(
   image: string,
   options: RegistryOptions,
@@ -36,7 +36,7 @@ export async function inspectImage(
   const hosts = isConfigured(image, { ...rest, mirrors: named }) ? all : all.slice(0, -1);
   let problem: unknown = new RuntimeError('image-not-found', `${reference.name}: no registry is configured for it`);
   for (const host of hosts) {
-    // A pull secret belongs to the registry, not to its mirrors.
+    // A pull secret belongs to the registry and must not be sent to its mirrors.
     const client = createRegistryClient(reference, host, host === all.at(-1) ? auth : undefined, options);
     try {
       const { digest, ...found } = await inspectAt(client, reference.digest ?? reference.tag ?? 'latest', platform);

@@ -1,8 +1,8 @@
 /**
- * Places of entries in a layer that is being unpacked. Names of an archive are resolved as containerd resolves them:
- * below the layer's root, through links of the layer itself, whose absolute targets and `..` stay inside. Parents that
- * the archive does not have are made with the owner and mode of the directory in the layers below.
- * Source: containerd pkg/archive/tar.go, github.com/containerd/continuity/fs RootPath.
+ * Resolves paths of entries in a layer that is being unpacked. Names in an archive are resolved as in containerd: below
+ * the layer's root, through links of the layer itself, whose absolute targets and `..` stay inside. Parents that the
+ * archive does not contain are created with the owner and mode of the directory in the layers below. Source: containerd
+ * pkg/archive/tar.go, github.com/containerd/continuity/fs RootPath.
  */
 import type { Stats } from 'node:fs';
 import { chmod, chown, mkdir, readlink } from 'node:fs/promises';
@@ -18,8 +18,8 @@ export const refused = (why: string): RuntimeError => new RuntimeError('image-pu
 export const quoted = (name: string | undefined): string => JSON.stringify((name ?? '').slice(0, 200));
 
 /**
- * Path of an entry below the root of its layer, '' for the root itself. Throws RuntimeError 'image-pull' for names that
- * lead above the root.
+ * Path of an entry relative to the root of its layer, '' for the root itself. Throws RuntimeError 'image-pull' for
+ * names outside the root.
  */
 export function entryPath(name: string): string {
   if (name.includes('\0') || Buffer.byteLength(name) > MAX_PATH_BYTES)
@@ -34,12 +34,12 @@ export function entryPath(name: string): string {
 }
 
 export interface ImplicitDirectory {
-  /** Directory of the lower layer whose attributes it has. */
+  /** Directory of the lower layer from which it gets its attributes. */
   readonly layer: string;
   readonly mtime: Date;
 }
 
-/** Entry that a name means in the image as it is so far: of the layer itself, or of one below. */
+/** The entry that a name refers to in the image so far: of the layer itself, or of a lower one. */
 export type FoundEntry =
   | { readonly kind: 'own'; readonly path: string }
   | { readonly kind: 'lower'; readonly path: string; readonly layer: string; readonly stats: Stats };
@@ -50,7 +50,7 @@ export class LayerPaths {
   readonly #lower: LowerLayers;
   readonly #mostLookups: number | undefined;
   #lookups = 0;
-  /** Directories that exist in the layer, by their path without links. */
+  /** Existing directories of the layer, by their paths without links. */
   readonly directories = new Set(['']);
   /** Directories that hide those of the layers below. */
   readonly #covering = new Set<string>();
@@ -65,13 +65,13 @@ export class LayerPaths {
     this.#mostLookups = mostLookups;
   }
 
-  /** Where an entry belongs; missing parents are made. */
+  /** Resolves the path of an entry and creates missing parents. */
   async place(path: string): Promise<string> {
     if (path === '') return '';
     return this.#within(join(await this.#directory(parentOf(path), { left: MAX_LINKS }), nameOf(path)));
   }
 
-  /** Makes the directory `path`, whose parent exists. */
+  /** Creates the directory `path`, whose parent exists. */
   async make(path: string): Promise<void> {
     await mkdir(await this.#tree.at(path), { mode: 0o755 });
     this.directories.add(path);
@@ -79,14 +79,14 @@ export class LayerPaths {
     if (this.#covering.has(parent) || this.opaque.has(parent) || this.removed.has(path)) this.#covering.add(path);
   }
 
-  /** After what was at `path` has been removed. */
+  /** Must be called after the entry at `path` has been removed. */
   async forget(path: string): Promise<void> {
     await this.#tree.forget(path);
     for (const set of [this.directories, this.implicit, this.#covering])
       for (const key of set.keys()) if (key === path || key.startsWith(`${path}/`)) set.delete(key);
   }
 
-  /** The target of a hard link, whose last name is not followed. */
+  /** Resolves the target of a hard link. Its last component is not followed. */
   async find(path: string): Promise<FoundEntry | undefined> {
     const parent = await this.#view(parentOf(path).split('/'), '', { left: MAX_LINKS });
     if (parent === undefined || path === '') return undefined;
@@ -97,7 +97,7 @@ export class LayerPaths {
     return below === undefined ? undefined : { kind: 'lower', path: found, ...below };
   }
 
-  /** The directory that `path` leads to, which is made when it is missing. */
+  /** Resolves `path` to a directory, which is created if it is missing. */
   async #directory(path: string, links: { left: number }): Promise<string> {
     if (this.directories.has(path)) return path;
     return this.#step(await this.#directory(parentOf(path), links), nameOf(path), links);
@@ -138,7 +138,7 @@ export class LayerPaths {
     this.implicit.set(path, { layer, mtime: stats.mtime });
   }
 
-  /** Follows `parts` through the layer and those below, without making anything. */
+  /** Follows `parts` through the layer and those below, without creating anything. */
   async #view(parts: readonly string[], from: string, links: { left: number }): Promise<string | undefined> {
     let current = from;
     for (const part of parts) {
@@ -170,7 +170,7 @@ export class LayerPaths {
     return readlink(place);
   }
 
-  /** Entry of the layer itself; undefined also where a parent is missing. */
+  /** Entry of the layer itself; also undefined if a parent is missing. */
   async #own(path: string): Promise<Stats | undefined> {
     if (!this.directories.has(parentOf(path))) return undefined;
     return lstatOrUndefined(await this.#tree.at(path));
@@ -192,14 +192,14 @@ export class LayerPaths {
     return false;
   }
 
-  /** The final path, with the root, has to fit the system calls of later readers. */
+  /** The final path, including the root, must be short enough for the system calls of later readers. */
   #within(path: string): string {
     if (Buffer.byteLength(this.#root) + 1 + Buffer.byteLength(path) >= MAX_PATH_BYTES)
       throw refused(`${quoted(path)} leads to a path over ${MAX_PATH_BYTES} bytes`);
     return path;
   }
 
-  /** Long paths cost more than short ones. */
+  /** Counts the cost of lookups. Long paths cost more than short ones. */
   #count(lookups: number, path: string): void {
     this.#lookups += lookups + path.length / 256;
     if (this.#mostLookups !== undefined && this.#lookups > this.#mostLookups)

@@ -1,17 +1,17 @@
 /**
- * Directories of a layer by descriptor. Each is opened relative to the one above it without following a link, so a name
- * never leads out of the layer, whatever an archive has put there.
+ * Directories of a layer by descriptor. Each is opened relative to its parent without following a link, so a name never
+ * leads out of the layer, whatever the archive contains.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** Linux' O_PATH, which Node does not name. */
+/** Linux O_PATH, which is missing in Node's constants. */
 const O_PATH = 0o10000000;
 const DIRECTORY = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const ENTRY = O_PATH | constants.O_NOFOLLOW;
 const MOST_OPEN = 64;
 
-/** Path of what a descriptor refers to, for calls that Node offers for paths only. */
+/** Path of the file behind a descriptor, for Node functions that take only paths. */
 export const pathOf = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
 
 export const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
@@ -19,7 +19,7 @@ export const nameOf = (path: string): string => path.slice(path.lastIndexOf('/')
 export const join = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
 
 export class LayerTree {
-  /** Open directories by path, the least recently used first. */
+  /** Open directories by path, least recently used first. */
   readonly #open: Map<string, FileHandle>;
 
   private constructor(root: FileHandle) {
@@ -31,8 +31,8 @@ export class LayerTree {
   }
 
   /**
-   * A directory, '' for the root; `path` has no `.` or `..`. The handle stays open for the next 60 calls at least and
-   * belongs to the tree. Rejects with ENOENT, ENOTDIR or ELOOP.
+   * Opens a directory, '' for the root; `path` must not contain `.` or `..`. The handle belongs to the tree and stays
+   * open for at least the next 60 calls. Rejects with ENOENT, ENOTDIR or ELOOP.
    */
   async directory(path: string): Promise<FileHandle> {
     const known = this.#open.get(path);
@@ -52,17 +52,17 @@ export class LayerTree {
     return opened;
   }
 
-  /** A path for system calls that do not follow its last name: the directory is the opened one. */
+  /** A path for system calls that do not follow the last component. The directory part is the opened one. */
   async at(path: string): Promise<string> {
     return `${pathOf(await this.directory(parentOf(path)))}/${nameOf(path)}`;
   }
 
-  /** An O_PATH descriptor of an entry itself, a link included. The caller closes it. */
+  /** An O_PATH descriptor of an entry itself, also if it is a link. The caller must close it. */
   async entry(path: string): Promise<FileHandle> {
     return open(await this.at(path), ENTRY);
   }
 
-  /** After a directory was removed, for it and everything that was below. */
+  /** Must be called after a directory was removed; closes it and everything below. */
   async forget(path: string): Promise<void> {
     const gone = [...this.#open.keys()].filter((each) => each === path || each.startsWith(`${path}/`));
     for (const each of gone) await this.#close(each);

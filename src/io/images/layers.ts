@@ -1,6 +1,6 @@
 /**
- * Unpacked layers: content-addressed by OCI chain id (a layer's deletions depend on what is below), shared between
- * images, made whole or not at all, and collected when nothing refers to them.
+ * Unpacked layers: addressed by OCI chain id (a layer's deletions depend on the layers below), shared between images,
+ * created atomically, and collected when they are no longer referenced.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -36,10 +36,11 @@ import { unpackLayer } from './unpack.ts';
 const run = promisify(execFile);
 
 export interface LayerSource {
-  /** `sha256:…` of the uncompressed tar, as the image configuration says. */
+  /** `sha256:…` of the uncompressed tar, from the image configuration. */
   readonly diffId: string;
   /**
-   * The file that holds the layer, as tar, tar+gzip or tar+zstd (distinguished by its first bytes), and where in it.
+   * File that contains the layer, as tar, tar+gzip or tar+zstd (detected by its first bytes), and its offset in the
+   * file.
    */
   readonly path: string;
   readonly offset: number;
@@ -48,7 +49,7 @@ export interface LayerSource {
 
 export interface LayerStore {
   /**
-   * Unpacks what is missing (`sources` are lowest first), then calls `record` with the chain names, topmost first, and
+   * Unpacks missing layers (`sources` are lowest first), then calls `record` with the chain names, topmost first, and
    * the unpacked size. Neither the layers nor `image` can be collected before `record` has resolved.
    */
   ensure(
@@ -56,18 +57,18 @@ export interface LayerStore {
     sources: readonly LayerSource[],
     record: (stack: { readonly layers: readonly string[]; readonly sizeBytes: number }) => Promise<void>,
   ): Promise<void>;
-  /** Whether all layers of this stack are already there. */
+  /** Whether all layers of this stack exist. */
   has(diffIds: readonly string[]): Promise<boolean>;
   /**
-   * Removes images that no name refers to, and layers that no image, container or import under way does. Returns how
-   * many layers.
+   * Removes images without a name, and layers that no image, container or running import references. Returns the number
+   * of removed layers.
    */
   collect(): Promise<number>;
-  /** Compares a layer's files with what was unpacked; one line per difference. */
+  /** Compares a layer's files with the recorded ones; one line per difference. */
   verify(chain: string): Promise<readonly string[]>;
 }
 
-/** `isAlive` says whether the process of such an owner still runs. */
+/** `isAlive`: whether the process of such an owner still runs. */
 export function createLayerStore(
   layout: StoreLayout,
   isAlive: (owner: string) => Promise<boolean>,
@@ -181,7 +182,7 @@ class UnpackedLayers implements LayerStore {
         layers: below.map((name) => join(this.#layout.layers, name)),
         whiteoutDevice: this.#layout.whiteoutDevice,
       });
-      // Trailing padding after the end-of-archive mark belongs to the digest.
+      // Padding after the end-of-archive mark is part of the digest.
       if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);
       await reading;
       const digest = `sha256:${hash.digest('hex')}`;
@@ -199,7 +200,7 @@ class UnpackedLayers implements LayerStore {
       await syncDirectory(this.#layout.layers);
     } catch (error) {
       await this.#layout.trees.remove(work);
-      // Another process may have put the same layer there first.
+      // Another process may have created the same layer first.
       if (!(error instanceof RuntimeError) && (await this.#exists(chain))) return;
       throw error;
     }
@@ -211,8 +212,8 @@ class UnpackedLayers implements LayerStore {
   }
 
   /**
-   * What must stay. Holds and imports under way are read before the images: an import gives up its claim only after the
-   * image that takes it over has been written, so one of the two is always seen.
+   * Referenced layers and images. Holds and running imports are read before the images: an import releases its claim
+   * only after the image that references the layer has been written, so at least one of the two is always found.
    */
   async #referenced(): Promise<{ readonly layers: ReadonlySet<string>; readonly images: ReadonlySet<string> }> {
     const layers = new Set<string>();
@@ -236,13 +237,13 @@ class UnpackedLayers implements LayerStore {
     return { layers, images };
   }
 
-  /** Sets aside, checks again, and only then deletes: what is referenced again in between is put back. */
+  /** Renames, checks again, and only then deletes. Anything that was referenced meanwhile is renamed back. */
   async #removeUnless(needed: () => Promise<boolean>, path: string): Promise<boolean> {
     const aside = join(this.#layout.tmp, temporaryName(this.#layout));
     try {
       await rename(path, aside);
     } catch (error) {
-      // Another process collects at the same time.
+      // Another process is collecting at the same time.
       if (isMissing(error)) return false;
       throw error;
     }
@@ -255,7 +256,7 @@ class UnpackedLayers implements LayerStore {
   }
 }
 
-/** Layers of releases that lost attributes silently have no record of them. */
+/** Verifies attributes. Layers of older releases, which silently lost attributes, have no record of them. */
 async function verifyAttributes(root: string, recorded: unknown): Promise<string[]> {
   const expected = (Array.isArray(recorded) ? recorded : []).map(strings);
   const paths = [...new Set(expected.flatMap(([path]) => path ?? []))];
@@ -297,7 +298,10 @@ async function verifyFile(tree: LayerTree, line: string): Promise<string | undef
   }
 }
 
-/** OCI image specification, "Layer ChainID"; cut to 32 digits because an overlay mount's options must fit one page. */
+/**
+ * OCI image specification, "Layer ChainID"; truncated to 32 digits because an overlay mount's options must fit one
+ * page.
+ */
 export function chainNames(diffIds: readonly string[]): readonly string[] {
   const chains: string[] = [];
   let chain = '';
@@ -308,7 +312,7 @@ export function chainNames(diffIds: readonly string[]): readonly string[] {
   return chains;
 }
 
-/** Chooses by the first bytes. */
+/** Selects the decompressor by the first bytes. */
 async function decompressor(source: LayerSource): Promise<Transform> {
   const file = await open(source.path, 'r');
   try {

@@ -1,16 +1,16 @@
 /**
- * The image store on disk, readable by several processes at once. Every file appears by rename and is never edited in
- * place.
+ * Layout of the image store on disk, which several processes may read at once. Every file is created by rename and
+ * never changed in place.
  *
  *     layers/<chain>/            unpacked layer in overlayfs form; <chain> are 32 hex digits of the OCI chain id
- *     layer-manifests/<chain>    what was unpacked: sizes and digests, for verification
+ *     layer-manifests/<chain>    unpacked files: sizes and digests, for verification
  *     images/<hex>.json          an image: configuration, layers, size; <hex> is the digest of its configuration
  *     refs/<sha256 of name>.json name → image
  *     pins/<sha256 of name>.json names that garbage collection keeps
- *     partial/<hex>              layers whose download broke off, by digest
+ *     partial/<hex>              interrupted downloads of layers, by digest
  *     holds/<container>.json     images that containers use
- *     intents/<random>.json      layers that an import under way counts on, with its process
- *     tmp/                       work in progress; cleaned at start when its process is gone
+ *     intents/<random>.json      layers that a running import needs, with its process
+ *     tmp/                       work in progress; cleaned at start if its process has ended
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ export interface StoredImage {
   readonly layers: readonly string[];
   readonly sizeBytes: number;
   readonly config: ImageConfig;
-  /** The configuration as it was read, without its layers; undefined for images of earlier releases. */
+  /** The original configuration without its layers; undefined for images of earlier releases. */
   readonly raw?: string;
 }
 
@@ -74,10 +74,10 @@ export async function makeLayout(layout: StoreLayout): Promise<void> {
   }
 }
 
-/** A name for work in progress that says which process it belongs to. */
+/** Name for work in progress, which identifies the owning process. */
 export const temporaryName = (layout: StoreLayout): string => `${layout.owner}-${randomBytes(8).toString('hex')}`;
 
-/** The part of such a name that says whose it is. */
+/** The part of a temporary name that identifies its process. */
 export const ownerOf = (name: string): string => name.split('-').slice(0, 2).join('-');
 
 export const refFile = (layout: StoreLayout, name: string): string =>
@@ -92,14 +92,14 @@ export const imageFile = (layout: StoreLayout, id: string): string =>
 export const holdFile = (layout: StoreLayout, holder: string): string =>
   join(layout.holds, `${encodeURIComponent(holder)}.json`);
 
-/** Writes whole, for this boot: after a power cut the file may be absent or empty. */
+/** Writes atomically but not durably: after a power failure the file may be absent or empty. */
 export async function writeWhole(layout: StoreLayout, path: string, content: string): Promise<void> {
   const temporary = join(layout.tmp, temporaryName(layout));
   await writeFile(temporary, content, { flag: 'wx', mode: 0o600 });
   await rename(temporary, path);
 }
 
-/** Writes whole and durably: temporary file, fsync, rename, fsync of the directory. */
+/** Writes atomically and durably: temporary file, fsync, rename, fsync of the directory. */
 export async function writeDurably(layout: StoreLayout, path: string, content: string): Promise<void> {
   const temporary = join(layout.tmp, temporaryName(layout));
   const file = await open(temporary, 'wx', 0o600);
@@ -122,10 +122,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/**
- * Undefined when there is no such file, or when what it holds is no JSON object (a disk that lied; the name is as good
- * as gone).
- */
+/** Returns undefined if the file is missing or does not contain a JSON object, which happens after a disk fault. */
 export async function readJson(path: string): Promise<Record<string, unknown> | undefined> {
   let text: string;
   try {
@@ -190,7 +187,6 @@ export async function listRefs(layout: StoreLayout): Promise<readonly StoredRef[
   return refs;
 }
 
-/** Names that are pinned. */
 export async function listPins(layout: StoreLayout): Promise<ReadonlySet<string>> {
   const pins = new Set<string>();
   for (const file of await names(layout.pins)) {
@@ -200,7 +196,7 @@ export async function listPins(layout: StoreLayout): Promise<ReadonlySet<string>
   return pins;
 }
 
-/** Directory entries; none when the directory is missing. */
+/** Directory entries; empty if the directory is missing. */
 export async function names(directory: string): Promise<readonly string[]> {
   try {
     return await readdir(directory);
@@ -210,7 +206,6 @@ export async function names(directory: string): Promise<readonly string[]> {
   }
 }
 
-/** A file of the store's own. */
 export const removeFile = (path: string): Promise<void> => rm(path, { force: true });
 
 export const isMissing = (error: unknown): boolean =>

@@ -1,4 +1,4 @@
-/** Reads of the store by processes that may not write to it. */
+/** Read-only queries of the store, for processes that must not write to it. */
 import { join } from 'node:path';
 import type { Trees } from '../trees/port.ts';
 import { readImage, readRef, storeLayout } from './layout.ts';
@@ -11,7 +11,7 @@ export interface FoundImage {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Undefined: the image is not in the store. Throws RuntimeError 'image-invalid-name'. */
+/** Returns undefined if the image is not in the store. Throws RuntimeError 'image-invalid-name'. */
 export async function findImage(root: string, trees: Trees, image: string): Promise<FoundImage | undefined> {
   const layout = storeLayout(root, '', trees);
   const ref = await readRef(layout, parseReference(image).name);

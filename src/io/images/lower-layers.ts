@@ -1,4 +1,4 @@
-/** The unpacked layers below one that is being unpacked, as their overlay shows them. */
+/** The merged view of the unpacked layers below one that is being unpacked. */
 import type { Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
 export interface LowerEntry {
-  /** Directory of the layer that has the entry. */
+  /** Directory of the layer that contains the entry. */
   readonly layer: string;
   readonly stats: Stats;
 }
@@ -27,7 +27,7 @@ export class LowerLayers {
     return this.#layers.length;
   }
 
-  /** The entry that is visible at `path`; no link is followed. */
+  /** The visible entry at `path`; links are not followed. */
   async find(path: string): Promise<LowerEntry | undefined> {
     const slash = path.lastIndexOf('/');
     for (const layer of this.#layers) {
@@ -40,7 +40,7 @@ export class LowerLayers {
     return undefined;
   }
 
-  /** Names in `directory`. */
+  /** Visible names in `directory`. */
   async names(directory: string): Promise<ReadonlySet<string>> {
     const visible = new Set<string>();
     const hidden = new Set<string>();
@@ -59,7 +59,7 @@ export class LowerLayers {
   }
 }
 
-/** 'blocked': a component is whited out or no directory, so layers further below do not show through. */
+/** 'blocked': a component is whited out or not a directory, so it hides the layers further below. */
 async function directoryIn(layer: string, directory: string): Promise<'present' | 'absent' | 'blocked'> {
   let path = layer;
   for (const component of directory === '' ? [] : directory.split('/')) {

@@ -1,14 +1,15 @@
 /**
- * Processes by pid and start time (proc(5), stat field 22), so that a recycled pid is not mistaken for its predecessor.
+ * Identifies processes by pid and start time (proc(5), stat field 22), so that a reused pid is not mistaken for the
+ * previous process.
  */
 import { readFile } from 'node:fs/promises';
 import { isMissing } from './layout.ts';
 
-/** `<pid>-<start time in clock ticks since boot>`; undefined when there is no such process. */
+/** `<pid>-<start time in clock ticks since boot>`; undefined if there is no such process. */
 export async function processIdentity(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-    // The command name may hold spaces and parentheses; fields are counted after its last one.
+    // The command name may contain spaces and parentheses, so fields are counted after the last parenthesis.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return `${pid}-${fields[19] ?? ''}`;
   } catch (error) {

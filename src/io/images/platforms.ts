@@ -1,14 +1,14 @@
 /**
- * Platforms of images (OCI image specification, "platform") and those that a machine runs.
- * Source: github.com/containerd/platforms; x86-64 psABI, "Micro-Architecture Levels".
+ * Platforms of images (OCI image specification, "platform") and those that a machine supports. Source:
+ * github.com/containerd/platforms; x86-64 psABI, "Micro-Architecture Levels".
  */
 import { readFile } from 'node:fs/promises';
 import { RuntimeError } from '../../core/podplan/port.ts';
 
-/** A platform whose images run here. */
+/** A platform whose images can run here. */
 export interface Platform {
   readonly architecture: string;
-  /** Accepted variants, the best first; '' for images without one. */
+  /** Accepted variants, best first; '' stands for images without a variant. */
   readonly variants: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export interface ImagePlatform {
   readonly variant: string;
 }
 
-/** CPU flags of Linux that a level needs beyond the one below. */
+/** Linux CPU flags that each level requires in addition to the previous level. */
 const AMD64_LEVELS: readonly (readonly [number, readonly string[]])[] = [
   [2, ['cx16', 'lahf_lm', 'popcnt', 'sse4_1', 'sse4_2', 'ssse3']],
   [3, ['abm', 'avx', 'avx2', 'bmi1', 'bmi2', 'f16c', 'fma', 'movbe', 'xsave']],
@@ -32,10 +32,10 @@ const SPELLINGS: Readonly<Record<string, readonly [architecture: string, variant
   armhf: ['arm', 'v7'],
   armel: ['arm', 'v6'],
 };
-/** Variants that mean the same as none. */
+/** Variants that are equivalent to no variant. */
 const PLAIN: Readonly<Record<string, string>> = { amd64: 'v1', arm64: 'v8', arm: 'v7' };
 
-/** Node's `process.arch` → the name in image platforms. */
+/** Converts Node's `process.arch` to the name in image platforms. */
 export function platformArchitecture(nodeArch: string): string {
   const known: Readonly<Record<string, string>> = {
     x64: 'amd64',
@@ -55,7 +55,7 @@ export function platformOf(architecture: string, level = 1): Platform {
   return { architecture, variants: ['', ...['v4', 'v3', 'v2'].slice(4 - Math.max(level, 1))] };
 }
 
-/** `OS/ARCHITECTURE[/VARIANT]` of an administrator. Undefined: it is none of Linux. */
+/** Parses `OS/ARCHITECTURE[/VARIANT]`. Returns undefined if it is not a Linux platform. */
 export function parsePlatform(text: string): Platform | undefined {
   const [os, given = '', variant = '', ...rest] = text.split('/');
   if (os !== 'linux' || !/^[a-z0-9_-]+$/.test(given) || !/^[a-z0-9.]*$/.test(variant) || rest.length > 0)
@@ -75,7 +75,7 @@ export async function machinePlatform(architecture = platformArchitecture(proces
   return platformOf(architecture, amd64Level(await readFile('/proc/cpuinfo', 'utf8').catch(() => '')));
 }
 
-/** From the text of /proc/cpuinfo. */
+/** Micro-architecture level from the text of /proc/cpuinfo. */
 export function amd64Level(cpuinfo: string): number {
   const flags = new Set(/^flags\s*:(.*)$/m.exec(cpuinfo)?.[1]?.split(/\s+/) ?? []);
   let level = 1;
@@ -86,7 +86,7 @@ export function amd64Level(cpuinfo: string): number {
   return level;
 }
 
-/** The manifest that suits best; one that names no platform only where nothing else fits. */
+/** The best matching manifest. A manifest without a platform is used only if no other one matches. */
 export function choosePlatform<T extends { readonly platform: ImagePlatform | undefined }>(
   manifests: readonly T[],
   host: Platform,
@@ -98,9 +98,9 @@ export function choosePlatform<T extends { readonly platform: ImagePlatform | un
   return ranked.toSorted((a, b) => (a.rank === b.rank ? 0 : a.rank - b.rank))[0]?.each;
 }
 
-/** Refuses an image of another platform. Throws RuntimeError 'image-pull'. */
+/** Throws RuntimeError 'image-pull' if the image is for another platform. */
 export function checkPlatform(image: ImagePlatform, host: Platform, what: string): void {
-  // Configurations of hand-made images often name no platform.
+  // Configurations of manually built images often name no platform.
   const os = image.os === '' ? 'linux' : image.os;
   const given = { ...image, os, architecture: image.architecture === '' ? host.architecture : image.architecture };
   if (rankOf(given, host) !== undefined) return;

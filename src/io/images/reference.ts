@@ -1,18 +1,18 @@
 /**
- * Image names (distribution/reference grammar): `[domain/]path[:tag][@digest]`, with Docker Hub's defaults filled in,
- * so that `busybox` means `docker.io/library/busybox:latest`.
+ * Image names (distribution/reference grammar): `[domain/]path[:tag][@digest]`, completed with Docker Hub's defaults:
+ * `busybox` means `docker.io/library/busybox:latest`.
  */
 import { RuntimeError } from '../../core/podplan/port.ts';
 
 export interface ImageReference {
-  /** `docker.io`, `registry.example:5000` … */
+  /** For example `docker.io` or `registry.example:5000`. */
   readonly domain: string;
-  /** `library/busybox` */
+  /** For example `library/busybox`. */
   readonly path: string;
   readonly tag: string | undefined;
   /** `sha256:…` */
   readonly digest: string | undefined;
-  /** The normalised name: with a digest `domain/path@digest`, else `domain/path:tag`. */
+  /** The normalized name: `domain/path@digest` with a digest, otherwise `domain/path:tag`. */
   readonly name: string;
 }
 

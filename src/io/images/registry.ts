@@ -1,6 +1,6 @@
 /**
- * Client of the Docker Registry HTTP API v2 / OCI distribution specification, for pulling: manifests and blobs, with
- * basic and bearer token authentication. Every answer is checked against its digest.
+ * Client of the Docker Registry HTTP API v2 / OCI distribution specification, for pulling manifests and blobs, with
+ * basic and bearer token authentication. Every response is verified against its digest.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -23,11 +23,11 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const BODY_IDLE_TIMEOUT_MS = 30_000;
 
 export interface RegistryOptions {
-  /** Registries spoken to in plain HTTP, as `host` or `host:port`; loopback ones always are tried that way. */
+  /** Registries with plain HTTP, as `host` or `host:port`. Loopback addresses are always included. */
   readonly insecureRegistries: readonly string[];
-  /** Hosts that serve a registry's images too and are tried first: `docker.io` → `mirror.lab:5000`. */
+  /** Mirrors of registries, which are tried first: `docker.io` → `mirror.lab:5000`. */
   readonly mirrors: Readonly<Record<string, readonly string[]>>;
-  /** Other repository names at the mirrors of a registry: the first pattern that matches counts. */
+  /** Repository names at the mirrors of a registry. The first matching pattern is used. */
   readonly rewrites?: Readonly<Record<string, readonly Rewrite[]>>;
   /** Credentials and trust, by host. */
   readonly hosts?: Readonly<Record<string, RegistryHost>>;
@@ -46,14 +46,14 @@ export interface RegistryHost {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** The server's certificate is not verified. */
+  /** Disables the verification of the server's certificate. */
   readonly skipVerify?: boolean;
 }
 
 const own = <T>(table: Readonly<Record<string, T>> | undefined, key: string): T | undefined =>
   table !== undefined && Object.hasOwn(table, key) ? table[key] : undefined;
 
-/** The repository under which a mirror has an image. */
+/** The repository name of an image at a mirror. */
 export function pathAtMirror({ domain, path }: ImageReference, { rewrites }: RegistryOptions): string {
   const rules = own(rewrites, domain) ?? own(rewrites, '*') ?? [];
   const rule = rules.find(({ pattern }) => pattern.test(path));
@@ -62,7 +62,7 @@ export function pathAtMirror({ domain, path }: ImageReference, { rewrites }: Reg
 
 const ownHost = (domain: string): string => (domain === 'docker.io' ? 'registry-1.docker.io' : domain);
 
-/** Where to ask for an image, in this order: the registry's mirrors, then the registry itself. */
+/** Hosts to try for an image, in this order: the registry's mirrors, then the registry itself. */
 export function hostsOf({ domain }: ImageReference, { mirrors }: RegistryOptions): readonly string[] {
   return [...(own(mirrors, domain) ?? own(mirrors, '*') ?? []), ownHost(domain)];
 }
@@ -70,9 +70,9 @@ export function hostsOf({ domain }: ImageReference, { mirrors }: RegistryOptions
 export interface RegistryClient {
   /** `reference` is a tag or a digest. */
   manifest(reference: string): Promise<{ readonly digest: string; readonly bytes: Buffer }>;
-  /** A small blob, whole. */
+  /** A small blob as a whole. */
   document(digest: string): Promise<Buffer>;
-  /** The bytes of a blob from `from` on; a server without ranges answers with the whole (200). */
+  /** The bytes of a blob from `from`. A server without range support sends the whole blob (200). */
   blob(digest: string, from: number): Promise<Dispatcher.ResponseData>;
   close(): Promise<void>;
 }
@@ -89,7 +89,7 @@ export function createRegistryClient(
 class HttpRegistryClient implements RegistryClient {
   readonly #reference: ImageReference;
   readonly #auth: RegistryAuth | undefined;
-  /** Plain HTTP is allowed: a registry that is configured as insecure, or on this host. */
+  /** Plain HTTP is allowed: the registry is configured as insecure or is on this host. */
   readonly #plain: boolean;
   readonly #base: string;
   readonly #agent: Agent;
@@ -152,7 +152,10 @@ class HttpRegistryClient implements RegistryClient {
     }
   }
 
-  /** Follows redirects (blobs live on content networks); credentials stay with the registry's own origin. */
+  /**
+   * Follows redirects, because blobs may be on a content network. Credentials are sent only to the registry's own
+   * origin.
+   */
   async #get(
     url: string,
     accept: string,
@@ -201,7 +204,7 @@ class HttpRegistryClient implements RegistryClient {
     return this.#failed('image-pull', why);
   }
 
-  /** RFC 7235 challenge → the Authorization header to use (distribution token authentication specification). */
+  /** Authorization header for an RFC 7235 challenge (distribution token authentication specification). */
   async #authorize(challenge: string): Promise<string> {
     const basic =
       this.#auth === undefined
@@ -268,7 +271,7 @@ class HttpRegistryClient implements RegistryClient {
   }
 }
 
-/** The first error of a registry's `{"errors":[{code,message}]}`; '' when it says something else. */
+/** The first error of a registry's `{"errors":[{code,message}]}`; '' for any other content. */
 function registryMessage(body: Buffer): string {
   const errors = parseObject(body, 'the error')['errors'];
   const first = objectOf(Array.isArray(errors) ? errors[0] : undefined);

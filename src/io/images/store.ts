@@ -42,41 +42,43 @@ import { type ImageReference, isDigest, parseReference } from './reference.ts';
 import { createRegistryClient, hostsOf, type RegistryOptions } from './registry.ts';
 
 export interface ImageStoreDeps {
-  /** Directory of the store, on the file system that containers' overlays will be on. Made when missing. */
+  /** Directory of the store, on the file system of the containers' overlays. Created if missing. */
   readonly root: string;
-  /** Removes layers, whose content is hostile. */
+  /** Removes layers, whose content is untrusted. */
   readonly trees: Trees;
   readonly log: Log;
   readonly registry?: Partial<RegistryOptions>;
-  /** Name of this machine in image platforms; default that of the running Node. */
+  /** Architecture of this machine in image platforms; Node's own by default. */
   readonly architecture?: string;
-  /** Images of this platform are taken, instead of those that run on this machine. */
+  /** Pulls images of this platform instead of the ones for this machine. */
   readonly platform?: Platform;
 }
 
 export interface ImportedImage {
   readonly id: string;
-  /** Normalised names that now mean this image. */
+  /** Normalized names that now refer to this image. */
   readonly names: readonly string[];
 }
 
 export interface ImageStore extends ImageStorePort {
   /**
    * Imports every image of a docker-archive or oci-archive file (plain, gzip or zstd). `name` overrides the names
-   * inside and is needed when there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
+   * inside and is required if there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
    */
   importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
-  /** Reads every file of every image (or of one) and compares it with what was unpacked; one line per fault. */
+  /** Reads every file of every image (or of one) and compares it with the unpacked files; one line per fault. */
   verify(image?: string): Promise<readonly string[]>;
-  /** Configuration of an image as its archive or registry had it, without its layers; undefined: it is not here. */
+  /** Original configuration of an image without its layers; undefined if the image is not in the store. */
   describe(image: string): Promise<{ readonly configuration: JsonObject } | undefined>;
-  /** For pulls from now on. */
+  /** Sets the registry configuration of later pulls. */
   useRegistries(registry: Partial<RegistryOptions>): void;
-  /** Whether garbage collection keeps the image while it has this name. Throws RuntimeError 'image-not-found'. */
+  /** Sets whether garbage collection keeps the image under this name. Throws RuntimeError 'image-not-found'. */
   pin(image: string, pinned: boolean): Promise<void>;
   /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
   exportArchive(images: readonly string[], path: string): Promise<void>;
-  /** Removes images and layers that nothing refers to, and what crashed imports left. Returns how many layers went. */
+  /**
+   * Removes unreferenced images and layers, and the remains of crashed imports. Returns the number of removed layers.
+   */
   collectGarbage(): Promise<number>;
 }
 
@@ -108,7 +110,7 @@ class EmbeddedImageStore implements ImageStore {
     const hosts = hostsOf(reference, this.#registryOptions);
     for (const mirror of hosts.slice(0, -1)) {
       try {
-        // A pull secret belongs to the registry, not to its mirrors.
+        // A pull secret belongs to the registry and must not be sent to its mirrors.
         return await this.#pullFrom(mirror, reference, undefined, onProgress);
       } catch (error) {
         this.#log.warn('image mirror failed', { image: reference.name, mirror, error: messageOf(error) });
@@ -187,7 +189,8 @@ class EmbeddedImageStore implements ImageStore {
     const { layout, layers } = await this.#opened();
     const stored = await this.#find(image);
     if (stored === undefined) return;
-    // By id: every name goes, as `crictl rmi` does; by name: that name and the digest names it leaves behind alone.
+    // Removal by id removes every name, as `crictl rmi` does. Removal by name removes that name, and digest names that
+    // would be left alone.
     const byId = isDigest(image) || /^[0-9a-f]{64}$/.test(image);
     const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id);
     const wanted = byId ? undefined : parseReference(image).name;
@@ -203,9 +206,9 @@ class EmbeddedImageStore implements ImageStore {
     const stored = await this.#find(imageId);
     if (stored === undefined)
       throw new RuntimeError('image-not-found', `image ${imageId} is not in the store; see hyperedge image list`);
-    // No container lives on after a power cut, so none waits for the disk.
+    // No container survives a power failure, so the file need not be durable.
     await writeWhole(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
-    // A removal in between would have collected the layers before the hold was written.
+    // A concurrent removal may have collected the layers before the hold was written.
     if ((await this.#find(imageId)) === undefined) {
       await removeFile(holdFile(layout, holder));
       throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
@@ -218,7 +221,7 @@ class EmbeddedImageStore implements ImageStore {
     const file = holdFile(layout, holder);
     const held = (await readJson(file))?.['image'];
     await removeFile(file);
-    // The last user of an image that was removed meanwhile takes its layers along.
+    // The last user of a removed image also removes its layers.
     if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
   }
 
@@ -337,7 +340,7 @@ class EmbeddedImageStore implements ImageStore {
     return this.#opening;
   }
 
-  /** By id, bare hex id, or name. */
+  /** Finds an image by id, hex id without prefix, or name. */
   async #find(image: string): Promise<StoredImage | undefined> {
     const { layout } = await this.#opened();
     const id = isDigest(image) ? image : /^[0-9a-f]{64}$/.test(image) ? `sha256:${image}` : undefined;
@@ -345,7 +348,7 @@ class EmbeddedImageStore implements ImageStore {
     const { name, digest, domain, path } = parseReference(image);
     const ref = await readRef(layout, name);
     if (ref !== undefined) return readImage(layout, ref.id);
-    // An image from an archive is also known by its id below its repository.
+    // An image from an archive can also be referenced as its repository with its id as digest.
     const stored = digest === undefined ? undefined : await readImage(layout, digest);
     if (stored === undefined) return undefined;
     const names = (await listRefs(layout)).filter((each) => each.id === stored.id).map((each) => each.name);
@@ -369,7 +372,7 @@ class EmbeddedImageStore implements ImageStore {
   }
 }
 
-/** A name that an image may get. Throws RuntimeError 'image-invalid-name'. */
+/** Parses a name that an image may get. Throws RuntimeError 'image-invalid-name'. */
 function ownReference(image: string): ImageReference {
   if (isHostRootImage(image)) {
     const why = 'reserved for the root of the host itself; use another name';
@@ -383,7 +386,7 @@ interface Opened {
   readonly layers: ReturnType<typeof createLayerStore>;
 }
 
-/** Makes the directories and clears away what crashed processes left in `tmp`. */
+/** Creates the directories and removes temporary files of crashed processes. */
 async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> {
   const owner = await processIdentity(process.pid);
   if (owner === undefined) throw new Error('proc(5) is not mounted');
@@ -401,7 +404,10 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
   return { layout, layers: createLayerStore(layout, isAlive, log) };
 }
 
-/** Of images that came from no registry: by their id, so that these can be named without doubt as well. */
+/**
+ * Digest names of an image. One that came from no registry gets its id as digest, so that it can be referenced
+ * unambiguously.
+ */
 function digestNames(names: readonly string[], id: string): string[] {
   const digests = names.filter((name) => name.includes('@'));
   if (digests.length > 0) return digests.toSorted();

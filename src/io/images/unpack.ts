@@ -1,7 +1,7 @@
 /**
- * Unpacks one layer tar into a fresh directory. The archive is hostile: names above the root are refused, links lead
- * back into the layer, and sizes and counts are bounded. Entries are made below open directories, and their attributes
- * are set through their own descriptors, so nothing is ever written outside.
+ * Unpacks one layer tar into a new directory. The archive is untrusted: names above the root are rejected, links are
+ * resolved inside the layer, and sizes and counts are limited. Entries are created below open directories, and their
+ * attributes are set through their own descriptors, so no file outside is ever written.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -25,18 +25,18 @@ const OPAQUE_MARK = '.wh..wh..opq';
 /** Bytes written between two checks of the free space. */
 const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
 
-/** What an archive can make a host keep in memory and do, however small it is compressed. */
+/** Limits for the memory and work that an archive can cause, however small it is compressed. */
 export interface LayerLimits {
   readonly entries: number;
   /** Bytes of all names together. */
   readonly nameBytes: number;
-  /** Attributes, and devices and pipes, each of which takes a process to make. */
+  /** Attributes, devices and fifos: each needs a process. */
   readonly programs: number;
-  /** Names that are gone through when directories are replaced by something else. */
+  /** Names that are scanned when directories are replaced by other entries. */
   readonly replaced: number;
-  /** Components of links that are followed, and directories of lower layers that are searched. */
+  /** Components of followed links, and searched directories of lower layers. */
   readonly lookups?: number;
-  /** Bytes of the archive, with headers and what is not unpacked. */
+  /** Bytes of the archive, including headers and entries that are not unpacked. */
   readonly archiveBytes: number;
   readonly headers: HeaderLimits;
 }
@@ -51,7 +51,6 @@ const LIMITS: LayerLimits = {
   headers: { one: 1024 ** 2, all: 512 * 1024 ** 2 },
 };
 
-/** The image below a layer. */
 export interface LayersBelow {
   /** Directories of unpacked layers, topmost first. */
   readonly layers: readonly string[];
@@ -61,15 +60,15 @@ export interface LayersBelow {
 
 export interface UnpackedLayer {
   readonly sizeBytes: number;
-  /** One line per regular file: `sha256 size mode path-as-JSON`; what a later verification compares. */
+  /** One line per regular file, for a later verification: `sha256 size mode path-as-JSON`. */
   readonly manifest: readonly string[];
-  /** Path, attribute and its value in base64, of files and directories. */
+  /** Path, attribute name and base64 value, of files and directories. */
   readonly attributes: readonly (readonly [path: string, name: string, value: string])[];
 }
 
 /**
- * `tar` is the uncompressed layer; it is consumed to its end. The digest of an archive is the caller's to check. Throws
- * RuntimeError 'image-pull' on a bad archive.
+ * `tar` is the uncompressed layer and is read to its end. The caller verifies the digest. Throws RuntimeError
+ * 'image-pull' for an invalid archive.
  */
 export async function unpackLayer(
   tar: Readable,
@@ -94,7 +93,7 @@ export async function unpackLayer(
     tar.pipe(parser);
     for await (const entry of parser) {
       await layer.add(entry.header, entry);
-      // What an entry did not consume (a device with a body) must be skipped, or the parser waits for ever.
+      // The unread body of an entry (such as a device with a body) must be skipped, or the parser waits forever.
       entry.resume();
     }
     return await layer.finish();
@@ -126,9 +125,9 @@ class LayerUnpacking {
   readonly #paths: LayerPaths;
   readonly #files = new Map<string, string>();
   readonly #attributes = new Map<string, Attributes>();
-  /** Inode and time of directories, whose times change as long as entries are added. */
+  /** Inode and time of directories. Times are set at the end, because adding entries changes them. */
   readonly #times = new Map<string, { readonly inode: number; readonly mtime: Date }>();
-  /** Files of lower layers that hard links have brought into this one. */
+  /** Files of lower layers that hard links have copied into this one. */
   readonly #copies = new Set<string>();
   #sizeBytes = 0;
   #checkAtBytes = CHECK_SPACE_BYTES;
@@ -151,7 +150,7 @@ class LayerUnpacking {
   async add(header: Header, body: AsyncIterable<unknown>): Promise<void> {
     const { entries, nameBytes } = this.#limits;
     if (++this.#entries > entries) throw refused(`the layer has more than ${entries} entries`);
-    // A size that is no number never comes to its end.
+    // An entry with an invalid size would never end.
     if (!Number.isSafeInteger(header.size)) throw refused(`${quoted(header.name)} has no valid size`);
     const path = entryPath(header.name);
     this.#nameBytes += path.length;
@@ -183,7 +182,7 @@ class LayerUnpacking {
   }
 
   async #addWhiteout(path: string, name: string): Promise<void> {
-    // The directory is resolved with the entry, so a link in its place counts as well.
+    // The directory is resolved together with the entry, because a link may have replaced it.
     const place = await this.#paths.place(path);
     const parent = parentOf(place);
     if (nameOf(place) === OPAQUE_MARK) {
@@ -231,7 +230,7 @@ class LayerUnpacking {
     } else this.#log.v(4, 'layer entry of a type that is not unpacked', { path, type });
   }
 
-  /** The attributes of a hard link are those of its file, and most archives repeat them. */
+  /** Attributes of a hard link are ignored: they belong to the file, and most archives repeat them. */
   async #addLink(place: string, header: Header): Promise<void> {
     const source = entryPath(header.linkname ?? '');
     const found = await this.#paths.find(source);
@@ -258,7 +257,7 @@ class LayerUnpacking {
     if (all !== undefined) this.#attributes.set(found.path, all);
   }
 
-  /** As overlayfs does before it links: both names have to be one file in the image. */
+  /** Copies a file of a lower layer, as overlayfs does before it links: both names must be one file in the image. */
   async #copyUp(found: FoundEntry & { kind: 'lower' }, failed: (why: string) => RuntimeError): Promise<void> {
     const { layer, path, stats } = found;
     const place = await this.#paths.place(path);
@@ -318,7 +317,7 @@ class LayerUnpacking {
     this.#files.set(path, `${hash.digest('hex')} ${size} ${metadata.mode.toString(8)}`);
   }
 
-  /** Most files are new, so what is in the way is removed only when it is there. */
+  /** Creates a file. Most files are new, so an existing entry is removed only after the first attempt fails. */
   async #create(path: string): Promise<FileHandle> {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
     try {
@@ -339,7 +338,7 @@ class LayerUnpacking {
     }
   }
 
-  /** In this order: a change of the owner clears set-id bits and capabilities. */
+  /** Sets owner, mode and attributes in this order: changing the owner clears set-id bits and capabilities. */
   async #apply(
     entry: FileHandle,
     path: string,
@@ -361,7 +360,9 @@ class LayerUnpacking {
     if (attributes.size > 0) this.#attributes.set(path, attributes);
   }
 
-  /** Directories that the archive does not have take the attributes of those below, as their owner and mode. */
+  /**
+   * Directories that the archive does not contain inherit the attributes of the directory below, like owner and mode.
+   */
   async #inheritAttributes(): Promise<void> {
     const layers = new Map<string, string[]>();
     for (const [path, { layer }] of this.#paths.implicit)
@@ -385,7 +386,7 @@ class LayerUnpacking {
     await runWith([directory.fd], 'mknod', header.type === 'fifo' ? [target, 'p'] : [target, kind, ...numbers]);
   }
 
-  /** An entry that comes again replaces the earlier one. */
+  /** Removes an earlier entry, which a later one with the same name replaces. */
   async #makeRoom(path: string): Promise<void> {
     const existing = await lstatOrUndefined(await this.#tree.at(path));
     if (existing !== undefined) await this.#remove(path, existing.isDirectory());
@@ -411,7 +412,7 @@ class LayerUnpacking {
 }
 
 function metadataOf(header: Header): Metadata {
-  // tar-stream takes only names and sizes from pax records.
+  // tar-stream reads only names and sizes from pax records.
   const pax = new Map<string, unknown>(Object.entries(header.pax ?? {}));
   const seconds = Number.parseFloat(String(pax.get('mtime') ?? ''));
   return {

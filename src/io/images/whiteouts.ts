@@ -1,8 +1,8 @@
 /**
- * Turns a layer's deletions (OCI image layer specification, "Whiteouts") into overlayfs form. A removed name becomes a
- * character device 0:0. Opaque directories would need an extended attribute, which Node cannot set: instead every name
- * that the layers below show in such a directory is whited out one by one, which reads the same because the stack below
- * a layer never changes.
+ * Converts a layer's deletions (OCI image layer specification, "Whiteouts") to overlayfs form. A removed name becomes a
+ * character device 0:0. Opaque directories would need an extended attribute, which Node cannot set. Instead, every name
+ * of the layers below in such a directory is whited out individually. The result is the same, because the stack below a
+ * layer never changes.
  */
 import { execFile } from 'node:child_process';
 import { link, mkdir, rm } from 'node:fs/promises';
@@ -41,19 +41,21 @@ export async function applyDeletions(
   for (const relative of deletions.removed) {
     const slash = relative.lastIndexOf('/');
     const parent = slash < 0 ? '' : relative.slice(0, slash);
-    // Where nothing is below, a whiteout would show in listings: overlayfs hides them in merged directories only.
+    // If the layers below have no such entry, the whiteout would be visible: overlayfs hides it only in merged
+    // directories.
     if ((await lower.find(relative)) === undefined) continue;
     if (!(await ensureRealDirectory(layer, parent))) continue;
     const own = await lstatOrUndefined(join(layer, relative));
     if (own === undefined) await linkWhiteout(device, join(layer, relative));
-    // A whiteout beside a directory of the same name removes what is below and keeps the layer's own directory.
+    // A directory of the layer itself cannot have a whiteout of the same name, so its lower entries are hidden one by
+    // one.
     else if (own.isDirectory()) await hide(relative);
   }
 }
 
 /**
- * Makes a directory of the layer when it is missing. False when something else stands in its way: a layer that replaced
- * the directory, perhaps by a link that leads to the host, has hidden what was to be deleted there already.
+ * Creates a directory of the layer if it is missing. Returns false if another entry is in its place: a layer that
+ * replaced the directory, for example by a link, has already hidden the lower entries.
  */
 async function ensureRealDirectory(layer: string, directory: string): Promise<boolean> {
   let path = layer;
@@ -66,7 +68,7 @@ async function ensureRealDirectory(layer: string, directory: string): Promise<bo
   return true;
 }
 
-/** One device inode serves all whiteouts; when the file system allows no more links to it, the next one begins. */
+/** Links the shared whiteout inode. When it has its maximum number of links, a new inode is created. */
 async function linkWhiteout(device: string, path: string): Promise<void> {
   try {
     await link(device, path);

@@ -3,12 +3,12 @@ import { addressText, addressValue, type Network, sizeOf } from '../../base/netw
 /** The first host address: the bridge's own and the pods' gateway. */
 export const gatewayOf = (network: Network): bigint => network.base + 1n;
 
-/** Searched beyond this many taken addresses: no host has as many pods. */
+/** Maximum number of addresses to try. No host has as many pods. */
 const MAX_TRIED = 1n << 20n;
 
 /**
- * The next free host address after `last`, wrapping around; undefined when the range is full. Next-fit, so that an
- * address is reused as late as possible: peers may still hold connections to its former owner.
+ * The next free host address after `last`, wrapping around; undefined if the range is exhausted. Next-fit delays the
+ * reuse of an address, because peers may still have connections to its former owner.
  */
 export function nextFree(network: Network, last: bigint, taken: (address: bigint) => boolean): bigint | undefined {
   const first = gatewayOf(network) + 1n;
@@ -27,12 +27,12 @@ export function nextFree(network: Network, last: bigint, taken: (address: bigint
 const SMALLEST_WITH_RESERVE = 64n;
 const RESERVE_TRIES = 8n;
 
-/** As many former addresses are remembered; no host has more pods to start again. */
+/** Number of remembered former addresses. No host has more pods to restart. */
 const MAX_FORMER = 1_024;
 
 /**
- * The addresses that pods of this host hold, of both families. A pod whose sandbox is replaced, as after a reboot, gets
- * its former address again: endpoints and network policies that name it stay true without an API server.
+ * Addresses of this host's pods, of both families. A pod whose sandbox is replaced, for example after a reboot, gets
+ * its former address again, so that endpoints and network policies with that address stay valid without an API server.
  */
 export class AddressBook {
   readonly #taken = new Set<string>();
@@ -41,7 +41,7 @@ export class AddressBook {
   readonly #former = new Map<string, string>();
   readonly #formerly = new Set<string>();
 
-  /** Undefined when the range is full. `owner` is the pod's uid. */
+  /** Returns undefined if the range is exhausted. `owner` is the pod's UID. */
   take(network: Network, owner: string): string | undefined {
     const { family } = network;
     const former = this.#former.get(`${owner}/${family}`);
@@ -60,7 +60,10 @@ export class AddressBook {
     return text(next);
   }
 
-  /** An address near the end of the range that no pod gets; undefined in a small range, or where pods have them. */
+  /**
+   * An address near the end of the range that is not assigned to pods; undefined if the range is small or pods already
+   * have these addresses.
+   */
   reserve(range: Network): string | undefined {
     if (sizeOf(range) < SMALLEST_WITH_RESERVE) return undefined;
     for (let back = 3n; back < 3n + RESERVE_TRIES; back++) {
@@ -79,7 +82,7 @@ export class AddressBook {
     this.#last.set(parsed.family, parsed.value);
   }
 
-  /** With an owner the address waits for it, as long as others are free. */
+  /** Releases an address. With an owner it is kept for that owner as long as other addresses are free. */
   release(address: string, owner?: string): void {
     this.#taken.delete(address);
     const parsed = addressValue(address);

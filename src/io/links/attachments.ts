@@ -1,4 +1,4 @@
-/** What a sandbox holds of the pod network, as files that survive a restart of the host process. */
+/** Records of the sandboxes' pod network resources, in files that survive a restart of the host process. */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import type { PortMapping } from '../../core/podplan/port.ts';
 
 export interface Attachment {
   readonly sandboxId: string;
-  /** Of the pod; undefined in records of earlier versions. */
+  /** UID of the pod; undefined in records of earlier versions. */
   readonly uid?: string;
   /** The primary family's address first. */
   readonly ips: readonly string[];
@@ -41,7 +41,7 @@ export class AttachmentFiles {
       try {
         found.push(parse(await readFile(join(this.#directory, name), 'utf8')));
       } catch (error) {
-        // Half-written at a power cut: the sandbox it was for never came to be.
+        // A power failure interrupted the write, so the sandbox was never completed.
         this.#log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
         await rm(join(this.#directory, name), { force: true });
       }

@@ -1,4 +1,4 @@
-/** The bridge of the pod network with its gateway addresses, and the host's ends of pod links. */
+/** The bridge of the pod network with its gateway addresses, and the host ends of pod links. */
 import { isIP } from 'node:net';
 import { messageOf } from '../../base/errors.ts';
 import { addressText, type Network } from '../../base/networks.ts';
@@ -6,7 +6,7 @@ import { gatewayOf } from './addresses.ts';
 import { command } from './command.ts';
 import { type DesiredLink, POD_LINK_GROUP } from './upkeep.ts';
 
-/** The address of every pod link's host end: the next hop of its pod's IPv6 traffic. */
+/** Address of the host end of every pod link: the next hop for the pod's IPv6 traffic. */
 export const LINK_GATEWAY = 'fe80::1';
 
 export const gatewayText = (range: Network): string => addressText(gatewayOf(range), range.family);
@@ -14,7 +14,7 @@ export const gatewayText = (range: Network): string => addressText(gatewayOf(ran
 export async function setUpBridge(ip: string, bridge: string, ranges: readonly Network[]): Promise<void> {
   const [first] = ranges;
   if (first === undefined) return;
-  // The address of its own keeps the bridge's from changing with its ports, which would break neighbor caches.
+  // A fixed hardware address. Otherwise the bridge's address would change with its ports, which breaks neighbor caches.
   const low = Number(gatewayOf(first) & 0xffffffffn);
   const mac = ['0a', '58', ...[24, 16, 8, 0].map((shift) => ((low >>> shift) & 255).toString(16).padStart(2, '0'))];
   await command(ip, ['link', 'add', bridge, 'address', mac.join(':'), 'type', 'bridge']).catch((error: unknown) => {
@@ -38,7 +38,7 @@ export async function setUpBridge(ip: string, bridge: string, ranges: readonly N
   );
 }
 
-/** The host's end of a pod's link. */
+/** The host end of a pod's link. */
 export function desiredLink(link: string, ips: readonly string[], ranges: readonly Network[]): DesiredLink {
   return {
     name: link,

@@ -1,10 +1,10 @@
 /**
  * The embedded pod network of one node: a bridge, a veth pair per pod, host-local addresses from the node's pod range.
  *
- * A pod's address is a /32 whose only neighbour is the gateway, and the host has a route to each pod's link: traffic
- * between two pods of one node is routed by the host, never switched. So service addresses work between them whether or
- * not br_netfilter is loaded (answers pass the host's connection tracking in any case), and one set of filter rules
- * sees all pod traffic. The bridge holds the gateway's address and whatever else joins the pods' network
+ * A pod's address is a /32 whose only neighbor is the gateway, and the host has a route to each pod's link: traffic
+ * between two pods of one node is routed by the host and never switched. Service addresses therefore work between them
+ * with or without br_netfilter (replies always pass the host's connection tracking), and one set of filter rules
+ * handles all pod traffic. The bridge has the gateway's address and connects any other member of the pod network
  * (docs/decisions/0004).
  */
 import { existsSync } from 'node:fs';
@@ -27,16 +27,16 @@ import { linkName, probeLinks } from './link-name.ts';
 import { type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './upkeep.ts';
 
 export interface BridgeNetworkOptions {
-  /** Records of attached sandboxes; survives restarts of the host process. */
+  /** Directory of the records of attached sandboxes, which survive restarts of the host process. */
   readonly stateDirectory: string;
   /** Name of the bridge; up to 15 characters. */
   readonly bridge: string;
-  /** All pods of the cluster, a range per family: traffic to them is never masqueraded. */
+  /** Pod ranges of the whole cluster, one per family. Traffic to them is never masqueraded. */
   readonly clusterCidrs: readonly string[];
   readonly nftTable: string;
-  /** The service ranges: host ports never take what is sent to them. */
+  /** Service ranges. Traffic to them is never redirected by a host port. */
   readonly serviceCidrs: readonly string[];
-  /** Ports on which the host itself listens; asked whenever rules are written or a pod is attached. */
+  /** Ports on which the host itself listens. Called whenever rules are written or a pod is attached. */
   readonly reservedPorts: () => readonly ReservedPort[];
   readonly ipPath?: string;
   readonly nftPath?: string;
@@ -48,24 +48,24 @@ export interface BridgeNetwork extends PodNetwork {
   reserve: NonNullable<PodNetwork['reserve']>;
   /** The primary family's gateway address once the pod ranges are known. */
   readonly gateway: string | undefined;
-  /** Sets the MTU of pods' links, those of running pods included. Never rejects. */
+  /** Sets the MTU of pods' links, including those of running pods. Never rejects. */
   setMtu(mtu: number): Promise<void>;
   /**
    * Compares links, addresses, routes and kernel settings with the desired state, and with `filter` the tables of the
-   * packet filter, and restores what is missing. Never rejects.
+   * packet filter, and restores missing ones. Never rejects.
    */
   reconcile(options: { readonly filter: boolean }): Promise<void>;
   /** The fault that the last `reconcile` could not repair. */
   readonly problem: string | undefined;
-  /** The fault that keeps packets of pods from being forwarded; undefined: none is found. Never rejects. */
+  /** The fault that prevents forwarding of pod packets; undefined if none is found. Never rejects. */
   forwarding(): Promise<string | undefined>;
-  /** True when pods of this host have the address. */
+  /** Whether a pod of this host has the address. */
   holds(address: string): boolean;
   /** Removes the bridge, all pod links and the filter tables. */
   destroy(): Promise<void>;
 }
 
-/** Processes at a time that set the MTU of running pods. */
+/** Number of concurrent processes that set the MTU of running pods. */
 const MTU_BATCH = 8;
 const MAX_LISTING = 16 * 1024 * 1024;
 
@@ -83,20 +83,20 @@ class NftBridgeNetwork implements BridgeNetwork {
   readonly #files: AttachmentFiles;
   readonly #attachments = new Map<string, Attachment>();
   readonly #addresses = new AddressBook();
-  /** Sandboxes whose addresses are reserved and not plugged yet, with the ranges that they are from. */
+  /** Sandboxes with reserved addresses that are not attached yet, with the ranges of these addresses. */
   readonly #unplugged = new Map<string, readonly Network[]>();
   /** The primary family's first; empty until they are known. */
   #ranges: readonly Network[] = [];
-  /** 0: the kernel's default. */
+  /** 0 means the kernel's default. */
   #mtu = 0;
   #loaded: Promise<void> | undefined;
-  /** Changes of the filter tables are applied one after the other, always from the newest state. */
+  /** Serializes changes of the filter tables, each of which applies the newest state. */
   #filtering: Promise<void> = Promise.resolve();
   readonly #unfiltered = new Set<4 | 6>();
-  /** Sandboxes whose links stand: only these are repaired. */
+  /** Sandboxes whose links exist. Only these are repaired. */
   readonly #plugged = new Set<string>();
   readonly #repairing = new Map<string, Promise<void>>();
-  /** The listing of a family's table after it was applied. */
+  /** Listing of each family's table after it was applied. */
   readonly #listings = new Map<4 | 6, string>();
   readonly #forwarding: Forwarding;
   #reconciling: Promise<void> | undefined;
@@ -151,7 +151,7 @@ class NftBridgeNetwork implements BridgeNetwork {
   async #setKernel(ranges: readonly Network[]): Promise<void> {
     await Promise.all([
       setKernel('net/ipv4/ip_forward', '1', this.#log),
-      // Pods reach each other through the gateway on purpose; the kernel would report a shorter way to them.
+      // Pods reach each other through the gateway on purpose, so the kernel must not send redirects.
       setKernel('net/ipv4/conf/all/send_redirects', '0', this.#log),
       setKernel(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
       ranges.some(({ family }) => family === 6) ? forwardIpv6(this.#log) : undefined,
@@ -192,7 +192,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
     if (pod.portMappings.length > 0 && this.#unfiltered.has(primary.family))
       throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
-    // Taken before the first await, so that two attaches never choose the same.
+    // Taken before the first await, so that two attaches never choose the same addresses.
     const ips = this.#take(ranges, pod.uid);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
@@ -213,7 +213,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     return { ips };
   }
 
-  /** An address of each range. */
+  /** Takes one address from each range. */
   #take(ranges: readonly Network[], uid: string): string[] {
     const ips: string[] = [];
     for (const range of ranges) {
@@ -271,7 +271,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     ]);
   }
 
-  /** Router advertisements of a pod configure no address or route of the host (CVE-2020-10749). */
+  /** Prevents a pod's router advertisements from configuring addresses or routes of the host (CVE-2020-10749). */
   async #guardLink(link: string, ips: readonly string[]): Promise<void> {
     const at = `net/ipv6/conf/${link}`;
     if (!existsSync(`/proc/sys/${at}`)) return;
@@ -370,11 +370,11 @@ class NftBridgeNetwork implements BridgeNetwork {
     return lines;
   }
 
-  /** Undefined: there is no such table. */
+  /** Returns undefined if the table does not exist. */
   async #listing(family: 4 | 6): Promise<string | undefined> {
     const words = [family === 4 ? 'ip' : 'ip6', this.#options.nftTable];
     return command(this.#nft, ['-s', 'list', 'table', ...words], '', MAX_LISTING).catch((error: unknown) =>
-      // After another failure the state of the table is unknown.
+      // After any other failure the state of the table is unknown, so it counts as unchanged.
       /No such file or directory/.test(messageOf(error)) ? undefined : this.#listings.get(family),
     );
   }
@@ -388,7 +388,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       await Promise.all(running.slice(from, from + MTU_BATCH).map((each) => this.#resize(each, mtu)));
   }
 
-  /** Both ends; a sandbox of an earlier version keeps its own end, and learns the path's MTU. */
+  /** Sets the MTU of both ends. A sandbox of an earlier version keeps its own end and discovers the path's MTU. */
   async #resize({ link, netnsPath, sandboxId }: Attachment, mtu: number): Promise<void> {
     try {
       await command(this.#ip, ['link', 'set', link, 'mtu', String(mtu)]);
@@ -464,7 +464,10 @@ class NftBridgeNetwork implements BridgeNetwork {
     return next;
   }
 
-  /** The link takes loopback addresses only once the rules stand that keep its pod from the host's loopback. */
+  /**
+   * Allows loopback addresses on the link. The rules that protect the host's loopback from the pod must be applied
+   * before.
+   */
   async #openHostPorts(link: string): Promise<void> {
     await this.#applyFilter();
     await setKernel(`net/ipv4/conf/${link}/route_localnet`, '1', this.#log);
@@ -474,7 +477,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#plugged.delete(attachment.sandboxId);
     await this.#repairing.get(attachment.sandboxId)?.catch(() => {});
     await command(this.#ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
-      // The namespace that held the other end may have taken the pair with it.
+      // The removal of the other end's namespace may have removed the pair.
       if (!/Cannot find device/.test(messageOf(error))) throw error;
     });
     await this.#files.remove(attachment.sandboxId);

@@ -4,8 +4,8 @@ import { RuntimeError } from '../../core/podplan/port.ts';
 const MAX_OUTPUT = 64 * 1024;
 
 /**
- * Runs a tool with `input` on stdin. Throws RuntimeError 'network' with the tool's first complaint, or for output over
- * `maxOutput` characters. Returns stdout.
+ * Runs a tool with `input` on stdin and returns stdout. Throws RuntimeError 'network' with the tool's first error line,
+ * or for output over `maxOutput` characters.
  */
 export async function command(
   file: string,
@@ -23,7 +23,8 @@ export async function command(
 export const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
 /**
- * As `command`, for tools that answer in part when they fail. Throws RuntimeError 'network' when the tool is absent.
+ * Like `command`, for tools with useful partial output on failure. Throws RuntimeError 'network' if the tool is
+ * missing.
  */
 export function output(
   file: string,
@@ -43,7 +44,7 @@ export function output(
     });
     child.on('error', (error) => reject(new RuntimeError('network', `${file}: ${error.message}`, { cause: error })));
     child.on('close', (code) => resolve({ code, stdout, stderr }));
-    // A tool that ends early closes its stdin; its exit code tells what matters.
+    // A tool that exits early closes its stdin; its exit code reports the failure.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
   });

@@ -3,13 +3,13 @@ import { type Monitor, startMonitor } from './monitor.ts';
 
 export interface FilterWatchOptions {
   readonly nft: string;
-  /** Called after each transaction, those of this program included, and when transactions may have been missed. */
+  /** Called after each transaction, including this program's own, and when transactions may have been missed. */
   readonly changed: () => void;
   readonly log: Log;
   readonly setpriv?: string;
 }
 
-/** Source: nft's output at the end of each transaction. */
+/** Prefix of nft's output at the end of each transaction. */
 const TRANSACTION = '# new generation ';
 
 /** Follows changes of the packet filter by `nft monitor`. */

@@ -5,24 +5,22 @@ import { type Network, networkText } from '../../base/networks.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import { POD_LINK_GROUP } from './upkeep.ts';
 
-/** Pods whose traffic to a host port came from this node's own pods are answered through this node. */
+/** Mark of traffic from this node's pods to a host port. Its replies must return through this node. */
 const HOST_PORT_MARK = '0x2000';
 /** IANA's port of VXLAN. */
 export const VXLAN_PORT = 4789;
-/** The network identifier is the same on every host of a cluster. */
+/** Network identifier, the same on every host of a cluster. */
 export const VXLAN_ID = 26_725;
-/** Of the machine config server; the second one is OpenShift's without TLS. */
+/** Ports of the machine config server; the second one is OpenShift's without TLS. */
 const CONFIG_SERVER_PORTS = '22623, 22624';
 
 export interface FilterOptions {
   readonly table: string;
-  /** Of all pods, both families. */
+  /** Ranges of all pods, both families. */
   readonly clusterCidrs: readonly string[];
-  /**
-   * Addresses that belong to services, even where the host has them on a link (userspace mode of the service proxy).
-   */
+  /** Addresses that belong to services, even if the host has them on a link (userspace mode of the service proxy). */
   readonly serviceCidrs: readonly string[];
-  /** Ports on which the host itself listens: they lead to no pod. */
+  /** Ports on which the host itself listens. Host ports of pods do not redirect them. */
   readonly reservedPorts: readonly ReservedPort[];
 }
 
@@ -34,8 +32,8 @@ export interface PodPorts {
 const familyOfRange = (cidr: string): number => isIP(cidr.split('/')[0] ?? '');
 
 /**
- * The whole table of one family: pods' traffic that leaves the cluster's range takes this node's address, host ports
- * lead to their pods. One transaction that replaces what was there; established connections stay.
+ * The complete table of one family: traffic of pods that leaves the cluster's range gets this node's address, and host
+ * ports are redirected to their pods. One transaction replaces the previous table; established connections continue.
  */
 export function podTable(options: FilterOptions, range: Network, pods: readonly PodPorts[]): string {
   const podCidr = networkText(range);
@@ -54,10 +52,10 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `  map bound_udp_zones { typeof ${ip} daddr . udp dport : ct zone; }`,
     '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
-    // Holds for whatever the maps contain, also while no process of this program runs.
+    // Applies regardless of the maps' contents, also while no process of this program runs.
     '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
     ...(service === '' ? [] : [`    ${ip} daddr { ${service} } return`]),
-    // The kernel routes no loopback address of IPv6 to a link.
+    // The kernel does not route IPv6 loopback addresses to a link.
     ...(range.family === 6 ? ['    ip6 daddr ::1 return'] : []),
     `    ${ip} saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
     `    meta l4proto { tcp, udp, sctp } dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @bound_host_ports`,
@@ -65,18 +63,18 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `    meta mark set meta mark and ${(~Number(HOST_PORT_MARK) >>> 0).toString()}`,
     '  }',
     ...zoneChains(ip),
-    // Before the services' chains (dstnat, -100): a host port is this pod's alone.
+    // Before the services' chains (dstnat, -100), because a host port belongs only to this pod.
     '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
     '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
-    // What the host sends to a host port of its loopback leaves by the pod's link, which has to take loopback addresses
-    // for that. Pods do not get at what listens there by it (CVE-2020-8558).
+    // Traffic of the host to a host port on its loopback leaves by the pod's link, which must accept loopback addresses
+    // for it. This rule prevents pods from reaching the host's loopback listeners that way (CVE-2020-8558).
     ...(range.family === 4
       ? [
           '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
         ]
       : []),
     ...podLinkGuards(range.family, cluster),
-    // Configurations of hosts hold their secrets: pods reach no machine config server, as in OpenShift.
+    // Machine configurations contain secrets of hosts, so pods cannot reach a machine config server, as in OpenShift.
     ...['forward', 'input'].map(
       (hook) =>
         `  chain config_guard_${hook} { type filter hook ${hook} priority -5; ${ip} saddr ${podCidr} tcp dport { ${CONFIG_SERVER_PORTS} } reject with tcp reset; }`,
@@ -124,8 +122,9 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
 }
 
 /**
- * Pods send by their own addresses only: the route back to a source leads to the pod's link or the packet is dropped.
- * They reach no VXLAN device of a host, also not through a service, whose frames would arrive behind all policies.
+ * Prevents source address spoofing: a packet is dropped unless the route back to its source is the pod's link. Pods
+ * also cannot reach a VXLAN device of a host, directly or through a service, because such frames would bypass all
+ * policies.
  */
 function podLinkGuards(family: 4 | 6, cluster: string): string[] {
   const pods = `iifgroup ${POD_LINK_GROUP}`;
@@ -159,8 +158,9 @@ function podLinkGuards(family: 4 | 6, cluster: string): string[] {
 }
 
 /**
- * Before connection tracking. A UDP flow does not end while its client sends: with another pod behind the host port it
- * gets another zone, where it is a new flow. The zone follows from the pod's address and ports, so a restart keeps it.
+ * Assigns conntrack zones before connection tracking. A UDP flow lasts as long as its client sends. If another pod gets
+ * the host port, the flow gets another zone and counts as new. The zone is derived from the pod's address and ports, so
+ * it survives a restart.
  */
 function zoneChains(ip: string): string[] {
   return ['prerouting', 'output'].flatMap((hook) => [
@@ -180,7 +180,7 @@ export function isReserved(mapping: PortMapping, reservedPorts: readonly Reserve
   return reservedPorts.some(({ protocol, port }) => protocol === mapping.protocol && port === mapping.hostPort);
 }
 
-/** True when two mappings want the same port of the host. */
+/** Whether two mappings want the same host port. */
 export function collides(left: PortMapping, right: PortMapping): boolean {
   return (
     left.hostPort === right.hostPort &&

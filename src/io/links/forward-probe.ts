@@ -1,7 +1,7 @@
 /**
- * Finds out whether this host forwards packets of pods. A datagram leaves by one end of a veth pair, comes in by the
- * other, and is forwarded to the first again; counters before and after the chains of other programs show whether it
- * passed. nft's trace names the rule that dropped it.
+ * Tests whether this host forwards packets of pods. A datagram is sent through one end of a veth pair, arrives at the
+ * other end, and is forwarded to the first again. Counters before and after the chains of other programs show whether
+ * it passed, and nft's trace names the rule that dropped it.
  */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -14,25 +14,25 @@ import { command } from './command.ts';
 export interface ForwardProbeOptions {
   readonly ip: string;
   readonly nft: string;
-  /** Name of a packet filter table of its own. */
+  /** Name of the packet filter table for the probe. */
   readonly table: string;
-  /** Names of the two ends: packets leave by the first and come in by the second. */
+  /** Names of the two ends: packets are sent through the first and arrive at the second. */
   readonly links: readonly [string, string];
   readonly setKernel: (name: string, value: string) => Promise<void>;
 }
 
 export interface ForwardProbe {
   /**
-   * Sends from the gateway of the range to `target`, an address of it that no pod has. Resolves with the fault;
-   * undefined: the packet was forwarded, or nothing can be concluded. Throws RuntimeError 'network'.
+   * Sends from the gateway of the range to `target`, an unassigned address of the range. Resolves with the fault;
+   * undefined if the packet was forwarded or the result is inconclusive. Throws RuntimeError 'network'.
    */
   check(range: Network, target: string): Promise<string | undefined>;
   remove(): Promise<void>;
 }
 
-/** Discard. */
+/** The port of the discard service. */
 const PORT = 9;
-/** Enough to be forwarded once. */
+/** TTL that allows one forwarding. */
 const HOPS = 2;
 const SETTLE_MS = 100;
 const TRACE_MS = 1_000;
@@ -85,14 +85,14 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
     ].join('\n');
   };
 
-  /** Packets before and after the chains of other programs; undefined: there is no such table. */
+  /** Packets before and after the chains of other programs; undefined if the table does not exist. */
   const counted = async (): Promise<readonly number[] | undefined> => {
     const text = await command(nft, ['list', 'table', 'inet', table]).catch(() => '');
     const counts = [...text.matchAll(/counter packets (\d+)/g)].map(([, count]) => Number(count));
     return counts.length === 2 ? counts : undefined;
   };
 
-  /** Undefined: the packet did not arrive. */
+  /** Returns undefined if the packet did not arrive. */
   const passes = async (range: Network, target: string): Promise<boolean | undefined> => {
     const before = await counted();
     if (before === undefined) await command(nft, ['-f', '-'], program(false));
@@ -139,7 +139,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
   };
 }
 
-/** The table, the chain and the rule or policy of the last verdict in the output of `nft monitor trace`. */
+/** Table, chain and rule or policy of the last verdict in the output of `nft monitor trace`. */
 export function droppedBy(trace: string): string | undefined {
   let found: string | undefined;
   for (const line of trace.split('\n')) {

@@ -1,13 +1,16 @@
 /**
- * Lets packets of pods pass the chains that Docker and ufw reserve for the administrator, and reports what still drops
- * them.
+ * Accepts packets of pods in the chains that Docker and ufw reserve for the administrator, and reports rules that still
+ * drop them.
  */
 import { isIP } from 'node:net';
 import type { Network } from '../../base/networks.ts';
 import { command } from './command.ts';
 import { createForwardProbe, type ForwardProbeOptions } from './forward-probe.ts';
 
-/** Their base chains drop what none of their own rules accepts, and leave these chains alone. */
+/**
+ * Chains for administrators' rules. The base chains of Docker and ufw drop unmatched packets and never change these
+ * chains.
+ */
 const CHAINS: readonly (readonly ['ip' | 'ip6', string])[] = [
   ['ip', 'DOCKER-USER'],
   ['ip6', 'DOCKER-USER'],
@@ -23,8 +26,8 @@ export interface ForwardingOptions extends ForwardProbeOptions {
 
 export interface Forwarding {
   /**
-   * `reserve` returns an address of the range that no pod gets. Resolves with the fault of the first family that has
-   * one. Throws RuntimeError 'network'.
+   * `reserve` returns an unassigned address of a range. Resolves with the fault of the first family that has one.
+   * Throws RuntimeError 'network'.
    */
   check(ranges: readonly Network[], reserve: (range: Network) => string | undefined): Promise<string | undefined>;
   remove(): Promise<void>;
@@ -55,7 +58,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
 
 const commentOf = (table: string): string => `comment "${table}"`;
 
-/** Rules in the words of iptables, which lists these chains too. */
+/** Adds rules in iptables' format, because iptables lists these chains too. */
 async function acceptInChains(nft: string, table: string, clusterCidrs: readonly string[]): Promise<void> {
   for (const [family, chain] of await presentChains(nft)) {
     const text = await command(nft, ['list', 'chain', family, TABLE, chain], '', MAX_LISTING);

@@ -1,4 +1,3 @@
-/** Checks of the host ports that a pod requests. */
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
@@ -9,7 +8,7 @@ import { isInUse } from './sockets.ts';
 
 export const nameOf = ({ hostPort, protocol }: PortMapping): string => `${hostPort}/${protocol}`;
 
-/** Throws RuntimeErrors for what is no host port to have. */
+/** Checks the host ports that a pod requests. Throws RuntimeErrors for ports that are not available. */
 export function checkHostPorts(
   wanted: readonly PortMapping[],
   others: readonly Attachment[],

@@ -4,29 +4,32 @@ import type { Log } from '../../base/log.ts';
 
 export interface MonitorOptions {
   readonly command: readonly [string, ...string[]];
-  /** Content of the log lines: `address` or `packet filter`. */
+  /** Subject in log lines: `address` or `packet filter`. */
   readonly subject: string;
   readonly lines: (lines: readonly string[]) => void;
-  /** Called when events may have been missed: the monitor has reported an error, or is started again. */
+  /** Called when events may have been missed: the monitor has reported an error or was restarted. */
   readonly missed?: () => void;
   readonly log: Log;
-  /** util-linux's program that binds the monitor's life to this process; without it a SIGKILL leaves the monitor. */
+  /**
+   * util-linux's setpriv, which ends the monitor together with this process. Without it the monitor survives a SIGKILL
+   * of this process.
+   */
   readonly setpriv?: string;
 }
 
 export interface Monitor {
-  /** False while the process is absent: changes are not reported then. */
+  /** False while the process is not running, so changes are not reported. */
   isRunning(): boolean;
   stop(): void;
 }
 
 const RESTART_MS = 5_000;
 
-/** Lines of a program that reports changes of the kernel until it is stopped; it is started again when it ends. */
+/** Runs a program that reports kernel changes line by line, and restarts it when it ends, until `stop` is called. */
 export function startMonitor(options: MonitorOptions): Monitor {
   let stopped = false;
   let running = false;
-  /** A host without the program has one log line. */
+  /** A missing program is logged only once. */
   let isReported = false;
   let child: ChildProcess | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -46,7 +49,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
       isReported = false;
       options.lines(lines);
     });
-    // A full socket buffer is one such error.
+    // For example, a full socket buffer.
     monitor.stderr.on('data', () => options.missed?.());
     let ended = false;
     const again = (reason: string): void => {

@@ -1,13 +1,12 @@
 /**
- * Record of the links, packet filter tables and routes that the instance of one root creates on its host. A removal
- * reads it: names and ranges alone do not identify the instance of a machine.
+ * Record of the links, packet filter tables and routes that the instance of one root creates on its host. Removal uses
+ * the record, because names and ranges alone do not identify an instance on a machine.
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 
 export interface HostNetworkRecord {
-  /** Names of links. */
   readonly links: readonly string[];
   /** Names of packet filter tables, of any family. */
   readonly tables: readonly string[];
@@ -17,7 +16,7 @@ export interface HostNetworkRecord {
   readonly clusterCidrs: readonly string[];
 }
 
-/** Adds to the file what it does not contain yet: an earlier start may have had other names. */
+/** Adds missing entries to the file. Existing ones are kept, because an earlier start may have used other names. */
 export async function recordHostNetwork(file: string, added: HostNetworkRecord): Promise<void> {
   const present = await readHostNetworkRecord(file);
   const union = <T>(left: readonly T[] = [], right: readonly T[] = []): T[] => [...new Set([...left, ...right])];
@@ -34,7 +33,7 @@ export async function recordHostNetwork(file: string, added: HostNetworkRecord):
   await rename(`${file}.new`, file);
 }
 
-/** Undefined when there is no file. Throws CodedError 'bad-record' for one that cannot be read or parsed. */
+/** Returns undefined if there is no file. Throws CodedError 'bad-record' if it cannot be read or parsed. */
 export async function readHostNetworkRecord(file: string): Promise<HostNetworkRecord | undefined> {
   try {
     const parsed = JSON.parse(await readFile(file, 'utf8')) as Partial<HostNetworkRecord> | null;

@@ -1,6 +1,6 @@
 /**
- * Routes, VXLAN devices and their entries by the tools of iproute2. Routes carry this program's protocol number and
- * metric: other routes are neither read nor replaced, and those of an earlier process are found again.
+ * Routes, VXLAN devices and their entries by the tools of iproute2. Routes have this program's protocol number and
+ * metric. Other routes are neither read nor replaced, and those of an earlier process are recognized.
  */
 import { canonicalAddress } from '../../base/addresses.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -23,18 +23,18 @@ import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 import { createPathProbe } from './path-probe.ts';
 import { createTunnelGuard } from './tunnel-guard.ts';
 
-/** Static routes of an administrator have a smaller one and are preferred. */
+/** Static routes of an administrator have a smaller metric and are preferred. */
 export const METRIC = 178;
-/** Several thousand routes. */
+/** Room for several thousand routes. */
 const MAX_LISTING = 16 * 1024 * 1024;
 
 export interface OverlayKernelOptions {
-  /** rtnetlink(7) protocol number of own routes: 5 to 255, used by nothing else on the host. */
+  /** rtnetlink(7) protocol number of own routes: 5 to 255, unused by other programs on the host. */
   readonly protocol: number;
   readonly tunnelNames: Readonly<Record<Family, string>>;
   readonly ipPath?: string;
   readonly bridgePath?: string;
-  /** Name of the packet filter table that keeps foreign senders from the VXLAN devices. */
+  /** Name of the packet filter table that blocks foreign senders from the VXLAN devices. */
   readonly guardTable: string;
   readonly nftPath?: string;
   /** Called with each line of `ip monitor` about a deleted address, route or link. */
@@ -42,7 +42,7 @@ export interface OverlayKernelOptions {
   readonly log: Log;
 }
 
-/** What `ip -json` prints, as far as it is read here. */
+/** The used fields of the output of `ip -json`. */
 interface ListedRoute {
   readonly type?: string;
   readonly dst?: string;
@@ -109,7 +109,7 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
       );
     };
     const found = await read();
-    // On the link itself there is no router that could have a smaller MTU.
+    // A destination on the link itself has no router with a smaller MTU.
     const far = [...found].filter(([, { gateway }]) => gateway !== undefined);
     if (!probing || far.length === 0) return found;
     await probe(far.map(([address, { mtu }]) => ({ address, mtu })));
@@ -174,7 +174,7 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
   };
 }
 
-/** The answers to several queries; a query without an answer has none in the result. */
+/** Results of several queries. A query without a result adds no element. */
 async function batch<T>(tool: string, lines: readonly string[]): Promise<T[]> {
   if (lines.length === 0) return [];
   const { stdout } = await output(tool, ['-force', '-json', '-batch', '-'], `${lines.join('\n')}\n`, MAX_LISTING);
@@ -189,7 +189,7 @@ function linkOf(device: ListedLink, names: Readonly<Record<Family, string>>): Tu
   return {
     name: device.ifname ?? '',
     underlay: device.ifname === names[6] ? 6 : 4,
-    // A device with another identifier is not usable; an empty address makes it differ from every wanted one.
+    // A device with another identifier is not usable. An empty address makes it differ from every wanted one.
     mac: data?.id === VXLAN_ID ? (device.address ?? '') : '',
     mtu: device.mtu ?? 0,
     local: data?.local6 === undefined ? undefined : canonicalAddress(data.local6),
@@ -216,7 +216,7 @@ interface Tools {
   readonly protocol: number;
 }
 
-/** Runs of lines for the same tool are one process: the order of the changes is kept. */
+/** Consecutive lines for the same tool run in one process, which keeps the order of the changes. */
 async function apply(changes: readonly OverlayChange[], tools: Tools): Promise<void> {
   const runs: { tool: string; lines: string[] }[] = [];
   for (const change of changes) {
@@ -239,7 +239,7 @@ async function apply(changes: readonly OverlayChange[], tools: Tools): Promise<v
   if (complaints[0] !== undefined) throw new RuntimeError('network', complaints[0]);
 }
 
-/** The message and the line that it is about. Source: iproute2's `Command failed -:LINE`. */
+/** Error message with the line that caused it. Source: iproute2's `Command failed -:LINE`. */
 function complaintOf(stderr: string, lines: readonly string[]): string {
   const at = /Command failed -:(\d+)/.exec(stderr)?.[1];
   const line = at === undefined ? undefined : lines[Number(at) - 1];
@@ -256,7 +256,7 @@ function linesOf(change: OverlayChange, protocol: number): readonly string[] {
       ];
     }
     case 'update-link':
-      // New addresses first: a link that loses its last address loses its routes too.
+      // New addresses first, because a link that loses its last address loses its routes too.
       return [
         ...linkLines(change.link),
         ...change.staleAddresses.map((address) => `addr del ${address} dev ${change.link.name}`),

@@ -1,24 +1,24 @@
 /**
- * Finds the MTU of a path: the kernel sets "don't fragment" on a datagram that fits the MTU it knows, and a router with
- * a smaller one answers with its own, which the kernel then keeps with the route for ten minutes. Sources: RFC 1191,
- * RFC 8201, ip(7) IP_MTU_DISCOVER.
+ * Discovers the MTU of a path: the kernel sets "don't fragment" on a datagram that fits its known MTU. A router with a
+ * smaller MTU reports it, and the kernel keeps it with the route for ten minutes. Sources: RFC 1191, RFC 8201, ip(7)
+ * IP_MTU_DISCOVER.
  */
 import { createSocket, type Socket } from 'node:dgram';
 
-/** For the answer of a router on the way. */
+/** Time for the response of a router on the way. */
 const ANSWER_MS = 400;
 const HEADERS: Readonly<Record<4 | 6, number>> = { 4: 28, 6: 48 };
 const MAX_DATAGRAM = 65_507;
 
 export interface ProbedPath {
   readonly address: string;
-  /** Of the path as known now. */
+  /** Currently known MTU of the path. */
   readonly mtu: number;
 }
 
 /**
- * Sends one datagram of zeros per path to `port`, which a VXLAN device there drops: the flag of a valid identifier is
- * missing. Resolves when answers should be in; never rejects.
+ * Sends one datagram of zeros per path to `port`. A VXLAN device there drops it, because the flag of a valid identifier
+ * is not set. Resolves when responses should have arrived; never rejects.
  */
 export function createPathProbe(port: number): (paths: readonly ProbedPath[]) => Promise<void> {
   return async (paths) => {
@@ -29,7 +29,7 @@ export function createPathProbe(port: number): (paths: readonly ProbedPath[]) =>
         const socket = sockets.get(family) ?? open(family);
         sockets.set(family, socket);
         const size = Math.min(MAX_DATAGRAM, mtu - HEADERS[family]);
-        // An unreachable host is no news here: its route tells.
+        // Errors are ignored: an unreachable host is detected by its route.
         if (size > 0) socket.send(Buffer.alloc(size), port, address, () => {});
       }
       await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));

@@ -1,7 +1,6 @@
-/** Address ranges. */
 import { BlockList, isIP } from 'node:net';
 
-/** True when `address` is of the range `cidr`; false for what is no address, such as `default`. */
+/** Whether `address` is in the range `cidr`; false for values that are not addresses, such as `default`. */
 export function contains(cidr: string, address: string): boolean {
   const family = isIP(address);
   const [base = '', bits = ''] = cidr.split('/');

@@ -1,4 +1,3 @@
-/** Removes from the host the links, routes and packet filter tables of one record. */
 import { messageOf } from '../../base/errors.ts';
 import { command } from './command.ts';
 import { removeAcceptRules } from './forwarding.ts';
@@ -12,7 +11,10 @@ interface ListedRoute {
   readonly metric?: number;
 }
 
-/** Resolves with one line for each object that could not be removed. Objects outside the record are left alone. */
+/**
+ * Removes the links, routes and packet filter tables of a record from the host. Resolves with one line for each object
+ * that could not be removed. Objects outside the record are not changed.
+ */
 export async function removeHostNetwork(record: HostNetworkRecord): Promise<string[]> {
   const left: string[] = [];
   const attempt = async (what: string, act: () => Promise<unknown>): Promise<void> => {

@@ -3,7 +3,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { ServiceLink } from '../../components/dns/port.ts';
 import { command } from './command.ts';
 
-/** A link for service addresses of this host: a dummy link, or a bridge without ports where the kernel has none. */
+/**
+ * A link for service addresses of this host: a dummy link, or a bridge without ports if the kernel has no dummy links.
+ */
 export function createServiceLink(options: { readonly link: string; readonly ipPath?: string }): ServiceLink {
   const { link, ipPath: ip = 'ip' } = options;
   const exists = (error: unknown): void => {
@@ -24,7 +26,8 @@ export function createServiceLink(options: { readonly link: string; readonly ipP
         [
           `link set ${link} up`,
           ...stale.map((address) => `addr del ${withBits(address)} dev ${link}`),
-          // A tentative address cannot be bound; there is no other host on the link that could have it.
+          // Duplicate address detection is disabled: a tentative address cannot be bound, and no other host is on the
+          // link.
           ...addresses.map((each) => `addr replace ${withBits(each)} dev ${link}${each.includes(':') ? ' nodad' : ''}`),
           '',
         ].join('\n'),

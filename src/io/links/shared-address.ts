@@ -1,7 +1,7 @@
 /**
  * An address that moves between hosts. The kernel announces the addresses of a link when its hardware address is set:
- * by gratuitous ARP with `arp_notify`, by unsolicited neighbour advertisements with `ndisc_notify`. Source:
- * kernel documentation, networking/ip-sysctl.
+ * by gratuitous ARP with `arp_notify`, by unsolicited neighbor advertisements with `ndisc_notify`. Source: kernel
+ * documentation, networking/ip-sysctl.
  */
 import { writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -15,9 +15,9 @@ export interface SharedAddressOptions {
 }
 
 export interface SharedAddress {
-  /** Adds and announces it. Rejects with RuntimeError 'network'. */
+  /** Adds and announces the address. Rejects with RuntimeError 'network'. */
   add(): Promise<void>;
-  /** Extends its lifetime, and adds it again where it is missing. */
+  /** Extends the lifetime, and adds the address again if it is missing. */
   extend(): Promise<void>;
   /** Never rejects. */
   remove(): Promise<void>;
@@ -41,9 +41,10 @@ export function createSharedAddress({ address, link, lifetimeSeconds }: SharedAd
       await extend();
       const hardware = networkInterfaces()[link]?.find(({ mac }) => mac !== '')?.mac;
       if (hardware === undefined) return;
-      // Adding an address is not announced; setting the hardware address, to what it is, announces all of the link.
+      // Adding an address does not announce it. Setting the hardware address to its current value announces all
+      // addresses.
       await command('ip', ['link', 'set', 'dev', link, 'address', hardware]).catch(() => {
-        // A driver that refuses while the link is up; the neighbours learn the address when their entries expire.
+        // Some drivers refuse this while the link is up. The neighbors then update when their entries expire.
       });
     },
     extend,

@@ -1,5 +1,6 @@
 /**
- * Sockets of the host's own processes: a host port would take their traffic away. Source: proc_net(5), /proc/net/tcp.
+ * Listening sockets of the host's own processes, whose traffic a host port would redirect. Source: proc_net(5),
+ * /proc/net/tcp.
  */
 import { readFile } from 'node:fs/promises';
 import { isInNetwork } from '../../base/addresses.ts';
@@ -12,8 +13,8 @@ const LOOPBACK = /^127\./;
 const MAPPED = '0000000000000000FFFF0000';
 
 /**
- * Whether a process of the host listens on the mapping's port where others reach it; sockets on loopback alone do not
- * count, and neither do those on addresses of services, which host ports never take.
+ * Whether a process of the host listens on the mapping's port on an address that other hosts can reach. Sockets on
+ * loopback or on service addresses do not count, because host ports never redirect their traffic.
  */
 export async function isInUse(mapping: PortMapping, serviceCidrs: readonly string[]): Promise<boolean> {
   if (mapping.protocol === 'SCTP') return false;
@@ -43,7 +44,7 @@ export function listens(
   return false;
 }
 
-/** Of the kernel's words in the byte order of a little-endian host; undefined: of IPv6 alone. */
+/** Decodes an address of little-endian words; undefined if it is IPv6 only. */
 function addressOf(hex: string): string | undefined {
   if (/^0+$/.test(hex)) return '0.0.0.0';
   const word = hex.length === 8 ? hex : hex.startsWith(MAPPED) ? hex.slice(MAPPED.length) : undefined;

@@ -1,4 +1,4 @@
-/** The VXLAN devices of a host take frames from the hosts of its cluster only. */
+/** Restricts the VXLAN devices of a host to frames from hosts of its cluster. */
 import { isIP } from 'node:net';
 import { messageOf } from '../../base/errors.ts';
 import { command } from './command.ts';
@@ -8,8 +8,8 @@ import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 const IDENTIFIER = `@th,96,24 ${VXLAN_ID}`;
 
 /**
- * Returns a function that applies the guard for these hosts and restores it where the table was deleted; undefined
- * removes it. Throws RuntimeError 'network'.
+ * Returns a function that applies the guard for these hosts and restores a deleted table; undefined removes it. Throws
+ * RuntimeError 'network'.
  */
 export function createTunnelGuard(nft: string, name: string): (hosts: readonly string[] | undefined) => Promise<void> {
   const table = `inet ${name}`;
@@ -32,7 +32,7 @@ async function exists(nft: string, name: string): Promise<boolean> {
   const listed = await command(nft, ['list', 'table', 'inet', name]).catch((error: unknown) =>
     /No such file or directory/.test(messageOf(error)) ? '' : undefined,
   );
-  // After another failure the state of the table is unknown.
+  // After any other failure the state of the table is unknown, so it counts as present.
   return listed === undefined || listed.includes(IDENTIFIER.split(' ')[0] ?? '');
 }
 

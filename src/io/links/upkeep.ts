@@ -1,7 +1,7 @@
-/** Compares the links and routes of the pod network with the kernel's, and lists what brings them back. */
+/** Compares the links and routes of the pod network with the kernel's and returns the commands that restore them. */
 import { command } from './command.ts';
 
-/** Group of the host ends of pod links: the packet filter recognises them by it. */
+/** Group of the host ends of pod links, which packet filter rules match. */
 export const POD_LINK_GROUP = 26_725;
 
 const MAX_LISTING = 16 * 1024 * 1024;
@@ -11,7 +11,7 @@ export interface DesiredLink {
   /** Addresses with prefix length, such as `10.128.0.1/23`. */
   readonly addresses: readonly string[];
   readonly routes: readonly DesiredRoute[];
-  /** Undefined: any group. */
+  /** Undefined matches any group. */
   readonly group?: number;
 }
 
@@ -40,7 +40,7 @@ interface ListedAddresses {
   readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
 }
 
-/** One process lists the links and the IPv4 routes. */
+/** Lists the links and the IPv4 routes with one process. */
 export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): Promise<ObservedNetwork> {
   const run = async (args: readonly string[], input = ''): Promise<unknown[][]> => {
     const text = await command(ip, ['-json', ...args], input, MAX_LISTING);
@@ -71,7 +71,7 @@ export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): 
   };
 }
 
-/** Lines for `ip -batch`; none when nothing differs, undefined when the link itself is missing. */
+/** Lines for `ip -batch`; empty if there is no difference, undefined if the link itself is missing. */
 export function repairs(
   { name, addresses, routes, group }: DesiredLink,
   observed: ObservedNetwork,

@@ -1,4 +1,4 @@
-/** Certificate authorities on disk: made when missing, renewed with their key, and what is trusted beside them. */
+/** Certificate authorities on disk: created if missing, renewed with the same key, and the bundle of trusted ones. */
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { whyRenew } from '../../base/certificate-life.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -14,23 +14,26 @@ import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole }
 import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
 
 export interface InstallContext {
-  /** Time for decisions about certificates; the host's clock may be behind it. */
+  /** Time for decisions about certificates. The host's clock may be behind it. */
   readonly nowMs: number;
-  /** Life of certificates other than authorities. Default: two years. */
+  /** Lifetime of certificates other than authorities. Default: two years. */
   readonly lifeMs?: number | undefined;
-  /** Called with each file that was made or made again, and why. */
+  /** Called with each file that was created or replaced, and the reason. */
   readonly onIssued?: (path: string, why: string) => void;
-  /** Called with the time at which a certificate will have to be renewed. */
+  /** Called with the time at which a certificate must be renewed. */
   readonly onDue?: (atMs: number) => void;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
-/** OKD's: two years. */
+/** Two years, as in OKD. */
 export const LEAF_LIFE_MS = 730 * DAY_MS;
-/** OKD's live for five years; an edge host may sit in a box for long. */
+/** Ten years, because an edge host may be stored for long before use. OKD's authorities are valid for five years. */
 export const AUTHORITY_DAYS = 3650;
 
-/** Throws CodedError 'bad-authority' with the file and the fix: a key that cannot be made again is never replaced. */
+/**
+ * Throws CodedError 'bad-authority' with the file and a fix. An unreadable key is never replaced, since it is
+ * irreplaceable.
+ */
 export async function ensureAuthority(
   files: PairFiles,
   commonName: string,
@@ -68,8 +71,8 @@ export async function ensureAuthority(
 }
 
 /**
- * Completes the exchange of an authority for its successor after a crash. The key is exchanged first, so a successor
- * whose key is the present one has begun to sign. Throws CodedErrors of the files.
+ * Completes an interrupted replacement of an authority by its successor. The key is replaced first, so if the
+ * successor's key is the current one, the successor already signs. Throws CodedErrors of the files.
  */
 export async function completeExchange(files: PairFiles): Promise<void> {
   const successor = successorOf(files);
@@ -86,7 +89,7 @@ export async function completeExchange(files: PairFiles): Promise<void> {
   await removePair(successor);
 }
 
-/** An authority from its files; undefined when there is none. Throws CodedError 'bad-authority'. */
+/** Loads an authority; undefined if there is none. Throws CodedError 'bad-authority'. */
 export async function loadIfPresent(files: PairFiles): Promise<Authority | undefined> {
   const [certPem, keyPem] = await Promise.all([readIfPresent(files.cert), readSecretIfPresent(files.key)]);
   if (certPem === undefined || keyPem === undefined) return undefined;
@@ -97,7 +100,7 @@ export async function loadIfPresent(files: PairFiles): Promise<Authority | undef
   }
 }
 
-/** PEM of the authority that signs, first, and of its successor and predecessor during a rotation. */
+/** PEM bundle: the signing authority first, and its successor and predecessor during a rotation. */
 export async function trustedBundle(files: PairFiles): Promise<string> {
   const all = [files, successorOf(files), predecessorOf(files)].map(({ cert }) => readIfPresent(cert));
   return (await Promise.all(all))
@@ -106,14 +109,14 @@ export async function trustedBundle(files: PairFiles): Promise<string> {
     .join('');
 }
 
-/** Early enough that no certificate it issues has to end before its own life is over. */
+/** Renews an authority early enough that no certificate it issues is cut short by the authority's end. */
 function whyRenewAuthority(
   certificate: X509Certificate,
   { nowMs, lifeMs = LEAF_LIFE_MS }: InstallContext,
 ): string | undefined {
   const dates = datesOf(certificate);
   const why = whyRenew(dates, AUTHORITY_DAYS * DAY_MS, nowMs);
-  // A longer life was chosen by the administrator.
+  // The administrator has chosen a longer lifetime.
   if (why !== undefined && why !== 'valid beyond its lifetime') return why;
   return dates.notAfterMs - nowMs < lifeMs ? 'about to expire' : undefined;
 }

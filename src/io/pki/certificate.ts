@@ -1,4 +1,4 @@
-/** Making X.509 certificates: structures by forge's ASN.1, keys and signatures by node:crypto. Source: RFC 5280. */
+/** Creates X.509 certificates: ASN.1 by forge, keys and signatures by node:crypto. Source: RFC 5280. */
 import {
   createHash,
   createPrivateKey,
@@ -28,9 +28,9 @@ import {
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * Hosts without a battery clock come up in the past until somebody tells them the time: in 1970, or in the year of a
- * real-time clock's chip. Certificates are therefore valid from the first second that such a clock can show, and for
- * their full life counted from no earlier than the release (`lifetimeFrom`).
+ * A host without a battery-backed clock starts in the past until it gets the time: in 1970, or at the first date of its
+ * clock chip. Certificates are therefore valid from the first second that such a clock can show, and their lifetime
+ * counts from no earlier than the release (`lifetimeFrom`).
  */
 const VALID_SINCE_MS = 0;
 export const RELEASED_MS = Date.UTC(2026, 0, 1);
@@ -56,12 +56,12 @@ export interface LeafRequest {
   readonly subject: Subject;
   readonly usages: readonly ('server' | 'client')[];
   readonly names?: AlternativeNames;
-  /** Default: what the key type needs. */
+  /** Depends on the key type by default. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }
 
-/** A validity that a clock far in the past, now or at the next boot, does not break. */
+/** A validity that tolerates a clock far in the past, now or at the next boot. */
 export function lifetimeFrom(nowMs: number, days: number): Validity {
   return {
     notBeforeMs: Math.min(VALID_SINCE_MS, nowMs - DAY_MS),
@@ -93,7 +93,7 @@ export function publicKeyToPem(key: KeyObject): string {
   return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
 }
 
-/** A self-signed certificate authority. Give `key` to renew one: everything it has issued stays valid. */
+/** A self-signed certificate authority. With the existing `key` it is a renewal: issued certificates stay valid. */
 export async function createAuthority(
   commonName: string,
   validity: Validity,
@@ -102,7 +102,7 @@ export async function createAuthority(
   return selfSignedAuthority(() => nameToAsn1({ commonName }), validity, key ?? (await generateKey()));
 }
 
-/** The same authority with another validity: name and key are kept, so everything it has issued stays valid. */
+/** The same authority with another validity. Name and key are kept, so issued certificates stay valid. */
 export function renewAuthority({ certificate, privateKey }: Authority, validity: Validity): Authority & KeyPair {
   return selfSignedAuthority(() => rawSubjectOf(certificate), validity, privateKey);
 }
@@ -129,7 +129,7 @@ function selfSignedAuthority(
   return { certificate: new X509Certificate(certPem), certPem, privateKey, keyPem: keyToPem(privateKey) };
 }
 
-/** A server and client certificate that answers for itself, with a new key. */
+/** A self-signed server and client certificate with a new key. */
 export async function createSelfSigned(
   commonName: string,
   names: AlternativeNames,
@@ -156,7 +156,8 @@ export async function createSelfSigned(
 }
 
 /**
- * Reads an authority from PEM. Throws CodedError 'bad-authority' when the key is not the certificate's or it is no CA.
+ * Reads an authority from PEM. Throws CodedError 'bad-authority' if the key does not match the certificate or it is no
+ * CA.
  */
 export function loadAuthority(certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);
@@ -174,7 +175,7 @@ export async function issue(authority: Authority, request: LeafRequest): Promise
   return { certPem: issueFor(authority, createPublicKey(key), request), keyPem: keyToPem(key) };
 }
 
-/** Issues a certificate for somebody else's public key; never an authority. */
+/** Issues a certificate for a given public key; never an authority. */
 export function issueFor(authority: Authority, publicKey: KeyObject, request: LeafRequest): string {
   const caEndsMs = authority.certificate.validToDate.getTime();
   const names = request.names;
@@ -188,7 +189,7 @@ export function issueFor(authority: Authority, publicKey: KeyObject, request: Le
       extension(
         OID.keyUsage,
         true,
-        // Key encipherment is an RSA affair (RFC 5480 §3).
+        // Key encipherment is only for RSA keys (RFC 5480 §3).
         keyUsageToAsn1(
           request.keyUsages ??
             (publicKey.asymmetricKeyType === 'rsa' ? ['digitalSignature', 'keyEncipherment'] : ['digitalSignature']),
@@ -249,7 +250,7 @@ function signatureAlgorithm(key: KeyObject): { hash: string | null; asn1: () => 
   }
 }
 
-/** The subject exactly as the authority wrote it: issuers are compared byte by byte. */
+/** The subject as encoded in the authority: issuers are compared byte by byte. */
 function rawSubjectOf(certificate: X509Certificate): forge.asn1.Asn1 {
   const tbs = childrenOf(certificate.raw)[0];
   const subject = tbs === undefined ? undefined : childrenOf(tbs)[5];
@@ -257,7 +258,9 @@ function rawSubjectOf(certificate: X509Certificate): forge.asn1.Asn1 {
   return parseDer(subject);
 }
 
-/** SHA-1 of the public key bits (RFC 5280 §4.2.1.2, method 1): an identifier, not a safeguard. */
+/**
+ * SHA-1 of the public key bits (RFC 5280 §4.2.1.2, method 1). It is an identifier and needs no collision resistance.
+ */
 function keyIdOf(publicKey: KeyObject): Buffer {
   const bits = childrenOf(publicKey.export({ type: 'spki', format: 'der' }))[1];
   if (bits === undefined) throw new CodedError('bad-authority', 'the public key has no bits');

@@ -1,6 +1,6 @@
 /**
- * The doorkeeper in front of the ASN.1 parser: certificates and signing requests come from strangers, and a recursive
- * parser must never see a structure that is deeper or larger than real ones are. Source: X.690 (DER).
+ * Validates DER before it is parsed: certificates and signing requests are untrusted, and the recursive ASN.1 parser
+ * must not get structures that are deeper or larger than real ones. Source: X.690 (DER).
  */
 import forge from 'node-forge';
 import { CodedError } from '../../base/errors.ts';
@@ -14,7 +14,7 @@ const CONSTRUCTED = 0x20;
 export function parseDer(der: Uint8Array): forge.asn1.Asn1 {
   checkDer(der);
   try {
-    // Bit strings stay bytes: keys and signatures are handed to node:crypto as they came.
+    // Bit strings stay bytes: keys and signatures are passed to node:crypto unchanged.
     const options = { strict: true, decodeBitStrings: false, parseAllBytes: true };
     return forge.asn1.fromDer(forge.util.createBuffer(Buffer.from(der).toString('latin1')), options as never);
   } catch (error) {
@@ -27,7 +27,7 @@ function checkDer(der: Uint8Array): void {
   if (der.length === 0 || der.length > MAX_BYTES) {
     throw new CodedError('bad-der', `DER structure of ${der.length} bytes; at most ${MAX_BYTES} are accepted`);
   }
-  /** Ends of the constructed elements that are open, outermost first. */
+  /** Ends of the open constructed elements, outermost first. */
   const open: number[] = [];
   let offset = 0;
   let elements = 0;
@@ -48,7 +48,7 @@ function checkDer(der: Uint8Array): void {
   }
 }
 
-/** The bytes, as they came, of the elements directly inside the constructed element at the start of `der`. */
+/** Raw bytes of the direct children of the constructed element at the start of `der`. */
 export function childrenOf(der: Uint8Array): Uint8Array[] {
   const outer = readHeader(der, 0);
   const end = outer.contentStart + outer.length;

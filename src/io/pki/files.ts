@@ -1,4 +1,4 @@
-/** Files of the PKI: written whole or not at all, keys readable by their owner only. */
+/** Files of the PKI: written atomically, and private keys readable only by their owner. */
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, open, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -8,11 +8,11 @@ import { secretFileProblem } from '../../base/secret-file.ts';
 export interface WriteMode {
   /** Default 0o600. */
   readonly mode?: number;
-  /** Reaches the disk before this resolves: for what cannot be made again. */
+  /** Flushes to disk before it resolves. For files that cannot be created again. */
   readonly durable?: boolean;
 }
 
-/** Undefined when there is no such file. Other failures are CodedError 'unreadable' naming it. */
+/** Returns undefined if the file does not exist. Other failures are CodedError 'unreadable' with its name. */
 export async function readIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -23,8 +23,8 @@ export async function readIfPresent(path: string): Promise<string | undefined> {
 }
 
 /**
- * As `readIfPresent`, for private material: CodedError 'bad-config' with the command that repairs it when others have
- * access to the file.
+ * Like `readIfPresent`, for private files. Throws CodedError 'bad-config' with the command that fixes it if other users
+ * have access to the file.
  */
 export async function readSecretIfPresent(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
@@ -47,8 +47,8 @@ export async function writeWhole(path: string, content: string, options: WriteMo
 }
 
 /**
- * Replaces a certificate and its key, each by a rename; both are complete on disk before the first rename, so that a
- * reader hardly ever sees the halves of two pairs.
+ * Replaces a certificate and its key, each by a rename. Both are complete on disk before the first rename, which
+ * minimizes the time in which a reader can get halves of two pairs.
  */
 export async function writePair(
   files: { readonly cert: string; readonly key: string },
@@ -78,7 +78,7 @@ export async function removePair(files: { readonly cert: string; readonly key: s
   await syncDirectory(dirname(files.cert));
 }
 
-/** Writes unless the file already holds exactly this. True when it was written. */
+/** Writes the file unless it already has this content; returns whether it was written. */
 export async function writeIfDifferent(path: string, content: string, options: WriteMode = {}): Promise<boolean> {
   if ((await readIfPresent(path)) === content) return false;
   await writeWhole(path, content, options);

@@ -1,4 +1,4 @@
-/** Certificates, keys, signing requests and kubeconfigs, and where OKD keeps them. */
+/** Certificates, keys, signing requests and kubeconfigs, in the file layout of OKD. */
 export { type InstallContext, loadIfPresent, trustedBundle } from './authorities.ts';
 export {
   createAuthority,

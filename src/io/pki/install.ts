@@ -1,6 +1,6 @@
 /**
- * Makes what is missing of a host's certificates, and makes again what has expired, is about to, was issued by another
- * authority or lacks a name or address that the host has now. Running it twice changes nothing the second time.
+ * Creates missing certificates of a host, and replaces those that have expired or are about to, were issued by another
+ * authority, or lack a current name or address of the host. A second run changes no file.
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -31,14 +31,14 @@ export interface MasterInstall {
   readonly serverNames: AlternativeNames;
   /** Names of the default certificate of routes. */
   readonly routerNames: readonly string[];
-  /** What admin.kubeconfig points to. */
+  /** Server URL in admin.kubeconfig. */
   readonly publicUrl: string;
-  /** What the host's own components use. */
+  /** Server URL for the host's own components. */
   readonly localUrl: string;
 }
 
 /**
- * The master's part of `/etc/origin/master`. The etcd authority must be there already (`installEtcd`) unless etcd is
+ * Creates the files of `/etc/origin/master`. The etcd authority must exist already (`installEtcd`) unless etcd is
  * external.
  */
 export async function installMaster(install: MasterInstall, context: InstallContext): Promise<Authority> {
@@ -102,7 +102,7 @@ async function writeKubeletBundle({ ca, kubeletCaBundle }: MasterFiles): Promise
   await writeIfDifferent(kubeletCaBundle, bundle, { mode: 0o644 });
 }
 
-/** The API server's client certificate for the store, and the authority it trusts the store by. */
+/** Creates the API server's client certificate for the store, and the bundle by which it verifies the store. */
 async function installEtcdClient(install: MasterInstall, context: InstallContext): Promise<void> {
   const signer = await loadIfPresent(install.etcd.signer);
   if (signer === undefined) return;
@@ -115,7 +115,10 @@ async function installEtcdClient(install: MasterInstall, context: InstallContext
   );
 }
 
-/** `/etc/etcd`: an authority of its own, so that a certificate of the cluster opens no store. */
+/**
+ * Creates the files of `/etc/etcd`. The store has its own authority, so that certificates of the cluster give no access
+ * to it.
+ */
 export async function installEtcd(
   files: EtcdFiles,
   names: AlternativeNames,
@@ -139,14 +142,16 @@ export async function installEtcd(
 export interface NodeInstall {
   readonly files: NodeFiles;
   readonly authority: Authority;
-  /** PEM of every authority that is trusted. */
+  /** PEM of every trusted authority. */
   readonly trustedPem: string;
   readonly nodeName: string;
   readonly names: AlternativeNames;
   readonly serverUrl: string;
 }
 
-/** `/etc/origin/node` of a host that holds the authority itself: no request needs to be approved by anybody. */
+/**
+ * Creates the files of `/etc/origin/node` on a host that has the authority itself, without an approved signing request.
+ */
 export async function installNode(install: NodeInstall, context: InstallContext): Promise<void> {
   const { files, authority, trustedPem, nodeName } = install;
   await makeDirectory(files.certificates, 0o700);
@@ -154,7 +159,7 @@ export async function installNode(install: NodeInstall, context: InstallContext)
   await Promise.all([
     writeIfDifferent(files.clientCa, trustedPem, { mode: 0o644 }),
     ensureCurrent(files, 'client', [authority], { subject, usages: ['client'] }, context),
-    // A certificate of an earlier release stays until it is due.
+    // A certificate of an earlier release stays until it must be renewed.
     ensureCurrent(
       files,
       'server',
@@ -194,8 +199,8 @@ async function ensureLeaf(
 }
 
 /**
- * The kubelet's way: certificate and key in one dated file, and a link to the current one. The first authority issues;
- * certificates of the others are accepted.
+ * Ensures a certificate in the kubelet's layout: certificate and key in one dated file, and a link to the current one.
+ * The first authority issues; certificates of the others are accepted.
  */
 async function ensureCurrent(
   files: NodeFiles,
@@ -216,12 +221,12 @@ async function ensureCurrent(
   context.onIssued?.(link, why);
 }
 
-/** As OKD's and upstream's kubelets name them. */
+/** File name in the format of OKD's and upstream's kubelets. */
 export function datedName(role: 'client' | 'server', nowMs: number): string {
   return `kubelet-${role}-${new Date(nowMs).toISOString().replaceAll(/[:T]/g, '-').slice(0, 19)}.pem`;
 }
 
-/** Undefined when the pair on disk will do. */
+/** Reason for issuing a new certificate; undefined if the pair on disk is valid. */
 function whyReissue(
   certPem: string | undefined,
   keyPem: string | undefined,
@@ -270,7 +275,7 @@ function missingNames(certificate: X509Certificate, wanted: AlternativeNames): s
   ];
 }
 
-/** Addresses in one spelling each. */
+/** Names of a certificate, with addresses in canonical form. */
 export function namesOf(certificate: X509Certificate): AlternativeNames {
   const dns = new Set<string>();
   const ips = new Set<string>();

@@ -1,4 +1,4 @@
-/** kubeconfig files as OKD names their entries: cluster `host-8443`, user `system:admin/host-8443`. */
+/** kubeconfig files with OKD's names of entries: cluster `host-8443`, user `system:admin/host-8443`. */
 import { stringify } from 'yaml';
 
 export interface KubeconfigOptions {
@@ -6,7 +6,7 @@ export interface KubeconfigOptions {
   readonly server: string;
   readonly caPem: string;
   readonly user: string;
-  /** Embedded PEM, absolute paths of files that rotate, or a bearer token. */
+  /** Embedded PEM, absolute paths of files that are rotated, or a bearer token. */
   readonly client:
     | { readonly certPem: string; readonly keyPem: string }
     | { readonly certFile: string; readonly keyFile: string }

@@ -1,8 +1,8 @@
 /**
- * The authority of kubelets' serving certificates. It is separate from the cluster's, so that a certificate of a node
- * is never accepted as one of the API server or of a webhook. Its key is derived from the key of the cluster's
- * authority (HKDF-SHA256, RFC 5869): every master has the same one without exchanging it, and a rotation of the
- * cluster's authority rotates it too.
+ * The authority of kubelets' serving certificates. It is separate from the cluster's, so that a node's certificate is
+ * never accepted as one of the API server or of a webhook. Its key is derived from the key of the cluster's authority
+ * (HKDF-SHA256, RFC 5869): every master has the same one without transferring it, and a rotation of the cluster's
+ * authority rotates it too.
  */
 import { createECDH, createHash, createPrivateKey, hkdfSync, type KeyObject, X509Certificate } from 'node:crypto';
 import { loadIfPresent, trustedBundle } from './authorities.ts';
@@ -15,13 +15,16 @@ const NAME = 'kubelet-serving-signer';
 const NAME_DIGITS = 16;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----\n?/g;
 
-/** Names the cluster's authority, so that a node can compare a certificate's issuer with the authority it trusts. */
+/**
+ * Contains a hash of the cluster's authority, so that a node can match a certificate's issuer to an authority it
+ * trusts.
+ */
 export function kubeletAuthorityName(cluster: X509Certificate): string {
   const spki = cluster.publicKey.export({ type: 'spki', format: 'der' });
   return `${NAME}@${createHash('sha256').update(spki).digest('hex').slice(0, NAME_DIGITS)}`;
 }
 
-/** Derives the authority. Name and key are always the same; its certificate ends with the cluster authority's. */
+/** Derives the authority. Name and key are deterministic; its certificate ends with the cluster authority's. */
 export function deriveKubeletAuthority({ certificate, privateKey }: Authority): Promise<Authority & KeyPair> {
   const { notBeforeMs, notAfterMs } = datesOf(certificate);
   return createAuthority(kubeletAuthorityName(certificate), { notBeforeMs, notAfterMs }, deriveKey(privateKey));
@@ -35,7 +38,7 @@ function deriveKey(secret: KeyObject): KeyObject {
     try {
       curve.setPrivateKey(scalar);
     } catch {
-      // One of 2^32 outputs is no scalar of the curve.
+      // With probability 2^-32 the output is not a valid scalar of the curve.
       continue;
     }
     const point = curve.getPublicKey();
@@ -47,8 +50,8 @@ function deriveKey(secret: KeyObject): KeyObject {
 
 /**
  * PEM of the authorities by which a kubelet is verified: those derived from the cluster's, its successor and its
- * predecessor, and the cluster's, which has issued the serving certificates of earlier releases. `present`: the
- * bundle as it was; its certificates are kept while they fit.
+ * predecessor, and the cluster's, which has issued the serving certificates of earlier releases. `present`: the current
+ * bundle, whose matching certificates are kept.
  */
 export async function kubeletBundle(files: PairFiles, present: string | undefined): Promise<string> {
   const kept = (present?.match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
@@ -66,6 +69,6 @@ export async function kubeletBundle(files: PairFiles, present: string | undefine
 const isSame = (left: X509Certificate, right: X509Certificate): boolean =>
   left.subject === right.subject && left.validTo === right.validTo && left.publicKey.equals(right.publicKey);
 
-/** Whether the certificate was issued by the authority derived from `cluster`, as far as its issuer's name shows. */
+/** Whether the certificate's issuer name is that of the authority derived from `cluster`. */
 export const namesKubeletAuthority = (certificate: X509Certificate, cluster: X509Certificate): boolean =>
   certificate.issuer === `CN=${kubeletAuthorityName(cluster)}`;

@@ -1,6 +1,6 @@
 /**
- * The certificates of a kubelet whose host holds no authority: dated files with certificate and key, a link to the
- * newest, and the key of a pending request. Names as OKD's and upstream's kubelets have them.
+ * Certificates of a kubelet on a host without an authority: dated files with certificate and key, a link to the newest,
+ * and the key of a pending request. File names as in OKD's and upstream's kubelets.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { createSigningRequest } from './signing-request.ts';
 
 export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server', nodeName: string): CertificateFiles {
   const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
-  // Upstream's name for the client's.
+  // Upstream's name for the client's key.
   const pending = join(files.certificates, `kubelet-${role}.key.tmp`);
   const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
 
@@ -26,7 +26,7 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
       try {
         return createPrivateKey(present);
       } catch {
-        // Cut off by a crash: another key takes its place.
+        // The file was truncated by a crash, so a new key replaces it.
       }
     }
     const key = await generateKey();
@@ -36,8 +36,8 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
   }
 
   /**
-   * The first certificate of a bundle is the authority that signs. Serving certificates have an authority that is
-   * derived from it; releases without that one signed them with the cluster's own.
+   * The first certificate of a bundle is the signing authority. Serving certificates are issued by an authority derived
+   * from it, and in older releases by the cluster's own.
    */
   async function isOfSigner(certificate: X509Certificate): Promise<boolean> {
     const bundle = await readIfPresent(files.clientCa);

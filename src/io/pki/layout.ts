@@ -1,5 +1,5 @@
 /**
- * Where OKD 3.11 keeps certificates, keys and kubeconfigs. All paths absolute; `root` is `/` or the directory of
+ * Paths of certificates, keys and kubeconfigs as in OKD 3.11. All paths are absolute; `root` is `/` or the directory of
  * `--root`.
  */
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface PairFiles {
 /** The successor of an authority, trusted before it signs. */
 export const successorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'next');
 
-/** The predecessor of an authority, trusted until what it has issued is replaced. */
+/** The predecessor of an authority, trusted until the certificates it has issued are replaced. */
 export const predecessorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'old');
 
 const beside = (cert: string, key: string, word: string): PairFiles => ({
@@ -29,7 +29,7 @@ export interface MasterFiles {
   readonly directory: string;
   /** `openshift-signer`: signs the API server, its clients, and nodes. */
   readonly ca: PairFiles;
-  /** Every authority that is trusted: the one above, and during its rotation its successor or predecessor. */
+  /** Every trusted authority: the one above, and during its rotation its successor or predecessor. */
   readonly caBundle: string;
   /** Authorities of kubelets' serving certificates. */
   readonly kubeletCaBundle: string;
@@ -85,7 +85,7 @@ export function masterFiles(root: string): MasterFiles {
 export interface EtcdFiles {
   readonly directory: string;
   readonly signer: PairFiles;
-  /** Copy of the signer's certificate, readable without the directory of its key. */
+  /** Copy of the signer's certificate, readable without access to the directory of its key. */
   readonly ca: string;
   readonly server: PairFiles;
   readonly peer: PairFiles;

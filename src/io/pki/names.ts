@@ -1,10 +1,10 @@
-/** Distinguished names, subject alternative names and key usages: their X.509 encodings (RFC 5280). */
+/** X.509 encodings of distinguished names, subject alternative names and key usages (RFC 5280). */
 import { isIP } from 'node:net';
 import type forge from 'node-forge';
 import { CodedError } from '../../base/errors.ts';
 import { der } from './der.ts';
 
-/** The part of a distinguished name that Kubernetes reads: the user name and the groups. */
+/** The parts of a distinguished name that Kubernetes uses: the user name and the groups. */
 export interface Subject {
   readonly commonName: string;
   readonly organizations?: readonly string[];
@@ -43,7 +43,7 @@ export const OID = {
   ed25519: '1.3.101.112',
 } as const;
 
-/** Organisations first, then the common name, each in its own RDN, as Go's crypto/x509 writes them. */
+/** Organizations first, then the common name, each in its own RDN, as Go's crypto/x509 writes them. */
 export function nameToAsn1(subject: Subject): forge.asn1.Asn1 {
   const attribute = (oid: string, text: string): forge.asn1.Asn1 =>
     der.set([der.sequence([der.oid(oid), der.utf8(text)])]);
@@ -69,7 +69,7 @@ export function ipToBytes(text: string): Buffer {
     case 4:
       return Buffer.from(text.split('.').map(Number));
     case 6: {
-      // The URL parser knows every textual form, embedded IPv4 included, and answers with plain groups.
+      // The URL parser accepts every textual form, including embedded IPv4, and returns plain groups.
       const groups = new URL(`http://[${text}]`).hostname.slice(1, -1).split('::');
       const left = (groups[0] ?? '').split(':').filter((group) => group !== '');
       const right = (groups[1] ?? '').split(':').filter((group) => group !== '');

@@ -1,7 +1,7 @@
 /**
  * Rotation of authorities and of the service account keys in three phases, so that every certificate and token in use
- * is always accepted: the successor is trusted, then it signs, then its predecessor is removed. The files themselves
- * are the state: each phase may be repeated after a crash.
+ * is always accepted: the successor is trusted, then it signs, then its predecessor is removed. The files are the only
+ * state, so each phase may be repeated after a crash.
  */
 import { createPrivateKey } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { publicPartOf } from './service-account-keys.ts';
 
 export type RotationPhase = 'new-ca' | 'reissue' | 'finish';
 
-/** Throws CodedError 'bad-phase' when another phase is due; 'bad-authority' with the file. */
+/** Throws CodedError 'bad-phase' if another phase is due; 'bad-authority' with the file. */
 export async function rotateAuthority(
   files: PairFiles,
   { commonName, phase, nowMs }: { readonly commonName: string; readonly phase: RotationPhase; readonly nowMs: number },
@@ -31,7 +31,7 @@ export async function rotateAuthority(
     case 'new-ca': {
       if (old !== undefined) throw wrongPhase(files.cert, 'its predecessor is still trusted', 'finish');
       if (next !== undefined) return;
-      // As OKD names authorities: a new name tells the two apart.
+      // Named as in OKD. A new name distinguishes the two authorities.
       const name = `${commonName}@${Math.floor(nowMs / 1000)}`;
       await writePair(successor, await createAuthority(name, lifetimeFrom(nowMs, AUTHORITY_DAYS)), { durable: true });
       return;
@@ -66,7 +66,7 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
   if (keyPem === undefined)
     throw new CodedError('bad-key', `${files.serviceAccountsPrivateKey}: this host does not hold the key`);
   const waiting = await readSecretIfPresent(files.serviceAccountsNextKey);
-  // The key that signs already was left by a crash.
+  // A crash has left the key that already signs.
   const nextPem = waiting === keyPem ? undefined : waiting;
   if (nextPem !== waiting) await rm(files.serviceAccountsNextKey, { force: true });
   const publicPem = publicPartOf(files.serviceAccountsPrivateKey, keyPem);
@@ -98,7 +98,9 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
   }
 }
 
-/** Undefined also for the halves of two pairs, which a crash has left of one that is not in use. */
+/**
+ * Also returns undefined for a mismatched certificate and key, which a crash can leave of a pair that is not in use.
+ */
 async function loadUnlessHalf(files: PairFiles): Promise<Authority | undefined> {
   try {
     return await loadIfPresent(files);

@@ -1,4 +1,4 @@
-/** The keys of service account tokens: one that signs, and the public keys of all that are accepted. */
+/** Keys of service account tokens: the signing key, and the public keys of all accepted tokens. */
 import { createPrivateKey } from 'node:crypto';
 import { CodedError } from '../../base/errors.ts';
 import type { InstallContext } from './authorities.ts';
@@ -28,7 +28,10 @@ export function publicPartOf(path: string, keyPem: string): string {
   }
 }
 
-/** OKD lets several public keys stand in this file while a signing key is exchanged: none is removed here. */
+/**
+ * Adds a public key. During a rotation of the signing key this file contains several keys, as in OKD, so none is
+ * removed.
+ */
 async function addPublicKey(files: MasterFiles, publicPem: string): Promise<void> {
   const present = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';
   if (present.includes(publicPem.trim())) return;

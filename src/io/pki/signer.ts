@@ -1,4 +1,3 @@
-/** The holder of the cluster CA's key, as the certificate controllers see it. */
 import { CodedError } from '../../base/errors.ts';
 import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { Authority } from './certificate.ts';
@@ -17,8 +16,8 @@ const KEY_USAGES: ReadonlyMap<string, KeyUsage> = new Map([
 ]);
 
 /**
- * Signs for the Kubernetes signers: serving certificates of kubelets with the authority derived for them, all others
- * with the cluster's own, as OKD's `openshift-signer` does.
+ * Signs for the Kubernetes signers with the cluster CA's key: serving certificates of kubelets with the authority
+ * derived for them, all others with the cluster's own, as OKD's `openshift-signer`.
  */
 export function createCertificateSigner(authority: Authority): CertificateSigner {
   let derived: Promise<Authority> | undefined;

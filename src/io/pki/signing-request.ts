@@ -1,7 +1,6 @@
 /**
- * PKCS #10 certificate signing requests (RFC 2986): made for the node's own keys, and read from strangers. The
- * structure is parsed by forge behind a depth check, the signature is verified by node:crypto over the bytes as they
- * came.
+ * PKCS #10 certificate signing requests (RFC 2986): created for the node's own keys, and parsed from untrusted clients.
+ * forge parses the structure after a depth check, and node:crypto verifies the signature over the original bytes.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -22,7 +21,7 @@ import {
 const LABEL = 'CERTIFICATE REQUEST';
 const MAX_PEM_BYTES = 64 * 1024;
 const RSA_MIN_BITS = 2048;
-/** Go's TLS refuses larger ones; verifying with them is also a way to burn our time. */
+/** Go's TLS rejects larger keys, and verifying with them would allow a denial of service. */
 const RSA_MAX_BITS = 8192;
 const RSA_MAX_EXPONENT = 0x7fffffffn;
 const CURVE_BITS: ReadonlyMap<string, number> = new Map([
@@ -32,16 +31,15 @@ const CURVE_BITS: ReadonlyMap<string, number> = new Map([
 ]);
 
 export interface SigningRequest extends CertificateRequestFacts {
-  /** Undefined when node:crypto cannot read it. */
+  /** Undefined if node:crypto cannot read the key. */
   readonly publicKey: KeyObject | undefined;
-  /** Why the key or the signature is not acceptable; undefined when both are. */
+  /** Reason why the key or the signature is not acceptable; undefined if both are. */
   readonly refusal: string | undefined;
 }
 
 /**
- * Reads a request without trusting it: what it asks for, and whether it could be signed. Verification is only attempted
- * with keys of an accepted size, so the work is bounded. Throws CodedError 'invalid-request' when there is nothing to
- * read.
+ * Parses an untrusted request and determines whether it could be signed. The signature is verified only for keys of an
+ * accepted size, so the work is limited. Throws CodedError 'invalid-request' if it cannot be parsed.
  */
 export function parseSigningRequest(pem: string): SigningRequest {
   try {
@@ -84,15 +82,14 @@ export function createSigningRequest(key: KeyObject, subject: Subject, names?: A
 
 export interface SigningOptions {
   readonly usages: readonly ('server' | 'client')[];
-  /** Default: what the key type needs. */
+  /** Depends on the key type by default. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }
 
 /**
- * Signs what a request asks for: its subject, its DNS, IP, e-mail and URI names, its key, and nothing more. The caller
- * has decided that the asker may have them. Throws CodedError 'invalid-request' for a key, signature or wish that must
- * not be signed.
+ * Signs the subject, the DNS, IP, e-mail and URI names and the key of a request, and no other content. The caller must
+ * have approved them. Throws CodedError 'invalid-request' for a key, signature or name that must not be signed.
  */
 export function signRequest(authority: Authority, request: SigningRequest, options: SigningOptions): string {
   if (request.refusal !== undefined || request.publicKey === undefined) throw bad(request.refusal ?? 'it has no key');
@@ -203,7 +200,7 @@ function refusalOfSignature(
     : 'its signature does not match its public key';
 }
 
-/** Hash and key type by signature algorithm; what is not here (SHA-1, MD5) is refused. */
+/** Hash and key type by signature algorithm. Other algorithms (SHA-1, MD5) are rejected. */
 const SIGNATURES: ReadonlyMap<string, { readonly hash: string | null; readonly keyType: string }> = new Map([
   [OID.ecdsaSha256, { hash: 'sha256', keyType: 'ec' }],
   [OID.ecdsaSha384, { hash: 'sha384', keyType: 'ec' }],
@@ -214,7 +211,7 @@ const SIGNATURES: ReadonlyMap<string, { readonly hash: string | null; readonly k
   [OID.ed25519, { hash: null, keyType: 'ed25519' }],
 ]);
 
-/** Attributes other than CN and O are not carried into certificates: no Kubernetes identity reads them. */
+/** Attributes other than CN and O are not copied into certificates, because no Kubernetes identity uses them. */
 function readSubject(subject: Uint8Array): Pick<SigningRequest, 'commonName' | 'organizations'> {
   let commonName: string | undefined;
   const organizations: string[] = [];
@@ -290,7 +287,7 @@ function oidOf(element: Uint8Array | undefined): string {
   return der.readOid(contentOf(element));
 }
 
-/** PrintableString, UTF8String and IA5String; NUL and control characters never belong in a user name. */
+/** Text of a PrintableString, UTF8String or IA5String. NUL and control characters are not allowed in a user name. */
 function textOf(element: Uint8Array | undefined): string {
   const tag = element?.[0] ?? 0;
   if (element === undefined || (tag !== 0x0c && tag !== 0x13 && tag !== 0x16)) {
