@@ -1,2 +1,1 @@
-/** The audit log's file. */
 export { openAuditLog } from './log-file.ts';

@@ -1,6 +1,6 @@
 /**
- * Audit events as JSON lines in a file that is exchanged when it is full. Old ones are named as lumberjack names them,
- * `audit-2026-01-02T03-04-05.678.log`, with `.gz` when they are compressed, and go by age and by number.
+ * Writes audit events as JSON lines to a file that is rotated when it is full. Old files are named as by lumberjack,
+ * `audit-2026-01-02T03-04-05.678.log`, with `.gz` if compressed, and are deleted by age and by number.
  */
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -11,17 +11,16 @@ import type { AuditMode, AuditSink } from '../../components/apiserver/audit/port
 import { OldFiles } from './old-files.ts';
 
 export interface AuditLogOptions {
-  /** `-`: standard output. */
+  /** `-` means standard output. */
   readonly path: string;
   readonly mode: AuditMode;
-  /** 0: the file is never exchanged. */
+  /** 0 disables rotation. */
   readonly maxMegabytes: number;
-  /** 0: no limit. */
+  /** 0 means no limit. */
   readonly maxDays: number;
   readonly maxBackups: number;
-  /** Whether old files are compressed. */
   readonly compress: boolean;
-  /** Events that may wait for the disk. */
+  /** Maximum number of events that wait for the disk. */
   readonly bufferEvents: number;
   readonly maxEventBytes?: number;
   readonly clock: Clock;
@@ -33,11 +32,11 @@ const PAUSE_MS = 1_000;
 
 interface Waiting {
   readonly line: string;
-  /** Called with whether it has been written. */
+  /** Called with whether the event has been written. */
   readonly settle: ((written: boolean) => void) | undefined;
 }
 
-/** Opens the file. Rejects when it cannot be written. */
+/** Opens the file. Rejects if it is not writable. */
 export async function openAuditLog(options: AuditLogOptions): Promise<AuditSink> {
   const file = new LogFile(options);
   await file.open();
@@ -97,7 +96,7 @@ class LogFile implements AuditSink {
   }
 
   async #drain(): Promise<void> {
-    // What comes in this turn of the loop goes out together.
+    // Events of this turn of the event loop are written together.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, BATCH_EVENTS);
@@ -107,19 +106,19 @@ class LogFile implements AuditSink {
       } catch (error) {
         this.#options.log.error('audit log cannot be written', { path: this.#options.path, error: messageOf(error) });
         if (this.#options.mode === 'batch') {
-          // A full disk may have room again; what waits is bounded.
+          // A full disk may get room again, and the queue is limited.
           if (this.#closing) break;
           await new Promise<void>((resolve) => void this.#options.clock.setTimer(PAUSE_MS, resolve));
           continue;
         }
-        // Somebody waits for an answer.
+        // A blocking request waits for this event, so it fails instead of being retried.
         written = false;
         this.#drop(batch.length);
       }
       this.#waiting.splice(0, batch.length);
       for (const { settle } of batch) settle?.(written);
     }
-    // In the turn that found nothing waiting: the next event begins again.
+    // Reset in the same turn as the check of the queue, so that the next event starts a new writer.
     this.#writing = undefined;
   }
 

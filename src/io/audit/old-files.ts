@@ -1,7 +1,4 @@
-/**
- * The files that an audit log has been exchanged for: which go, and which are compressed, while the log goes on.
- * Source: natefinch/lumberjack v2.
- */
+/** Deletes and compresses the rotated files of an audit log in the background. Source: natefinch/lumberjack v2. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
@@ -39,19 +36,19 @@ export class OldFiles {
     this.#prefix = `${basename(options.path, this.#extension)}-`;
   }
 
-  /** Where the log goes that was exchanged then. */
+  /** Path of the file that was rotated at this time. */
   nameAt(ms: number): string {
     const stamp = new Date(ms).toISOString().slice(0, 23).replaceAll(':', '-');
     return join(this.#directory, `${this.#prefix}${stamp}${this.#extension}`);
   }
 
-  /** Begins to remove and compress old files; not awaited. */
+  /** Starts to delete and compress old files in the background. */
   tidy(): void {
     this.#again = true;
     this.#working ??= this.#work();
   }
 
-  /** Gives up what is not yet compressed: that is done when the next file is old. */
+  /** Aborts the compression in progress; it is repeated after the next rotation. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#working;
@@ -75,11 +72,11 @@ export class OldFiles {
     this.#working = undefined;
   }
 
-  /** Returns the names of those that stay. */
+  /** Deletes old files and returns the names of the remaining ones. */
   async #removeOld(): Promise<string[]> {
     const { clock, maxDays, maxBackups } = this.#options;
     const old = (await readdir(this.#directory)).filter((name) => this.#stampOf(name) !== undefined);
-    // Compressed or being compressed, it is one file.
+    // A file and its compressed copy count as one.
     const stems = [...new Set(old.map(stemOf))].sort().reverse();
     const gone = new Set(
       stems.filter((stem, index) => {

@@ -1,4 +1,4 @@
-/** Catalogs of operators in directories and images of this host. Nothing is executed and nothing is unpacked. */
+/** Operator catalogs in directories and images of this host. No content is executed or unpacked. */
 import { createHash } from 'node:crypto';
 import { join, normalize, sep } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -20,14 +20,14 @@ export interface CatalogImage {
 }
 
 export interface CatalogFilesDeps {
-  /** The directory below which catalogs may be. */
+  /** Directory that contains the allowed catalogs. */
   readonly directory: string;
-  /** An image of this host's store; undefined: it is not there. */
+  /** Finds an image in this host's store; undefined if it does not exist. */
   findImage(image: string): Promise<CatalogImage | undefined>;
 }
 
 const BUNDLE: TreeLimits = { maxFiles: 500, maxBytes: 16 * 1024 * 1024, maxDepth: 2 };
-/** Labels that say where an image has its catalog or manifests. Source: operator-registry. */
+/** Labels with the path of the catalog or the manifests in an image. Source: operator-registry. */
 const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 const MANIFESTS_LABEL = 'operators.operatorframework.io.bundle.manifests.v1';
 const CATALOGS = '/var/lib/origin/catalogs';
@@ -45,7 +45,7 @@ export function createCatalogFiles(deps: CatalogFilesDeps): CatalogFiles {
   };
 }
 
-/** Errors of the file system without paths of the host beyond the name that was asked for. */
+/** Converts file system errors, so that they contain no path of the host except the requested name. */
 async function reported<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task();
@@ -78,7 +78,7 @@ function opened(address: string, found: readonly TreeFile[], id: string): Opened
   };
 }
 
-/** The path relative to the allowed directory, which users name as it is on a host without a root of its own. */
+/** Path relative to the allowed directory. Users write paths as on a host without `--root`. */
 function belowDirectory(directory: string, path: string): string {
   const own = path.startsWith(`${CATALOGS}/`) ? join(directory, path.slice(CATALOGS.length)) : path;
   const absolute = normalize(own.startsWith('/') ? own : join(directory, own));
@@ -88,7 +88,7 @@ function belowDirectory(directory: string, path: string): string {
   return absolute.slice(root.length).replace(/\/+$/, '');
 }
 
-/** A path of an image, without its root; `..` ends at the root as in a container. */
+/** Path relative to an image's root; `..` ends at the root as in a container. */
 const inside = (path: string): string => normalize(`/${path}`).replace(/^\/+/, '').replace(/\/+$/, '');
 
 async function imageNamed(deps: CatalogFilesDeps, name: string): Promise<CatalogImage> {

@@ -1,6 +1,6 @@
 /**
- * A catalog as one stream: for each file its name, a NUL, its size, a NUL and its bytes, in the order of the names. The
- * SHA-256 of the stream is the digest by which masters compare their copies.
+ * A catalog as one stream: for each file its name, a NUL, its size, a NUL and its bytes, sorted by name. The SHA-256 of
+ * the stream is the digest by which masters compare their copies.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -19,19 +19,19 @@ export const contentSize = (files: readonly TreeFile[]): number =>
 export async function* contentOf(files: readonly TreeFile[]): AsyncGenerator<Uint8Array> {
   for (const file of files) {
     yield headerOf(file);
-    // The buffer of a chunk is used for the next one.
+    // Copied, because the chunk's buffer is reused for the next one.
     for await (const chunk of chunksOf(file.path, file.sizeBytes)) yield Buffer.from(chunk);
   }
 }
 
 export interface ContentSink {
-  /** A file that is not there yet. `name` has been checked: relative, without links, of a catalog. */
+  /** Creates a new file. `name` has been validated: it is relative and leads through no links. */
   create(name: string): Promise<Pick<FileHandle, 'write' | 'sync' | 'close'>>;
 }
 
 /**
- * Writes what a stream contains, each file on disk. Throws CodedError 'bad-file' for names that lead elsewhere, content
- * beyond the limits of a catalog, and content of another digest than `sha256` (hex).
+ * Writes the files of a stream durably. Throws CodedError 'bad-file' for names outside the catalog, content beyond the
+ * limits of a catalog, and a digest other than `sha256` (hex).
  */
 export async function receiveContent(
   content: AsyncIterable<Uint8Array>,
@@ -82,7 +82,7 @@ export async function receiveContent(
   }
 }
 
-/** Undefined: it is not whole yet. */
+/** Returns undefined if the header is incomplete. */
 function readHeader(
   bytes: Buffer,
 ): { readonly name: string; readonly size: number; readonly length: number } | undefined {

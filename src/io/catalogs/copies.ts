@@ -1,4 +1,4 @@
-/** Copies of catalogs on this host: served to other masters by digest, and replaced by those of other masters. */
+/** Copies of catalogs on this host, which are served to other masters by digest and replaced by theirs. */
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { contentOf, contentSize, receiveContent } from './content.ts';
 import { CatalogDigests } from './digests.ts';
 import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
 
-/** Left for the store and for logs. */
+/** Disk space reserved for the store and for logs. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 const VERSIONS_FILE = '.versions.json';
 const INCOMING = '.incoming-';
@@ -19,13 +19,13 @@ export class CatalogCopies {
   readonly #digests: CatalogDigests;
   #looking: Promise<Readonly<Record<string, string>>> | undefined;
 
-  /** `directory`: below which catalogs are, each in a directory of its own. */
+  /** `directory` contains one directory per catalog. */
   constructor(directory: string) {
     this.#directory = directory;
     this.#digests = new CatalogDigests(directory);
   }
 
-  /** By name. Callers at the same time share one look. */
+  /** Digests by catalog name. Concurrent callers share one scan. */
   digests(): Promise<Readonly<Record<string, string>>> {
     this.#looking ??= this.#digests.all().finally(() => {
       this.#looking = undefined;
@@ -33,7 +33,7 @@ export class CatalogCopies {
     return this.#looking;
   }
 
-  /** The content of a catalog as one stream; undefined: this host has none with this digest. `sha256`: in hex. */
+  /** Content of a catalog as one stream; undefined if this host has no catalog with this digest. `sha256` is in hex. */
   async open(
     sha256: string,
   ): Promise<{ readonly size: number; readonly content: AsyncIterable<Uint8Array> } | undefined> {
@@ -43,7 +43,7 @@ export class CatalogCopies {
     return { size: contentSize(files), content: contentOf(files) };
   }
 
-  /** As `writeVersions` wrote them; empty when there are none. */
+  /** Reads the result of `writeVersions`; empty if there is none. */
   async versions(): Promise<Map<string, CatalogCopy>> {
     const text = await readFile(join(this.#directory, VERSIONS_FILE), 'utf8').catch(() => '{}');
     const versions = new Map<string, CatalogCopy>();
@@ -69,7 +69,7 @@ export class CatalogCopies {
     await flush(this.#directory);
   }
 
-  /** What a power cut has left: a directory that was about to be replaced is put back. Before any other use. */
+  /** Restores a directory whose replacement a power failure has interrupted. Must be called before any other method. */
   async recover(): Promise<void> {
     for (const entry of await readdir(this.#directory).catch(() => [])) {
       if (entry.startsWith(INCOMING)) await this.#remove(entry);
@@ -80,9 +80,9 @@ export class CatalogCopies {
   }
 
   /**
-   * Puts `content` in the place of the copy `before`; undefined: there is none, and nothing else of this name. Throws
-   * CodedError 'full' before anything is written, 'bad-file' for other content than `digest`, 'changed' when the
-   * present copy is another one than `before`, which then stays.
+   * Replaces the copy with digest `before` by `content`; with undefined, no entry of this name may exist. Throws
+   * CodedError 'full' before any write, 'bad-file' if the content does not match `digest`, and 'changed' if the current
+   * copy differs from `before`; the copy is then kept.
    */
   async replace(
     name: string,
@@ -121,7 +121,7 @@ export class CatalogCopies {
     const target = join(this.#directory, name);
     const changed = (): CodedError => new CodedError('changed', `${target}: has changed meanwhile`);
     if (before === undefined) {
-      // Only an empty directory gives way to another one.
+      // rename(2) replaces only an empty directory.
       await rename(incoming, target).catch((error: unknown) => {
         throw new CodedError('changed', `${target}: is no catalog, and not empty`, { cause: error });
       });
@@ -131,7 +131,7 @@ export class CatalogCopies {
     if ((await new CatalogDigests(this.#directory).of(name)) !== before) throw changed();
     await rm(replaced, { recursive: true, force: true });
     await rename(target, replaced);
-    // An edit between the look and the rename is still there.
+    // An edit between the check and the rename must not be lost.
     if ((await new CatalogDigests(this.#directory).of(REPLACED + name)) !== before) {
       await rename(replaced, target);
       throw changed();

@@ -1,4 +1,4 @@
-/** Digests of catalogs in directories, so that masters can compare their copies. */
+/** Digests of catalogs in directories, by which masters compare their copies. */
 import { createHash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,12 +16,12 @@ export class CatalogDigests {
   readonly #directory: string;
   #known = new Map<string, Known>();
 
-  /** `directory`: below which catalogs are, each in a directory of its own. */
+  /** `directory` contains one directory per catalog. */
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Of all catalogs that can be read; files are read only when they have changed. */
+  /** Digests of all readable catalogs. Files are read only if they have changed. */
   async all(): Promise<Readonly<Record<string, string>>> {
     const names = (await readdir(this.#directory).catch(() => [])).filter((name) => !name.startsWith('.')).sort();
     const kept = new Map<string, Known>();
@@ -33,7 +33,7 @@ export class CatalogDigests {
     return Object.fromEntries([...kept].map(([name, { digest }]) => [name, digest]));
   }
 
-  /** Of one; undefined: it is no catalog. */
+  /** Digest of one catalog; undefined if it is not a catalog. */
   async of(name: string): Promise<string | undefined> {
     return (await this.#read(name).catch(() => undefined))?.digest;
   }

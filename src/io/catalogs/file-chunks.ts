@@ -2,7 +2,7 @@ import { openFile } from './tree.ts';
 
 const CHUNK = 64 * 1024;
 
-/** No more than the size that was counted, should the file grow meanwhile. */
+/** Reads at most `sizeBytes`, because the file may grow meanwhile. */
 export async function* chunksOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   const file = await openFile(path);
   try {

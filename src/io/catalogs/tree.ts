@@ -1,4 +1,4 @@
-/** Files below several directories of which the first hides the others, as the layers of an image do. */
+/** Files in several directories, each of which hides files of the later ones, as image layers do. */
 import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,8 +23,8 @@ export const CATALOG: TreeLimits = { maxFiles: 5_000, maxBytes: 256 * 1024 * 102
 export const isCatalogFile = (name: string): boolean => /\.(ya?ml|json)$/.test(name);
 
 /**
- * Regular files below `directory` of each of `roots`, topmost first, in the order of their names. Links are left out:
- * they may lead anywhere. Throws CodedError 'catalog' beyond a limit.
+ * Regular files below `directory` of each of `roots`, topmost first, sorted by name. Links are omitted, because they
+ * may lead outside. Throws CodedError 'catalog' if a limit is exceeded.
  */
 export async function filesBelow(roots: readonly string[], directory: string, limits: TreeLimits): Promise<TreeFile[]> {
   const files: TreeFile[] = [];
@@ -54,7 +54,7 @@ export async function filesBelow(roots: readonly string[], directory: string, li
   return files;
 }
 
-/** Names in a directory, with the layers that have them, topmost first. */
+/** Names in a directory, with the layers that contain them, topmost first. */
 async function entriesOf(tops: readonly string[], below: string): Promise<[string, string[]][]> {
   const entries = new Map<string, string[]>();
   const hidden = new Set<string>();
@@ -62,7 +62,7 @@ async function entriesOf(tops: readonly string[], below: string): Promise<[strin
     for (const name of (await readdir(join(top, below))).sort()) {
       if (name.startsWith('.') || hidden.has(name)) continue;
       const stats = await lstat(join(top, below, name));
-      // A whiteout of overlayfs: a layer has removed what is below it.
+      // An overlayfs whiteout: the layer has removed the entry of lower layers.
       if (stats.isCharacterDevice() && stats.rdev === 0) hidden.add(name);
       else entries.set(name, [...(entries.get(name) ?? []), top]);
     }
@@ -70,7 +70,7 @@ async function entriesOf(tops: readonly string[], below: string): Promise<[strin
   return [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The layers in which `relative` is a directory, up to the first in which it is something else. */
+/** The layers in which `relative` is a directory, up to the first in which it is another kind of entry. */
 async function directoriesOf(tops: readonly string[], relative: string): Promise<string[]> {
   const found: string[] = [];
   for (const top of tops) {
@@ -81,7 +81,7 @@ async function directoriesOf(tops: readonly string[], relative: string): Promise
   return found;
 }
 
-/** Each part of the path must be a directory of its own: a link in the middle would lead out of the tree. */
+/** Checks every component of the path, because a link in the middle would lead out of the tree. */
 async function realKind(top: string, relative: string): Promise<'directory' | 'other' | 'missing'> {
   let path = top;
   for (const part of relative.split('/').filter((each) => each !== '')) {
@@ -93,5 +93,5 @@ async function realKind(top: string, relative: string): Promise<'directory' | 'o
   return (await lstat(path).catch(() => undefined))?.isDirectory() === true ? 'directory' : 'missing';
 }
 
-/** The file is opened without following a link that has taken its place. */
+/** Does not follow a link that has replaced the file. */
 export const openFile = (path: string) => open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

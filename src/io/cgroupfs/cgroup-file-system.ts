@@ -1,4 +1,4 @@
-/** Performs what `core/cgroup` planned on the hierarchies that are mounted on this host. */
+/** Executes the plans of `core/cgroup` on the mounted cgroup hierarchies. */
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +6,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { CgroupFileSystem, CgroupOperation, Hierarchy } from '../../core/cgroup/port.ts';
 import { parseHierarchies } from './mountinfo.ts';
 
-/** A killed process leaves its cgroup when it has been reaped; the kernel answers EBUSY until then. */
+/** A killed process stays in its cgroup until it has been reaped; rmdir fails with EBUSY until then. */
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_DELAY_MS = 20;
 

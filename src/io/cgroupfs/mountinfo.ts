@@ -11,9 +11,9 @@ const MOUNT_OPTIONS = new Set([
 ]);
 
 /**
- * Finds the cgroup hierarchies in the text of /proc/self/mountinfo (proc(5)): type `cgroup` is a v1 hierarchy whose
- * super options name its controllers, `cgroup2` the unified one, whose controllers stand in a file and are left empty
- * here. A hierarchy that is mounted several times counts once, at its first place.
+ * Finds the cgroup hierarchies in the text of /proc/self/mountinfo (proc(5)). Type `cgroup` is a v1 hierarchy, whose
+ * super options name its controllers. `cgroup2` is the unified hierarchy, whose controllers are in a file and are left
+ * empty here. If a hierarchy is mounted several times, the first mount is used.
  */
 export function parseHierarchies(mountinfo: string): Hierarchy[] {
   const found = new Map<string, Hierarchy>();
@@ -35,7 +35,7 @@ export function parseHierarchies(mountinfo: string): Hierarchy[] {
   return [...found.values()];
 }
 
-/** mountinfo writes space, tab, newline and backslash as octal. */
+/** Decodes the octal escapes of space, tab, newline and backslash. */
 function unescapeMount(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

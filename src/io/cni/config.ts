@@ -1,6 +1,6 @@
 /**
- * Network configurations of a directory, `/etc/cni/net.d`: as other runtimes, the first file in the order of names is
- * used. Source: CNI specification 1.0.0, section 1; libcni's ConfFiles.
+ * Network configurations in a directory, `/etc/cni/net.d`. As in other runtimes, the first file by name is used.
+ * Source: CNI specification 1.0.0, section 1; libcni's ConfFiles.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 
 export interface PluginConfig {
   readonly type: string;
-  /** Which run-time settings the plug-in takes: `portMappings`, `ipRanges`. */
+  /** Run-time settings that the plug-in supports: `portMappings`, `ipRanges`. */
   readonly capabilities?: Readonly<Record<string, boolean>>;
   readonly [field: string]: unknown;
 }
@@ -20,12 +20,12 @@ export interface NetworkConfig {
   readonly plugins: readonly PluginConfig[];
 }
 
-/** The result's form of all of them is the same. */
+/** Versions with the same result format. */
 const VERSIONS = new Set(['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0']);
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 const MAX_PLUGINS = 32;
 
-/** Undefined without a configuration. Throws CodedError 'bad-config' naming file and field. */
+/** Returns undefined if there is no configuration. Throws CodedError 'bad-config' with file and field. */
 export async function readNetworkConfig(
   directory: string,
 ): Promise<{ readonly file: string; readonly config: NetworkConfig } | undefined> {
@@ -53,7 +53,7 @@ export function parseNetworkConfig(file: string, text: string): NetworkConfig {
     throw refuse('name: start with a letter or digit, then A-Z a-z 0-9 _ . -');
   if (typeof cniVersion !== 'string' || !VERSIONS.has(cniVersion))
     throw refuse(`cniVersion: "${String(cniVersion)}" is not supported; use ${[...VERSIONS].join(', ')}`);
-  // A file with one plug-in has its fields at the top.
+  // A file with a single plug-in has the plug-in's fields at the top level.
   const plugins: unknown = value['plugins'] ?? [value];
   if (!Array.isArray(plugins) || plugins.length === 0 || plugins.length > MAX_PLUGINS)
     throw refuse(`plugins: give 1 to ${MAX_PLUGINS} plug-ins`);
@@ -62,7 +62,7 @@ export function parseNetworkConfig(file: string, text: string): NetworkConfig {
     disableCheck: disableCheck === true || disableCheck === 'true',
     plugins: plugins.map((plugin: unknown, index) => {
       const { type } = isRecord(plugin) ? plugin : {};
-      // The name of a file in the directories of plug-ins, never a path.
+      // The type is the name of a file in the plug-in directories and must not be a path.
       if (!isRecord(plugin) || typeof type !== 'string' || !NAME.test(type))
         throw refuse(`plugins[${index}].type: name a plug-in such as bridge`);
       return { ...plugin, type };

@@ -1,3 +1,3 @@
-/** Pod networks by the plug-ins of `/etc/cni/net.d`. */
+/** Pod networks by the CNI plug-ins of `/etc/cni/net.d`. */
 export { readNetworkConfig } from './config.ts';
 export { createCniNetwork } from './network.ts';

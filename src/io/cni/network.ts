@@ -1,7 +1,7 @@
 /**
- * Pod networks by CNI plug-ins, in place of the embedded one. What an ADD was given and has answered is kept in a file
- * per sandbox, because DEL and CHECK get the same, also after a change of the configuration. Source: CNI specification
- * 1.0.0, sections 3 and 4.
+ * Pod networks by CNI plug-ins, instead of the embedded one. Input and result of an ADD are stored in a file per
+ * sandbox, because DEL and CHECK need them, even after a change of the configuration. Source: CNI specification 1.0.0,
+ * sections 3 and 4.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -16,9 +16,9 @@ import { type CniResult, callPlugin, locate } from './plugin.ts';
 
 export interface CniNetworkOptions {
   readonly config: NetworkConfig;
-  /** Where plug-ins are, in the order of search. */
+  /** Directories with plug-ins, in search order. */
   readonly pluginDirectories: readonly string[];
-  /** Records of attached sandboxes; survives restarts of the host process. */
+  /** Directory of the records of attached sandboxes, which survive restarts of the host process. */
   readonly stateDirectory: string;
   readonly nsenterPath?: string;
   readonly ipPath?: string;
@@ -26,9 +26,8 @@ export interface CniNetworkOptions {
 }
 
 export interface CniNetwork extends PodNetwork {
-  /** Throws RuntimeError 'network' when the plug-ins find the sandbox's network not as they made it. */
+  /** Throws RuntimeError 'network' if the plug-ins report that the sandbox's network has changed. */
   check(sandboxId: string): Promise<void>;
-  /** Detaches every sandbox. */
   destroy(): Promise<void>;
 }
 
@@ -44,7 +43,7 @@ interface Attachment {
 
 const INTERFACE = 'eth0';
 const MAX_LIST = 64;
-/** With the fourth version of the specification came CHECK. */
+/** CHECK exists since version 0.4.0 of the specification. */
 const WITHOUT_CHECK = new Set(['0.3.0', '0.3.1']);
 
 export function createCniNetwork(options: CniNetworkOptions): CniNetwork {
@@ -75,7 +74,7 @@ class PluginNetwork implements CniNetwork {
     }
     if (this.#podCidrs.length === 0 && config.plugins.some((plugin) => takes(plugin, 'ipRanges')))
       throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
-    // Before anything is made that a list without all of its plug-ins could not take away.
+    // Checked first: with a missing plug-in, a partly created network could not be removed again.
     for (const { type } of config.plugins) await locate(type, this.#options.pluginDirectories);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
@@ -139,7 +138,7 @@ class PluginNetwork implements CniNetwork {
     }
   }
 
-  /** For plug-ins with the capability `ipRanges`. */
+  /** Passed to plug-ins with the capability `ipRanges`. */
   async setPodCidrs(cidrs: readonly string[]): Promise<void> {
     this.#podCidrs = cidrs;
   }
@@ -199,7 +198,7 @@ class PluginNetwork implements CniNetwork {
             throw new Error('other fields');
           this.#attachments.set(record.sandboxId, record);
         } catch (error) {
-          // Half-written at a power cut: no plug-in had been called for it.
+          // A power failure interrupted the write, so no plug-in had been called yet.
           log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
           await rm(join(stateDirectory, name), { force: true });
         }
@@ -211,7 +210,7 @@ class PluginNetwork implements CniNetwork {
 
 const takes = (plugin: PluginConfig, capability: string): boolean => plugin.capabilities?.[capability] === true;
 
-/** As upstream's runtimes name a pod to plug-ins. */
+/** CNI_ARGS with the same keys as in other runtimes. */
 function argsOf({ namespace, name, sandboxId, uid }: PodEndpoint): string {
   return [
     'IgnoreUnknown=1',
@@ -222,7 +221,7 @@ function argsOf({ namespace, name, sandboxId, uid }: PodEndpoint): string {
   ].join(';');
 }
 
-/** Addresses of interfaces in the sandbox. Throws RuntimeError 'network' for what no pod can have. */
+/** Addresses of interfaces in the sandbox. Throws RuntimeError 'network' for addresses that a pod cannot have. */
 function addressesOf(result: CniResult): string[] {
   const { ips, interfaces } = result;
   const listed = listOf(interfaces, 'interfaces');
@@ -241,7 +240,7 @@ function addressesOf(result: CniResult): string[] {
   });
 }
 
-/** Loopback, link-local, multicast and unspecified addresses are the host's, or no host's. */
+/** Loopback, link-local, multicast and unspecified ranges, which are not valid for pods. */
 const NO_POD = '0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3 ::/127 ::ffff:0:0/96 fe80::/10 ff00::/8'.split(' ');
 
 const isPodAddress = (ip: string): boolean => ipFamilyOf(ip) !== 0 && !NO_POD.some((range) => isInNetwork(ip, range));
@@ -257,7 +256,7 @@ function listOf(value: unknown, field: string): Readonly<Record<string, unknown>
   throw new RuntimeError('network', `CNI result: ${field} is no list of at most ${MAX_LIST} objects`);
 }
 
-/** The specification leaves loopback to the runtime. */
+/** Brings up loopback, which the CNI specification leaves to the runtime. */
 function loopbackUp(netnsPath: string, { nsenterPath = 'nsenter', ipPath = 'ip' }: CniNetworkOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(nsenterPath, [`--net=${netnsPath}`, ipPath, 'link', 'set', 'lo', 'up'], { stdio: 'ignore' });

@@ -1,4 +1,4 @@
-/** One call of a CNI plug-in. Source: CNI specification 1.0.0, sections 2 and 5. */
+/** Runs a CNI plug-in. Source: CNI specification 1.0.0, sections 2 and 5. */
 import { spawn } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,18 +7,17 @@ import { RuntimeError } from '../../core/podplan/port.ts';
 export interface PluginCall {
   readonly command: 'ADD' | 'DEL' | 'CHECK';
   readonly type: string;
-  /** Directories with plug-ins, searched in this order. */
+  /** Directories with plug-ins, in search order. */
   readonly directories: readonly string[];
   readonly containerId: string;
   readonly netnsPath: string;
   readonly ifName: string;
   /** `KEY=value;…` */
   readonly args: string;
-  /** The network configuration for this plug-in. */
   readonly input: object;
 }
 
-/** The part of a result that is read here. */
+/** The used fields of a result. */
 export interface CniResult {
   readonly interfaces?: readonly { readonly name?: string; readonly sandbox?: string }[];
   readonly ips?: readonly { readonly address: string; readonly interface?: number }[];
@@ -27,12 +26,12 @@ export interface CniResult {
 
 const TIMEOUT_MS = 120_000;
 const MAX_OUTPUT = 1024 * 1024;
-/** Of what a plug-in says went wrong: it goes to Events and statuses. */
+/** Maximum length of a plug-in's error message, which ends up in Events and statuses. */
 const MAX_MESSAGE = 4096;
-/** For what is on its way when the plug-in ends; a process that it left behind may keep its output open for good. */
+/** Time for remaining output after the plug-in's exit. A background process may keep the pipe open forever. */
 const OUTPUT_MS = 1_000;
 
-/** Throws RuntimeError 'network' with the plug-in's own message. Undefined: the plug-in printed no result. */
+/** Returns undefined if the plug-in printed no result. Throws RuntimeError 'network' with the plug-in's message. */
 export async function callPlugin(call: PluginCall): Promise<CniResult | undefined> {
   const file = await locate(call.type, call.directories);
   const { code, stdout, stderr } = await execute(file, call);
@@ -60,7 +59,7 @@ function parse(text: string): CniResult | undefined {
   }
 }
 
-/** The plug-in's file. Throws RuntimeError 'network' when it is in none of the directories. */
+/** Path of a plug-in. Throws RuntimeError 'network' if it is in none of the directories. */
 export async function locate(type: string, directories: readonly string[]): Promise<string> {
   for (const directory of directories) {
     const file = join(directory, type);
@@ -111,7 +110,7 @@ function execute(file: string, call: PluginCall): Promise<Ended> {
       }, OUTPUT_MS).unref(),
     );
     child.on('close', (code) => resolve({ code, stdout, stderr }));
-    // A plug-in that ends early closes its stdin; its exit code is reported.
+    // A plug-in that exits early closes its stdin; its exit code is reported.
     child.stdin.on('error', () => {});
     child.stdin.end(JSON.stringify(call.input));
   });

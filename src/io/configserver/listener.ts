@@ -1,4 +1,4 @@
-/** HTTPS for the machine config server: small requests, one answer each. */
+/** HTTPS listener of the machine config server, for small requests with one response each. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -9,7 +9,7 @@ import { GatedServer } from '../../base/connections/gated-server.ts';
 import { HttpConnection } from '../../base/connections/http-connection.ts';
 import type { ConfigListener, ListenOptions } from '../../components/openshift/machineconfigserver/port.ts';
 
-/** Hosts are few, and each asks once. */
+/** There are few hosts, and each sends one request. */
 const LIMITS: GateLimits = {
   authenticated: 0,
   unauthenticated: 64,
@@ -18,10 +18,10 @@ const LIMITS: GateLimits = {
   handshakeMs: 32_000,
 };
 const HEADERS_MS = 15_000;
-/** No request has a body. */
+/** Requests have no body. */
 const MAX_BODY = 0;
 
-/** Rejects when the port is in use. */
+/** Rejects if the port is in use. */
 export async function listenForConfigs(options: ListenOptions): Promise<ConfigListener> {
   const server = createServer({ ...options.tls, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] });
   server.headersTimeout = HEADERS_MS;

@@ -1,6 +1,6 @@
 /**
- * The kubelet's credential provider plug-ins: programs that answer a CredentialProviderRequest on standard input with
- * the credentials of an image's registry. Source: KEP-2133, k8s.io/kubelet/pkg/apis/credentialprovider/v1.
+ * The kubelet's credential provider plug-ins: programs that read a CredentialProviderRequest from standard input and
+ * print the credentials of an image's registry. Source: KEP-2133, k8s.io/kubelet/pkg/apis/credentialprovider/v1.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { RegistryAuth } from '../../core/podplan/port.ts';
 import { matchesImage, registryImage } from './match.ts';
 
 export interface ProviderConfig {
-  /** Name of a program in the plug-ins' directory. */
+  /** Name of a program in the plug-in directory. */
   readonly name: string;
   readonly apiVersion: string;
   readonly matchImages: readonly string[];
@@ -80,7 +80,7 @@ function runPlugin(program: string, { apiVersion, args, env }: ProviderConfig, i
       program,
       [...args],
       { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT, killSignal: 'SIGKILL', env: { ...inherited, ...env } },
-      // What a plug-in prints may hold credentials: only its exit is shown.
+      // Output of a plug-in may contain credentials, so errors contain only its exit status.
       (error, stdout) => {
         if (error === null) resolve(stdout);
         else reject(new Error(`${program}: exit ${String(error.code ?? error.signal)}`));

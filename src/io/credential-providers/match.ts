@@ -3,7 +3,9 @@
  * k8s.io/kubernetes/pkg/credentialprovider URLsMatch.
  */
 
-/** `pattern` and `image` as `host[:port][/path]`; `*` stands for one part of a host name, or for what begins it. */
+/**
+ * `pattern` and `image` have the form `host[:port][/path]`; `*` matches one label of a host name or the start of one.
+ */
 export function matchesImage(pattern: string, image: string): boolean {
   const [wanted, given] = [partsOf(pattern), partsOf(image)];
   if (wanted.port !== given.port) return false;
@@ -32,7 +34,7 @@ function partsOf(text: string): { readonly host: string; readonly port: string; 
   };
 }
 
-/** `docker.io/library/x` for `x`. */
+/** Adds the default registry: `docker.io/library/x` for `x`. */
 export function registryImage(image: string): string {
   const first = image.split('/', 1)[0] ?? '';
   const named = image.includes('/') && /[.:]|^localhost$/.test(first);

@@ -1,14 +1,14 @@
-/** Records as bytes, by the dns-packet library. */
+/** Encodes and decodes DNS messages with the dns-packet library. */
 import { type Answer, decode, encode, type Packet } from 'dns-packet';
 import type { DnsCodec, DnsRecord } from '../../components/dns/port.ts';
 
 const HEADER_BYTES = 12;
-/** The root as owner is one byte, which is cut off. */
+/** The root as owner name is one byte, which is removed. */
 const ROOT = '.';
 
 /**
- * A name ends with one pointer to an earlier name (RFC 1035 §4.1.4). The library follows pointers to pointers without
- * end, for each name again.
+ * Limit for chains of compression pointers (RFC 1035 §4.1.4). The library follows pointers without a limit, for each
+ * name again.
  */
 const MAX_CHAIN = 16;
 
@@ -36,7 +36,7 @@ export function createDnsCodec(): DnsCodec {
   return {
     encodeRecord: (record) => encoded(answerOf(record), 1),
     encodeName: (name) => {
-      // A question is its name, type and class.
+      // The question section: name, type and class.
       const question = encode({ type: 'query', questions: [{ name, type: 'A', class: 'IN' }] });
       return question.subarray(HEADER_BYTES, question.length - 4);
     },
@@ -44,7 +44,7 @@ export function createDnsCodec(): DnsCodec {
     withoutOpt: (message) => {
       const packet = decodedPacket(message);
       const { flags = 0 } = packet;
-      // The library takes the response code from a name: it is put back into the header.
+      // The library encodes the response code from a name, so the original code is written into the header.
       const plain = encode({ ...packet, additionals: (packet.additionals ?? []).filter(({ type }) => type !== 'OPT') });
       plain.writeUInt16BE((flags & 0xfff0) | 0x8000 | (asBuffer(message).readUInt16BE(2) & 0x000f), 2);
       return plain;

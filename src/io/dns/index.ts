@@ -1,4 +1,3 @@
-/** Sockets and records of DNS. */
 export { createDnsCodec } from './codec.ts';
 export { createDnsSockets } from './sockets.ts';
 export { createUpstreamExchange } from './upstream.ts';

@@ -5,12 +5,12 @@ import type { DnsHandler, DnsListener, DnsSockets } from '../../components/dns/p
 
 const MAX_CONNECTIONS = 256;
 const MAX_CONNECTIONS_PER_SOURCE = 32;
-/** Answers under way of one connection. */
+/** Maximum number of outstanding responses on one connection. */
 const MAX_PIPELINED = 32;
-/** Without a whole message or an answer. */
+/** Maximum time without a complete message or a response. */
 const IDLE_MS = 10_000;
 const LENGTH_BYTES = 2;
-/** Of the kernel's buffer of datagrams: bursts of many pods. */
+/** Size of the kernel's receive buffer, for bursts of many pods. */
 const RECEIVE_BYTES = 1024 * 1024;
 
 export function createDnsSockets({ idleMs = IDLE_MS } = {}): DnsSockets {
@@ -31,15 +31,15 @@ export function createDnsSockets({ idleMs = IDLE_MS } = {}): DnsSockets {
 function listenUdp(address: string, port: number, handler: DnsHandler): Promise<DnsListener> {
   const socket: UdpSocket = createSocket({
     type: isIPv6(address) ? 'udp6' : 'udp4',
-    // Addresses of clients are numeric: no look-up, and no turn of the event loop for it.
+    // Client addresses are numeric, so skip Node's look-up, which would cost a turn of the event loop.
     lookup: (host, _options, done) => done(null, host, isIPv6(host) ? 6 : 4),
   });
   const send = (response: Uint8Array | undefined, clientPort: number, client: string): void => {
-    // A client that is gone or whose port is closed is no matter of the server's.
+    // Send errors are ignored: the client may have exited.
     if (response !== undefined) socket.send(response, clientPort, client, () => {});
   };
   socket.on('message', (message, client) => {
-    // Nothing can be sent to port 0, and Node throws for it; only a forger sends from there.
+    // A response cannot be sent to port 0 (Node throws); only forged packets have it as source.
     if (client.port === 0) return;
     const response = handler(message, client.address, 'udp');
     if (response instanceof Promise) {
@@ -60,7 +60,7 @@ function listenUdp(address: string, port: number, handler: DnsHandler): Promise<
       try {
         socket.setRecvBufferSize(RECEIVE_BYTES);
       } catch {
-        // The kernel's default is smaller and works.
+        // The kernel's smaller default also works.
       }
       resolve({
         port: socket.address().port,
@@ -111,11 +111,11 @@ function listenTcp(address: string, port: number, handler: DnsHandler, idleMs: n
   });
 }
 
-/** Messages with a length before each; the client may send the next before it has the last answer. */
+/** Serves length-prefixed messages. The client may send requests before it has received earlier responses. */
 function serveStream(socket: Socket, source: string, handler: DnsHandler, idleMs: number): void {
   let pending: Buffer = Buffer.alloc(0);
   let underWay = 0;
-  // Single bytes do not keep a connection: a client that sends or reads them slowly takes the place of others.
+  // Single bytes do not restart this timer, so that a slow client cannot keep a connection.
   const idle = setTimeout(() => socket.destroy(), idleMs);
   socket.once('close', () => clearTimeout(idle));
   const send = (response: Uint8Array | undefined): void => {
@@ -123,7 +123,7 @@ function serveStream(socket: Socket, source: string, handler: DnsHandler, idleMs
     idle.refresh();
     const length = Buffer.allocUnsafe(LENGTH_BYTES);
     length.writeUInt16BE(response.length);
-    // A client that does not read keeps nothing but its connection.
+    // A client that does not read is not served any further.
     if (!socket.write(Buffer.concat([length, response]))) socket.pause();
   };
   const take = (): void => {

@@ -1,9 +1,9 @@
-/** Questions to other name servers, each from a port of its own, which forgers have to guess. Source: RFC 5452. */
+/** Queries to other name servers, each from a random port, which makes forged responses harder. Source: RFC 5452. */
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import type { UpstreamExchange, UpstreamServer } from '../../components/dns/port.ts';
 
-/** A lost datagram is sent again after these times, with the same identifier and from the same port. */
+/** Retransmission times of a lost datagram, with the same identifier and from the same port. */
 const RETRANSMIT_MS = [250, 700];
 
 type Accept = (message: Uint8Array) => boolean;
@@ -34,7 +34,7 @@ function overUdp(server: UpstreamServer, message: Uint8Array, timeoutMs: number,
     socket.on('message', (response) => {
       if (accept(response)) end(undefined, response);
     });
-    // A connected socket takes datagrams of its server alone, and learns of an unreachable one at once.
+    // A connected socket accepts only datagrams from its server and reports an unreachable one immediately.
     socket.connect(server.port, server.address, (error?: Error) => {
       if (error !== undefined && error !== null) end(error);
       else if (!ended) {

@@ -1,4 +1,4 @@
-/** Calls scheduler extenders over HTTP or HTTPS; connections are kept. */
+/** Calls scheduler extenders over HTTP or HTTPS with kept connections. */
 import { Agent, request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
 import type { ExtenderCaller, ExtenderSettings } from '../../components/scheduler/extender-port.ts';

@@ -1,14 +1,14 @@
-/** Health checks of load balancers, answered over HTTP. */
+/** HTTP health checks for load balancers. */
 import { createServer, type Server } from 'node:http';
 import type { HealthPorts } from '../../core/ruleset/port.ts';
 
-/** A balancer asks with one short request at a time. */
+/** A balancer sends one short request at a time. */
 const MAX_CONNECTIONS = 64;
 const REQUEST_MS = 5_000;
 
 /**
- * Listens on every address of the host. Source: kube-proxy's service health server: 200 with endpoints on this node,
- * else 503, and the header X-Load-Balancing-Endpoint-Weight.
+ * Listens on every address of the host. As kube-proxy's service health server, it responds 200 if the service has
+ * endpoints on this node, 503 otherwise, with the header X-Load-Balancing-Endpoint-Weight.
  */
 export function createHealthPorts(): HealthPorts {
   return {

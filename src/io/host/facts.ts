@@ -1,4 +1,4 @@
-/** What this host is and how busy it is, from /proc, /sys and os-release. */
+/** Facts about this host and its load, from /proc, /sys and os-release. */
 import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,14 +11,14 @@ import { readHugePages, readTopology } from './topology.ts';
 const FOREIGN_MS = 10_000;
 const CAP_SYS_RESOURCE = 24n;
 const MIN_OOM_SCORE = -1000;
-/** USER_HZ: fixed at 100 on every architecture Node runs on. */
+/** USER_HZ is 100 on every architecture that Node supports. */
 const NANOSECONDS_PER_TICK = 10_000_000;
 const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' };
 
 /** The host's resolver, and the servers of systemd-resolved behind its stub. Source: systemd-resolved(8). */
 const RESOLVER_FILES = { own: '/etc/resolv.conf', behindStub: '/run/systemd/resolve/resolv.conf' };
 
-/** `root`: the host's `--root`; hosts that share a machine have machine-ids of their own. */
+/** `root`: the host's `--root`. Hosts that share a machine get different machine ids. */
 export function createHostFacts(options: {
   readonly root: string;
   readonly nowMs: () => number;
@@ -30,14 +30,14 @@ export function createHostFacts(options: {
     usage: async () => readUsage(options.nowMs()),
     fileSystem: readFileSystem,
     foreignFileSystem: readForeignFileSystem,
-    // Any file operation takes a thread of the pool.
+    // Any file operation needs a thread of the pool.
     touchFile: async () => void (await stat('/proc/self')),
     resolvConf: () => readResolvConf(options.resolverFiles ?? RESOLVER_FILES),
     hosts: () => text('/etc/hosts'),
   };
 }
 
-/** A stub on a loopback address of the host is not in reach of pods. */
+/** Pods cannot reach a stub resolver on a loopback address of the host. */
 async function readResolvConf({ own, behindStub }: typeof RESOLVER_FILES): Promise<string> {
   const content = await text(own);
   const servers = [...content.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, address = '']) => address);
@@ -63,7 +63,7 @@ async function readInfo(root: string): Promise<HostInfo> {
   return {
     hostname: hostname().toLowerCase(),
     machineId: id,
-    // Boards without DMI have no product UUID; the machine id stands in, as in upstream's cadvisor.
+    // Boards without DMI have no product UUID; the machine id is used instead, as in upstream's cadvisor.
     systemUuid: productUuid.trim() === '' ? id : productUuid.trim(),
     bootId: bootId.trim(),
     kernelVersion: release.trim(),
@@ -121,10 +121,10 @@ async function readFileSystem(path: string): Promise<FileSystemUsage> {
   };
 }
 
-/** Paths whose child has not exited since its deadline. */
+/** Paths whose child process is still running after its deadline. */
 const blocked = new Set<string>();
 
-/** In a child process, stat(1): statfs(2) of a file system that hangs never returns. */
+/** Runs stat(1) in a child process, because statfs(2) of a file system that hangs never returns. */
 function readForeignFileSystem(path: string): Promise<FileSystemUsage> {
   if (blocked.has(path)) return Promise.reject(new Error(`${path}: its file system still does not answer`));
   return new Promise((resolve, reject) => {
@@ -159,7 +159,9 @@ function meminfo(content: string, field: string): number {
   return Number(/(\d+)/.exec(line?.slice(field.length) ?? '')?.[1] ?? 0) * 1024;
 }
 
-/** No disk is behind procfs: a read takes microseconds, its way through four threads' hands several times that. */
+/**
+ * Synchronous, because procfs is not on a disk: a read takes microseconds, an asynchronous one several times as long.
+ */
 function fromKernel(path: string): string {
   try {
     return readFileSync(path, 'utf8');

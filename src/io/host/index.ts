@@ -1,4 +1,3 @@
-/** This host as the kubelet sees it, and this process. */
 export { createHostFacts } from './facts.ts';
 export { hostLogs, journalArguments } from './logs.ts';
 export { createMounter } from './mounts.ts';

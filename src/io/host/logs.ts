@@ -1,4 +1,4 @@
-/** Logs of this host: files below a directory, never outside of it by links, and journald's journal. */
+/** Logs of this host: files below a directory, without following links out of it, and journald's journal. */
 import { spawn } from 'node:child_process';
 import { constants, createReadStream } from 'node:fs';
 import { open, readdir, readlink, realpath } from 'node:fs/promises';
@@ -24,10 +24,10 @@ export function hostLogs(directory: string, journalctl = 'journalctl'): HostLogs
     async open(path) {
       const place = await inside(directory, path);
       if (place === undefined) return undefined;
-      // Opening a pipe that nothing writes to would keep a thread of the process forever.
+      // Without O_NONBLOCK, opening a pipe without a writer would block a thread of the pool forever.
       const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
       if (handle === undefined) return undefined;
-      // A link may have been put there since the path was resolved.
+      // A link may have replaced the file since the path was resolved.
       const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
       if (opened === place && (await handle.stat()).isFile()) return createReadStream('', { fd: handle });
       await handle.close();
@@ -63,7 +63,7 @@ export function journalArguments(query: JournalQuery): string[] {
   ];
 }
 
-/** journalctl before systemd 254 does not read RFC 3339. */
+/** journalctl before systemd 254 does not accept RFC 3339 times. */
 function journalTime(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (match === null) return text;
@@ -82,7 +82,7 @@ function runJournal(journalctl: string, query: JournalQuery, signal: AbortSignal
   child.on('error', (error) => lines.destroy(new Error(`${journalctl}: ${error.message}`)));
   child.stdout.pipe(lines, { end: false });
   child.on('close', (code) => {
-    // journalctl exits 1 when a pattern matches no line.
+    // journalctl exits with 1 if a pattern matches no line.
     if (code === 0 || stderr === '') lines.end();
     else lines.destroy(new Error(`${journalctl}: ${stderr.split('\n')[0]}`));
   });

@@ -6,7 +6,7 @@ import type { Mounter } from '../../components/kubelet/port.ts';
 
 const TIMEOUT_MS = 60_000;
 
-/** A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit. */
+/** A child in uninterruptible sleep survives SIGKILL, so the deadline does not wait for its exit. */
 function execute(tool: string, args: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = execFile(tool, args, (error) => {
@@ -22,7 +22,7 @@ function execute(tool: string, args: readonly string[]): Promise<void> {
   });
 }
 
-/** Mounts through mount(8) and umount(8) of util-linux, never following a link at the target. */
+/** Mounts with mount(8) and umount(8) of util-linux, without following a link at the target. */
 export function createMounter(): Mounter {
   return {
     async tmpfs(target, options) {
@@ -43,7 +43,7 @@ export function createMounter(): Mounter {
         }
       }
     },
-    // By the kernel's table alone: a call on the mounted file system itself may never return.
+    // Uses only the kernel's table, because a call on the mounted file system itself may never return.
     async isMountPoint(target) {
       const directory = await realpath(dirname(target)).catch(() => dirname(target));
       return (await mountPoints()).includes(join(directory, basename(target)));
@@ -59,7 +59,7 @@ async function mount(args: readonly string[], target: string): Promise<void> {
   }
 }
 
-/** In the order they were mounted: what lies on top comes later. */
+/** In mount order: the topmost mount of a path comes last. */
 async function mountPoints(): Promise<string[]> {
   const content = await readFile('/proc/self/mountinfo', 'utf8');
   return content

@@ -37,7 +37,7 @@ export async function readTopology(): Promise<MachineTopology> {
   return { cpus, memory: nodes.map(({ numa, resources }) => ({ numa, resources })) };
 }
 
-/** Bytes of reserved huge pages by resource name: `hugepages-2Mi`. Sizes without pages are 0. */
+/** Bytes of reserved huge pages by resource name, such as `hugepages-2Mi`. Sizes without pages are 0. */
 export async function readHugePages(directory = HUGE_PAGES): Promise<Readonly<Record<string, number>>> {
   const found: Record<string, number> = {};
   for (const name of await names(directory)) {

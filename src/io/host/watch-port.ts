@@ -1,7 +1,6 @@
 /**
- * Calls back for each change of a file, or of a name in a directory; without a name when it is not known which one.
- * Throws when the path does not exist. `names`: entries that come and go are enough, changes of their content are not
- * needed.
+ * Calls the listener for each change of a file, or of an entry in a directory, with the entry's name if it is known.
+ * Throws if the path does not exist. `names`: only added and removed entries are needed, not changes of their content.
  */
 export type WatchPath = (
   path: string,

@@ -6,14 +6,14 @@ import type { Log } from '../../base/log.ts';
 import type { FileWatch } from '../../components/kubelet/port.ts';
 import type { WatchPath } from './watch-port.ts';
 
-/** Editors and atomic replacements make bursts of events; one call is enough for each. */
+/** Editors and atomic replacements cause bursts of events, which are combined into one call. */
 const COALESCE_MS = 10;
 const POLL_MS = 1_000;
 const POLL_NAMES_MS = 100;
-/** Limits of one user, which root shares with the root of every container. As OpenShift sets them on its nodes. */
+/** Limits per user, which root shares with the root of every container. The same values as on OpenShift nodes. */
 const LIMITS = { max_user_instances: 8_192, max_user_watches: 65_536 } as const;
 
-/** Raises the limits of inotify that are lower. A host that may not do it polls once they are used up. */
+/** Raises the limits of inotify if they are lower. If that is not permitted, watches fall back to polling. */
 export async function raiseWatchLimits(log: Log, directory = '/proc/sys/fs/inotify'): Promise<void> {
   for (const [name, wanted] of Object.entries(LIMITS)) {
     const path = join(directory, name);
@@ -25,7 +25,7 @@ export async function raiseWatchLimits(log: Log, directory = '/proc/sys/fs/inoti
   }
 }
 
-/** inotify through `fs.watch`, and polling while the user has no instance or watch left. */
+/** Uses inotify through `fs.watch`, and polling while the user's inotify limits are exhausted. */
 export const watchPath: WatchPath = (path, listener, options = {}) => {
   const notify = (name: string | null): void => listener(name ?? undefined);
   let polling: { close(): void } | undefined;
@@ -43,7 +43,7 @@ export const watchPath: WatchPath = (path, listener, options = {}) => {
   };
 };
 
-/** Undefined: inotify is used up. */
+/** Returns undefined if the inotify limits are exhausted. */
 function openWatcher(path: string, notify: (name: string | null) => void): FSWatcher | undefined {
   try {
     return watch(path, { persistent: false }, (_event, name) => notify(name));
@@ -53,7 +53,7 @@ function openWatcher(path: string, notify: (name: string | null) => void): FSWat
   }
 }
 
-/** EMFILE: no instance; ENOSPC: no watch. */
+/** EMFILE: no instance is left; ENOSPC: no watch is left. */
 function isUsedUp(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOSPC';
@@ -88,9 +88,12 @@ function poll(
 
 interface Look {
   readonly stamp: string;
-  /** Another look at the same stamp found the same names: changes within one tick of the file system's clock. */
+  /**
+   * A second check found the same names at the same time stamp. Before it, there may be changes within one clock tick
+   * of the file system.
+   */
   readonly isSettled: boolean;
-  /** Stamps by name; undefined: no directory. */
+  /** Time stamps by name; undefined if the path is not a directory. */
   readonly names: ReadonlyMap<string, string> | undefined;
 }
 
@@ -109,14 +112,14 @@ async function look(path: string, namesOnly: boolean, before: Look | undefined):
   return { stamp, isSettled, names };
 }
 
-/** Undefined stands for the path itself. */
+/** Changed names; undefined stands for the path itself. */
 function differences(before: Look, now: Look): (string | undefined)[] {
   if (before.names === undefined || now.names === undefined) return before.stamp === now.stamp ? [] : [undefined];
   const all = new Set([...before.names.keys(), ...now.names.keys()]);
   return [...all].filter((name) => before.names?.get(name) !== now.names?.get(name));
 }
 
-/** A path that does not exist gives no events: callers also check now and then. */
+/** A path that does not exist causes no events, so callers must also check periodically. */
 export function createFileWatch(): FileWatch {
   return {
     watch(path, listener) {

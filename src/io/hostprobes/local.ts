@@ -3,25 +3,25 @@ import { stat } from 'node:fs/promises';
 import type { Probe } from '../../components/openshift/clusteroperators/port.ts';
 
 /**
- * Tables of this process's network namespace: links that are up with an address have a line in one of them. No disk is
- * behind them.
+ * Tables of this process's network namespace: every link that is up with an address has a line in one of them. Reading
+ * them needs no disk access.
  */
 const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
 
-/** All links, also those that are down. */
+/** All links, including those that are down. */
 const LINKS = '/proc/self/net/dev';
 const UP = 1;
 
 const linksOf = (text: string): string[] =>
   text.split('\n').flatMap((line) => /^\s*([^:\s]+):/.exec(line)?.slice(1, 2) ?? []);
 
-/** False where /sys shows another network namespace. */
+/** Returns false if /sys belongs to another network namespace. */
 function isDown(name: string): boolean {
   const flags = `/sys/class/net/${name}/flags`;
   return existsSync(flags) && (Number(readFileSync(flags, 'utf8')) & UP) === 0;
 }
 
-/** The link is up and has a route or an address, with or without carrier. */
+/** Succeeds if the link is up and has a route or an address, with or without carrier. */
 export function probeLink(name: string): Probe {
   return async () => {
     if (!linksOf(readFileSync(LINKS, 'utf8')).includes(name)) throw new Error(`link ${name} is missing`);

@@ -9,15 +9,17 @@ import type { Probe } from '../../components/openshift/clusteroperators/port.ts'
 
 export interface HttpProbeOptions {
   readonly url: string;
-  /** PEM of the authorities that the server is verified with; undefined: it is not verified. */
+  /** PEM of the authorities that verify the server; undefined disables verification. */
   readonly ca?: () => Promise<string | undefined>;
-  /** The name that the certificate must have. */
   readonly identity?: string;
-  /** Rejects what does not show that the component works. Default: below 400. */
+  /** Whether a status shows that the component works. Default: below 400. */
   readonly accept?: (status: number) => boolean;
 }
 
-/** Node keeps no connection of a request that has its own check of the certificate. */
+/**
+ * An agent that verifies the certificate's identity itself. Node does not keep connections of requests with their own
+ * `checkServerIdentity`.
+ */
 class IdentityAgent extends HttpsAgent {
   readonly #identity: string;
 
@@ -34,7 +36,7 @@ class IdentityAgent extends HttpsAgent {
   }
 }
 
-/** GET on a connection that is kept. */
+/** Sends a GET on a kept connection. */
 export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }: HttpProbeOptions): Probe {
   const target = new URL(url);
   const secure = target.protocol === 'https:';
@@ -42,14 +44,14 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
   const agent = secure ? new IdentityAgent(identity, settings) : new HttpAgent(settings);
   let known: string | undefined;
   return async (signal) => {
-    // Read again for a new connection after a failure: authorities change.
+    // Read again for a new connection after a failure, because authorities change.
     const authorities = known ?? (await ca?.());
     known = undefined;
     const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: authorities };
     await new Promise<void>((resolve, reject) => {
       const send = secure ? httpsRequest : httpRequest;
       const request = send(target, { agent, ...(secure ? trust : {}) });
-      // As an option of the request, the signal would end the kept connection when it aborts later.
+      // As an option of the request, the signal would also end the kept connection when it aborts later.
       const abort = (): void => void request.destroy(new Error('no answer'));
       if (signal.aborted) abort();
       signal.addEventListener('abort', abort, { once: true });
@@ -73,7 +75,7 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
 
 const below400 = (status: number): boolean => status < 400;
 
-/** A connection is accepted. Tries again once: another backend of a service may answer. */
+/** Succeeds if a connection is accepted. Retries once, because another backend of a service may answer. */
 export function probeTcp(host: string, port: number): Probe {
   const attempt = (timeoutMs: number, signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -90,7 +92,7 @@ export function probeTcp(host: string, port: number): Probe {
 
 const FIRST_MS = 400;
 
-/** Resolves `name` by UDP at `server`; one of the answers must be `expected`. */
+/** Resolves `name` over UDP at `server`; one of the addresses must be `expected`. */
 export function probeDns(server: string, port: number, name: string, expected: string): Probe {
   return (signal) =>
     new Promise((resolve, reject) => {
@@ -117,7 +119,7 @@ export function probeDns(server: string, port: number, name: string, expected: s
         }
       });
       socket.connect(port, server, (error?: Error) => {
-        // Without a route the listener gets the error, and a send on a socket that is not connected would throw.
+        // Without a route the listener gets the error; sending on a socket that is not connected would throw.
         if (error !== undefined && error !== null) end(error);
         else socket.send(encode({ type: 'query', id, flags: 0x0100, questions: [{ type, name, class: 'IN' }] }));
       });
@@ -132,5 +134,5 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer',
 };
 
-/** The same for the same fault: addresses and ports of this side differ each time. */
+/** A stable text for the same fault, without local addresses and ports, which differ each time. */
 const wordsOf = (error: NodeJS.ErrnoException): string => WORDS[error.code ?? ''] ?? error.code ?? error.message;

@@ -189,8 +189,7 @@ class EmbeddedImageStore implements ImageStore {
     const { layout, layers } = await this.#opened();
     const stored = await this.#find(image);
     if (stored === undefined) return;
-    // Removal by id removes every name, as `crictl rmi` does. Removal by name removes that name, and digest names that
-    // would be left alone.
+    // Removal by id removes every name, as `crictl rmi` does. Removal of the last tag also removes the digest names.
     const byId = isDigest(image) || /^[0-9a-f]{64}$/.test(image);
     const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id);
     const wanted = byId ? undefined : parseReference(image).name;

@@ -47,8 +47,7 @@ export async function applyDeletions(
     if (!(await ensureRealDirectory(layer, parent))) continue;
     const own = await lstatOrUndefined(join(layer, relative));
     if (own === undefined) await linkWhiteout(device, join(layer, relative));
-    // A directory of the layer itself cannot have a whiteout of the same name, so its lower entries are hidden one by
-    // one.
+    // The layer replaces the removed entry by its own directory, which must hide the entries of the lower one.
     else if (own.isDirectory()) await hide(relative);
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Puts a set of files into a directory so that readers see either all of the old or all of the new: the files stand in
- * a time-stamped directory, `..data` points to it, and the visible names point through `..data`. Source:
- * pkg/volume/util/atomic_writer.go.
+ * Replaces a set of files in a directory atomically: the files are in a time-stamped directory, `..data` points to it,
+ * and the visible names point through `..data`. Source: pkg/volume/util/atomic_writer.go.
  */
 import {
   chmod,
@@ -54,7 +53,7 @@ async function writeOne(root: string, path: string, file: ProjectedFile, gid: nu
   await chmod(target, gid === undefined ? file.mode : file.mode | 0o040);
 }
 
-/** Visible names: first components only, so that directories inside change with `..data` as well. */
+/** Visible names: only first components, so that directories inside change with `..data` as well. */
 async function linkNames(directory: string, payload: Payload): Promise<void> {
   const wanted = new Set([...payload.keys()].map((path) => path.split('/')[0] ?? ''));
   for (const name of await readdir(directory)) {

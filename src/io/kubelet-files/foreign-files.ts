@@ -1,6 +1,6 @@
 /**
- * Paths outside of this host's own directories. Their file system may never answer, as one of a dead NFS server:
- * each operation runs in a child process with a deadline and never holds a thread of this process's pool.
+ * Operations on paths outside of this host's own directories. Their file system may hang, for example on a dead NFS
+ * server. Each operation therefore runs in a child process with a deadline and never blocks a thread of this process.
  */
 import { execFile } from 'node:child_process';
 import { dirname } from 'node:path';
@@ -8,7 +8,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { ForeignFiles, HostPathKind } from '../../components/kubelet/files-port.ts';
 import type { Mounter } from '../../components/kubelet/port.ts';
 
-/** Trees whose owner changes may hold millions of files. */
+/** Time limits. An ownership change may cover millions of files. */
 const DEADLINES = { quickMs: 10_000, bindMs: 30_000, ownMs: 1_800_000 };
 const OUTPUT_BYTES = 1 << 16;
 
@@ -22,13 +22,13 @@ const KINDS: Readonly<Record<string, HostPathKind>> = {
 };
 
 export interface ForeignFilesOptions {
-  /** Whether a path is the host's own, which is used in this process. */
+  /** Whether a path is the host's own, which is accessed in this process. */
   readonly isOwn: (path: string) => boolean;
   readonly own: ForeignFiles;
   readonly mounts: Mounter;
-  /** How long children may take; default: ten seconds, half a minute and half an hour. */
+  /** Time limits of child processes; default: ten seconds, half a minute and half an hour. */
   readonly deadlines?: { readonly quickMs: number; readonly bindMs: number; readonly ownMs: number };
-  /** Program and arguments that start `runVolumeCall` with the call's arguments after them. */
+  /** Program and arguments that start `runVolumeCall`; the call's arguments are appended. */
   readonly helper: readonly string[];
 }
 
@@ -78,7 +78,7 @@ function foreignFiles({ mounts, helper, deadlines = DEADLINES }: ForeignFilesOpt
   };
 }
 
-/** Undefined: nothing is there. Throws when that cannot be found out. */
+/** Returns undefined if the path does not exist. Throws if that cannot be determined. */
 async function kindAt(
   children: Children,
   path: string,
@@ -93,7 +93,9 @@ async function kindAt(
   }
 }
 
-/** One child at a time for a path that does not answer: a child in uninterruptible sleep outlives its deadline. */
+/**
+ * Allows one child at a time for a path that does not answer: a child in uninterruptible sleep survives its deadline.
+ */
 class Children {
   readonly #blocked = new Set<string>();
 

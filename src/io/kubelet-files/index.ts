@@ -1,3 +1,2 @@
-/** The kubelet's files on its host. */
 export { createKubeletFiles } from './kubelet-files.ts';
 export { runVolumeCall } from './volume-call.ts';

@@ -7,8 +7,8 @@ import { podFiles } from './pod-files.ts';
 import { createVolumeFiles } from './volume-files.ts';
 
 /**
- * `mounts` binds sub-paths of volumes. `foreign`: see `createForeignFiles`; undefined: every path is used in this
- * process.
+ * `mounts` binds sub-paths of volumes. `foreign`: see `createForeignFiles`; if undefined, every path is accessed in
+ * this process.
  */
 export function createKubeletFiles(
   mounts: Mounter,

@@ -11,7 +11,7 @@ export const logFiles: LogFiles = {
 };
 
 async function openLog(path: string): Promise<OpenLog> {
-  // Opening a pipe that nothing writes to would keep a thread of the process forever.
+  // Without O_NONBLOCK, opening a pipe without a writer would block a thread of the pool forever.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   if ((await file.stat()).isFile()) return logOf(file);
   await file.close();

@@ -1,13 +1,13 @@
 /**
- * Group ownership of a tree that containers may change meanwhile. Every entry is opened once, relative to the directory
- * that holds it and without following links; owner and mode are changed through that descriptor. Source:
+ * Sets the group of a tree that containers may change at the same time. Every entry is opened once, relative to its
+ * directory and without following links; owner and mode are changed through that descriptor. Source:
  * pkg/volume/volume_linux.go SetVolumeOwnership.
  */
 import type { Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, open, opendir } from 'node:fs/promises';
 import { NO_FOLLOW } from './sub-path.ts';
 
-/** Each level holds a descriptor. */
+/** Each level needs a descriptor. */
 const MAX_DEPTH = 1_000;
 
 /** See `VolumeFiles.ownByGroup`. */
@@ -22,11 +22,11 @@ export async function ownByGroup(path: string, gid: number, policy: string | und
   }
 }
 
-/** Source: pkg/volume/volume_linux.go requiresPermissionChange, for a root that may be written. */
+/** Source: pkg/volume/volume_linux.go requiresPermissionChange, for a writable root. */
 const isOwnedBy = (gid: number, { gid: group, mode }: Stats): boolean => group === gid && (mode & 0o2770) === 0o2770;
 
 async function ownTree(handle: FileHandle, found: Stats, gid: number, path: string, depth: number): Promise<void> {
-  // With O_PATH a link is opened itself.
+  // O_PATH opens a link itself.
   if (found.isSymbolicLink()) return;
   if (depth > MAX_DEPTH)
     throw new Error(`${path}: directories are nested deeper than ${MAX_DEPTH}; flatten the volume`);
@@ -34,7 +34,7 @@ async function ownTree(handle: FileHandle, found: Stats, gid: number, path: stri
   await chown(self, found.uid, gid);
   await chmod(self, (found.mode & 0o7777) | (found.isDirectory() ? 0o2770 : 0o660));
   if (!found.isDirectory()) return;
-  // Names as bytes: not all of them are UTF-8.
+  // Names are bytes, because some are not valid UTF-8.
   for await (const { name } of await opendir(self, { encoding: 'buffer' as 'utf8' })) {
     const entry = await openEntry(Buffer.concat([Buffer.from(`${self}/`), name as unknown as Buffer]));
     if (entry === undefined) continue;
@@ -46,7 +46,7 @@ async function ownTree(handle: FileHandle, found: Stats, gid: number, path: stri
   }
 }
 
-/** Undefined: the entry was removed meanwhile. */
+/** Returns undefined if the entry was removed meanwhile. */
 async function openEntry(path: Buffer): Promise<FileHandle | undefined> {
   try {
     return await open(path, NO_FOLLOW);

@@ -16,7 +16,7 @@ export const podFiles: PodFiles = {
   async makeMessageFile(path) {
     await mkdir(dirname(path), { recursive: true, mode: 0o750 });
     await writeFile(path, '');
-    // Apart from the writing: the mode of a file that is made is cut by this process's mask.
+    // A separate call, because the umask restricts the mode of a new file.
     await chmod(path, 0o666);
   },
   takeMessage,

@@ -1,7 +1,7 @@
 /**
- * Sub-paths that a container cannot turn against the host by swapping in a link between check and use: links are
- * resolved first and must stay in the volume (projected files are links themselves); then every component of what they
- * lead to is opened relative to the one before without following any, and the opened file itself is what gets bound.
+ * Binds sub-paths of volumes safely, although a container may replace a component by a link between check and use.
+ * Links are resolved first and must stay in the volume (projected files are links themselves). Then every component of
+ * the result is opened relative to the previous one without following links, and the opened file itself is bound.
  * Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
  */
 import { constants } from 'node:fs';
@@ -9,9 +9,9 @@ import { chmod, type FileHandle, mkdir, open, realpath, stat, writeFile } from '
 import { dirname, join } from 'node:path';
 import type { Mounter } from '../../components/kubelet/port.ts';
 
-/** Linux' O_PATH, which Node does not name. */
+/** Linux O_PATH, which is missing in Node's constants. */
 const O_PATH = 0o10000000;
-/** Opens an entry itself, also a link, without reading or writing it. */
+/** Flags that open an entry itself, also a link, without reading or writing it. */
 export const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
 /** See `VolumeFiles.bindSubPath`. */
@@ -41,10 +41,7 @@ export async function bindSubPath(volume: string, subPath: string, target: strin
   }
 }
 
-/**
- * The names below `base` that `subPath` leads to once the links in it are followed; what does not exist yet is left as
- * it is.
- */
+/** Names below `base` that `subPath` leads to after its links are resolved. Missing components are kept as they are. */
 async function resolveBelow(base: string, subPath: string): Promise<string[]> {
   const parts = subPath.split('/').filter((part) => part !== '' && part !== '.');
   const leaves = (): Error => new Error(`subPath ${JSON.stringify(subPath)} leaves the volume`);
@@ -66,8 +63,8 @@ async function resolveBelow(base: string, subPath: string): Promise<string[]> {
 }
 
 /**
- * `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. `mode`: of directories
- * that are missing, whatever the umask.
+ * Opens a component. `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. `mode`
+ * applies to missing directories, regardless of the umask.
  */
 async function openBelow(directory: FileHandle, name: string, subPath: string, mode: number): Promise<FileHandle> {
   const path = join(`/proc/self/fd/${directory.fd}`, name);
@@ -86,7 +83,7 @@ async function openBelow(directory: FileHandle, name: string, subPath: string, m
     handle = await open(path, NO_FOLLOW);
     if (made) await setMode(handle, mode);
   }
-  // With O_PATH a link is opened itself instead of being refused.
+  // O_PATH opens a link itself instead of rejecting it.
   if ((await handle.stat()).isSymbolicLink()) {
     await handle.close();
     throw new Error(`subPath ${JSON.stringify(subPath)}: ${name} is a symbolic link`);
@@ -94,7 +91,7 @@ async function openBelow(directory: FileHandle, name: string, subPath: string, m
   return handle;
 }
 
-/** By the opened directory: its name may lead elsewhere by now. */
+/** Uses the opened directory, because its path may lead elsewhere meanwhile. */
 async function setMode(handle: FileHandle, mode: number): Promise<void> {
   if ((await handle.stat()).isDirectory()) await chmod(`/proc/self/fd/${handle.fd}`, mode);
 }

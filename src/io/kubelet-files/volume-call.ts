@@ -1,9 +1,9 @@
-/** Operations on a volume in a process of their own. See `createForeignFiles`. */
+/** Operations on a volume in their own process. See `createForeignFiles`. */
 import type { Mounter } from '../../components/kubelet/port.ts';
 import { ownByGroup } from './ownership.ts';
 import { bindSubPath } from './sub-path.ts';
 
-/** `own PATH GID POLICY` or `bind VOLUME SUBPATH TARGET`. */
+/** `args`: `own PATH GID POLICY` or `bind VOLUME SUBPATH TARGET`. */
 export async function runVolumeCall(args: readonly string[], mounts: Mounter): Promise<void> {
   const [operation, first = '', second = '', third = ''] = args;
   if (operation === 'own') await ownByGroup(first, Number(second), third === '' ? undefined : third);

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Whether one of the authorities signed the certificate, and its common name. */
+/** Whether one of the authorities has signed the certificate, and its common name. */
 export function issuedBy(
   certificate: Uint8Array,
   authorities: string,

@@ -1,11 +1,11 @@
-/** Hashes of htpasswd files. Source: htpasswd(1); Apache's apr_md5.c for `$apr1$`. */
+/** Password hashes of htpasswd files. Source: htpasswd(1); Apache's apr_md5.c for `$apr1$`. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { compareSync } from 'bcryptjs';
 
 const ITOA64 = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ROUNDS = 1000;
 const DIGEST = 16;
-/** Where the bytes of the digest go, in groups of three. */
+/** Order of the digest's bytes in the encoded hash, in groups of three. */
 const ORDER = [
   [0, 6, 12],
   [1, 7, 13],
@@ -16,7 +16,7 @@ const ORDER = [
 /** Higher costs take minutes. */
 const MAX_BCRYPT_COST = 15;
 
-/** Blocks its thread. Hashes of other kinds have no password. */
+/** Whether the password matches; false for unsupported kinds of hash. Blocks its thread. */
 export function matches(password: string, hash: string): boolean {
   const [, cost] = /^\$2[abxy]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash) ?? [];
   if (cost !== undefined)

@@ -1,4 +1,4 @@
-/** What the OAuth server needs of the outside: hashes, LDAP and the providers' web servers. */
+/** External services of the OAuth server: password hashes, LDAP and the providers' web servers. */
 export { issuedBy } from './certificates.ts';
 export { ldap } from './ldap.ts';
 export { hashPassword, PasswordThread } from './passwords.ts';

@@ -1,6 +1,6 @@
 /**
- * Logins at a directory: searches the user, then binds as the entry with the password. The user name is a value of the
- * search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
+ * Verifies passwords with an LDAP server: searches the user, then binds as the entry with the password. The user name
+ * is a value of the search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -10,7 +10,7 @@ import { LdapFrames } from './ldap-frames.ts';
 
 const TIMEOUT_MS = 10_000;
 const SCOPES = ['base', 'one', 'sub'] as const;
-/** Of no entry: bound in the place of an unknown user's, which takes the directory as long. */
+/** Name for a bind in place of an unknown user, so that the response time does not reveal whether a user exists. */
 const NO_ENTRY = 'cn=no-such-entry-of-this-directory';
 
 interface LdapUrl {
@@ -21,7 +21,7 @@ interface LdapUrl {
   readonly filter: string;
 }
 
-/** Throws an Error that names what is wrong. */
+/** Throws an Error with the reason. */
 export function parseLdapUrl(text: string): LdapUrl {
   const [, server, base = '', attribute = '', scope = '', filter = ''] =
     /^(ldaps?:\/\/[^/?]+)(?:\/([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(text) ?? [];
@@ -37,7 +37,7 @@ export function parseLdapUrl(text: string): LdapUrl {
   };
 }
 
-/** The library sees whole messages only. */
+/** Passes only complete, validated messages to the library. */
 function judged<S extends Socket>(socket: S): S {
   const frames = new LdapFrames();
   const emit = socket.emit.bind(socket);
@@ -85,7 +85,7 @@ export const ldap: LdapPort = {
         sizeLimit: 2,
         timeLimit: TIMEOUT_MS / 1000,
       });
-      // Two entries of one name: neither is the user.
+      // If two entries match, the user is ambiguous and rejected.
       const entry = searchEntries.length === 1 ? searchEntries[0] : undefined;
       const dn = entry?.dn ?? NO_ENTRY;
       try {

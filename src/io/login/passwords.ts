@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
 import type { PasswordPort } from '../../components/openshift/oauth/port.ts';
 
-/** More wait some seconds for their turn: better to ask the client to come again. */
+/** Further requests would wait for seconds, so they are rejected. */
 const MAX_WAITING = 64;
 const IDLE_MS = 60_000;
 
@@ -11,7 +11,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** A thread for hashes that ends after a minute without work. */
+/** A worker thread for hashes that ends after a minute without work. */
 export class PasswordThread implements PasswordPort {
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -22,7 +22,7 @@ export class PasswordThread implements PasswordPort {
     return (await this.#order({ password, hash })) === true;
   }
 
-  /** A bcrypt hash. */
+  /** Returns a bcrypt hash. */
   async hash(password: string): Promise<string> {
     return String(await this.#order({ password }));
   }
@@ -74,7 +74,7 @@ export class PasswordThread implements PasswordPort {
   }
 }
 
-/** A bcrypt hash, for a short-lived process. */
+/** Returns a bcrypt hash. For short-lived processes. */
 export async function hashPassword(password: string): Promise<string> {
   const thread = new PasswordThread();
   try {

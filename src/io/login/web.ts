@@ -1,4 +1,3 @@
-/** Requests to OpenID providers. */
 import { Agent, request as send } from 'undici';
 import type { WebPort } from '../../components/openshift/oauth/port.ts';
 

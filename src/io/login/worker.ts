@@ -1,4 +1,4 @@
-/** Hashes passwords in a thread of its own: one takes a tenth of a second and more. */
+/** Hashes passwords in its own thread, because one hash takes a tenth of a second or more. */
 import { parentPort } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
 import { matches } from './hashes.ts';
@@ -6,7 +6,7 @@ import { matches } from './hashes.ts';
 interface Order {
   readonly id: number;
   readonly password: string;
-  /** To compare with; undefined: a hash is made. */
+  /** Hash to compare with; if undefined, a new hash is created. */
   readonly hash?: string;
 }
 

@@ -5,14 +5,14 @@ import type { Disk } from './disk.ts';
 const MAX_BYTES = 1024 * 1024;
 
 export interface Accounts {
-  /** Undefined: no such user. */
+  /** Returns undefined for an unknown user. */
   homeOf(user: string): string | undefined;
   /** Throws CodedError 'bad-owner'. */
   uidOf(user: string | number): number;
   gidOf(group: string | number): number;
 }
 
-/** As the files are now; root is known without them. */
+/** Reads the current files. root is always known. */
 export async function readAccounts(disk: Disk): Promise<Accounts> {
   const users = await tableOf(disk, '/etc/passwd');
   const groups = await tableOf(disk, '/etc/group');

@@ -1,6 +1,6 @@
 /**
- * The file system below a host's root, in the few operations that a transaction needs. Paths are absolute below the
- * root. No symbolic link on the way to a file is followed: each directory is opened relative to the one before.
+ * The file system operations that a transaction needs, below a host's root. Paths are absolute below the root. No
+ * symbolic link on the way to a file is followed: each directory is opened relative to its parent.
  */
 import { constants } from 'node:fs';
 import {
@@ -27,7 +27,7 @@ export interface Stat {
   readonly uid: number;
   readonly gid: number;
   readonly size: number;
-  /** Of a link. */
+  /** Target of a link. */
   readonly target: string;
 }
 
@@ -38,28 +38,28 @@ export interface Owner {
 }
 
 export interface Disk {
-  /** Undefined when nothing is there. Throws CodedError 'symlinked-parent'. */
+  /** Returns undefined if the path does not exist. Throws CodedError 'symlinked-parent'. */
   stat(path: string): Promise<Stat | undefined>;
-  /** The contents of a regular file of at most `maxBytes`. Throws CodedError 'too-large'. */
+  /** Contents of a regular file of at most `maxBytes`. Throws CodedError 'too-large'. */
   read(path: string, maxBytes: number): Promise<Uint8Array>;
-  /** Makes a file that must not be there, and flushes its contents. */
+  /** Creates a new file and flushes its contents. */
   write(path: string, bytes: Uint8Array, owner: Owner): Promise<void>;
   symlink(path: string, target: string): Promise<void>;
-  /** A second name of a regular file, or a flushed copy where the file system has no hard links. */
+  /** Creates a second name of a regular file, or a flushed copy if the file system has no hard links. */
   keep(path: string, as: string): Promise<void>;
-  /** Within one directory; replaces what is there. */
+  /** Renames within one directory; replaces an existing entry. */
   rename(from: string, to: string): Promise<void>;
-  /** Nothing there is fine. */
+  /** Succeeds if the path does not exist. */
   remove(path: string): Promise<void>;
   makeDirectory(path: string, owner: Owner): Promise<void>;
-  /** True when it was empty and has been removed. */
+  /** Removes an empty directory; returns whether it did. */
   removeDirectory(path: string): Promise<boolean>;
   list(path: string): Promise<readonly string[]>;
-  /** Flushes names in a directory. */
+  /** Flushes the entries of a directory. */
   sync(directory: string): Promise<void>;
 }
 
-/** Linux' O_PATH, which Node does not name. */
+/** Linux O_PATH, which is missing in Node's constants. */
 const O_PATH = 0o10000000;
 const DIRECTORY = O_PATH | constants.O_NOFOLLOW | constants.O_DIRECTORY;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -100,7 +100,7 @@ export function createDisk(root: string): Disk {
     rename: (from, to) => inParent(from, (at) => rename(at, join(dirname(at), basename(to)))),
     async remove(path) {
       await inParent(path, unlink).catch(async (error: unknown) => {
-        // A read-only file system answers so whether the name is there or not.
+        // A read-only file system returns EROFS whether the name exists or not.
         const absent = codeOf(error) === 'EROFS' && (await disk.stat(path)) === undefined;
         if (codeOf(error) !== 'ENOENT' && !absent) throw error;
       });
@@ -108,7 +108,7 @@ export function createDisk(root: string): Disk {
     makeDirectory: (path, { mode, uid, gid }) =>
       inParent(path, async (at) => {
         await mkdir(at, { mode });
-        // The process' umask took bits away.
+        // Undo the effect of the process's umask.
         await lchown(at, uid, gid);
         await chmod(at, mode);
       }),
@@ -180,7 +180,7 @@ async function statOf(at: string): Promise<Stat> {
 }
 
 async function readAt(at: string, path: string, maxBytes: number): Promise<Uint8Array> {
-  // A device or a pipe must not block the host process.
+  // O_NONBLOCK: a device or a pipe must not block the host process.
   const handle = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await handle.stat();

@@ -1,4 +1,4 @@
-/** The files of a host that configs have made: what stands there, what stood there before, and changes of both. */
+/** The files of a host that configs manage: their current and original contents, and changes of both. */
 import { dirname } from 'node:path';
 import type { JsonValue } from '../../api/meta/object.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -19,13 +19,13 @@ const MAX_STATE_BYTES = 64 * 1024 * 1024;
 const PRIVATE: Owner = { mode: 0o600, uid: 0, gid: 0 };
 const PRIVATE_DIRECTORY: Owner = { mode: 0o700, uid: 0, gid: 0 };
 const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
-/** In the order in which systemd looks, without /etc's own, whose units may be of a config. */
+/** In systemd's search order, without /etc/systemd/system, whose units may come from a config. */
 const UNIT_DIRECTORIES = ['/usr/local/lib/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system'];
 const OWN_UNITS = '/etc/systemd/system';
 const MAX_UNIT_BYTES = 1024 * 1024;
 const MAX_UNITS = 4096;
 
-/** What stood at a path before the first config; contents are in the directory of originals. */
+/** Original entry of a path before the first config; contents are in the directory of originals. */
 type Original =
   | ({ readonly kind: 'file'; readonly stored: string } & Owner)
   | { readonly kind: 'link'; readonly target: string }
@@ -36,7 +36,7 @@ interface State {
   readonly note: JsonValue;
   readonly entries: Readonly<Record<string, Recorded>>;
   readonly originals: Readonly<Record<string, Original>>;
-  /** Directories that were made for entries, parents first. */
+  /** Directories that were created for entries, parents first. */
   readonly directories: readonly string[];
 }
 
@@ -143,7 +143,7 @@ async function ensureDirectory(disk: Disk, path: string, owner: Owner): Promise<
   await disk.sync(dirname(path));
 }
 
-/** A unit of the host itself: in /etc only where it is the host's original. */
+/** A unit of the host itself. A unit in /etc counts only if it is the host's original. */
 async function unitFileOf(disk: Disk, state: State, name: string): Promise<UnitFile | undefined> {
   const own = `${OWN_UNITS}/${name}`;
   const original = Object.hasOwn(state.originals, own) ? state.originals[own] : undefined;
@@ -168,7 +168,7 @@ async function planChange(
   const saved: Replacement[] = [];
   const replacements: Replacement[] = [];
   const made = new Map<string, Owner>();
-  // Names of originals are never used twice, so that a power cut cannot mix them.
+  // Names of originals are never reused, so that a power failure cannot mix them up.
   let serial = Object.values(state.originals).reduce(
     (most, original) => (original.kind === 'file' ? Math.max(most, Number(original.stored)) : most),
     0,
@@ -201,7 +201,7 @@ async function planChange(
     const present = await observe(disk, path).catch((): Observed => ({ kind: 'absent' }));
     if (present.kind === 'directory' || present.kind === 'other') continue;
     const content = await restored(disk, original);
-    // Its directory may have been deleted with it.
+    // The directory may have been deleted together with the file.
     if (content.kind !== 'absent') await planParents(disk, path, undefined, accounts, made);
     if (differenceOf(path, recordOf(content), present) !== undefined)
       replacements.push({ path, content, present: present.kind !== 'absent' });
@@ -241,7 +241,7 @@ const recordOf = (content: Content): Recorded =>
     ? { kind: 'file', sha256: sha256(content.bytes), size: content.bytes.length, ...content.owner }
     : content;
 
-/** Directories on the way that are missing. Throws CodedError 'symlinked-parent'. */
+/** Plans the missing parent directories. Throws CodedError 'symlinked-parent'. */
 async function planParents(
   disk: Disk,
   path: string,

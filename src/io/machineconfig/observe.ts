@@ -1,9 +1,9 @@
-/** What stands at a path, and how it differs from what was written there. */
+/** Inspects the entry at a path and compares it with the recorded one. */
 import { createHash } from 'node:crypto';
 import { CodedError } from '../../base/errors.ts';
 import type { Disk } from './disk.ts';
 
-/** More than any file of a config; what is larger than this differs from it. */
+/** More than any file of a config. A larger file always differs. */
 export const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 export type Recorded =
@@ -32,14 +32,14 @@ export async function observe(disk: Disk, path: string): Promise<Observed> {
   try {
     return { kind: 'file', sha256: sha256(await disk.read(path, MAX_KEPT_BYTES)), size, mode, uid, gid };
   } catch (error) {
-    // It grew since.
+    // The file has grown meanwhile.
     if (error instanceof CodedError && error.code === 'too-large')
       return { kind: 'file', sha256: 'too large', size, mode, uid, gid };
     throw error;
   }
 }
 
-/** The difference in words, without contents, which may be secret; undefined when there is none. */
+/** Description of the difference, without contents, which may be secret; undefined if there is none. */
 export function differenceOf(path: string, wanted: Recorded, found: Observed): string | undefined {
   const at = JSON.stringify(path);
   if (wanted.kind === 'absent') return found.kind === 'absent' ? undefined : `file ${at} exists; expected none`;

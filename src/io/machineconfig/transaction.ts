@@ -1,8 +1,8 @@
 /**
- * Changes of many files that happen all or not at all, also across a power cut. Intuition: everything that is needed to
- * finish, and everything that is needed to go back, is on disk before the first file changes; then a journal says
- * `commit`, and from there only renames and removals follow, which a replay can do again. A replay undoes what had not
- * come to `commit`, and finishes what had. An error after `commit` turns it to `undo`, which a replay finishes too.
+ * Atomic changes of several files, also across a power failure. Intuition: all data for completing and for undoing the
+ * changes is on disk before the first file changes. Then the journal gets the phase `commit`, and only renames and
+ * removals follow, which a replay can repeat. A replay undoes a transaction before `commit` and completes one after it.
+ * An error after `commit` changes the phase to `undo`, which a replay completes too.
  */
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -21,25 +21,25 @@ export type Content =
 export interface Replacement {
   readonly path: string;
   readonly content: Content;
-  /** Something is there, and comes back when the transaction is undone. */
+  /** The path exists, and its entry is restored if the transaction is undone. */
   readonly present: boolean;
 }
 
 export interface Batch {
   readonly replacements: readonly Replacement[];
-  /** Made before, in this order; removed again when the transaction is undone. */
+  /** Created before the changes, in this order; removed if the transaction is undone. */
   readonly directories: readonly { readonly path: string; readonly owner: Owner }[];
-  /** Removed after, when they are empty, in this order. */
+  /** Removed after the changes if they are empty, in this order. */
   readonly leftDirectories: readonly string[];
-  /** Removed after. */
+  /** Removed after the changes. */
   readonly leftFiles: readonly string[];
 }
 
 interface Change {
   readonly path: string;
-  /** Renamed to `path`; absent: `path` is removed. */
+  /** Renamed to `path`; if absent, `path` is removed. */
   readonly temporary?: string;
-  /** Another name of what was there; absent: nothing was. */
+  /** Second name of the old entry; absent if there was none. */
   readonly old?: string;
 }
 
@@ -54,15 +54,18 @@ interface Journal {
 export type Replayed = 'nothing' | 'finished' | 'undone';
 
 export interface Transactions {
-  /** Finishes or undoes what a power cut has interrupted. Must be called before `run`. Throws CodedErrors. */
+  /**
+   * Completes or undoes a transaction that a power failure has interrupted. Must be called before `run`. Throws
+   * CodedErrors.
+   */
   replay(): Promise<Replayed>;
-  /** Throws CodedErrors that name the file; nothing has changed then. */
+  /** Throws CodedErrors that name the file; no file has changed then. */
   run(batch: Batch): Promise<void>;
-  /** One private file of the journal's own directory. */
+  /** Replaces a private file in the journal's own directory. */
   replace(path: string, bytes: Uint8Array): Promise<void>;
 }
 
-/** `directory` is private and there. */
+/** `directory` must exist and be private. */
 export const createTransactions = (disk: Disk, directory: string): Transactions =>
   new JournaledTransactions(disk, directory);
 
@@ -165,7 +168,7 @@ class JournaledTransactions implements Transactions {
 
   async #undo({ phase, changes, madeDirectories }: Journal): Promise<void> {
     const disk = this.#disk;
-    // Where the journal says `stage`, no file has changed yet.
+    // In the phase `stage`, no file has changed yet.
     if (phase === 'undo') {
       for (const { path, old } of changes) {
         if (old === undefined) await disk.remove(path);
@@ -184,12 +187,12 @@ class JournaledTransactions implements Transactions {
     try {
       if (await this.#disk.removeDirectory(path)) await this.#disk.sync(dirname(path));
     } catch (error) {
-      // It or one of its parents is no directory any more.
+      // The path or one of its parents is no longer a directory.
       if (codeOf(error) !== 'symlinked-parent' && codeOf(error) !== 'ENOTDIR') throw error;
     }
   }
 
-  /** Directories that were to be made may not be there yet. */
+  /** The parent directories may not have been created yet. */
   async #removeIfReachable(path: string): Promise<void> {
     await this.#disk.remove(path).catch((error: unknown) => {
       if (codeOf(error) !== 'symlinked-parent') throw error;
@@ -234,11 +237,14 @@ class JournaledTransactions implements Transactions {
   }
 }
 
-/** In the same directory, so that a rename replaces the file in one step. */
+/** In the same directory, so that a rename replaces the file atomically. */
 const beside = (path: string, what: string, index: number): string =>
   `${dirname(path) === '/' ? '' : dirname(path)}/.hyperedge-${what}-${index}`;
 
-/** Flushes of several files share a commit of the file system. All have ended when it throws the first error. */
+/**
+ * Runs items concurrently, so that their flushes share a commit of the file system. If one fails, the first error is
+ * thrown after all have ended.
+ */
 async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
   for (let from = 0; from < items.length; from += AT_ONCE) {
     const outcomes = await Promise.allSettled(items.slice(from, from + AT_ONCE).map(act));
@@ -261,7 +267,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EIO: 'input/output error; check the disk',
 };
 
-/** Errors name the file of the host, not the descriptor that it was reached by. */
+/** Replaces the descriptor's path in errors by the path of the file. */
 async function explained<T>(path: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();

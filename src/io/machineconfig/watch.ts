@@ -1,17 +1,17 @@
-/** Notices changes of files by inotify on their directories; costs nothing while there are none. */
+/** Detects changes of files by inotify on their directories. */
 import { basename, dirname, join } from 'node:path';
 import type { WatchPath } from '../host/watch-port.ts';
 
 /**
- * Calls for each changed name in the directory, with undefined when the kernel gives none. Undefined: there is no such
- * directory.
+ * Calls the listener for each changed name in the directory, with undefined if the kernel reports none. Returns
+ * undefined if the directory does not exist.
  */
 export type DirectoryWatch = (
   directory: string,
   listener: (name: string | undefined) => void,
 ) => { close(): void } | undefined;
 
-/** Replacing a file makes several events. */
+/** Replacing a file causes several events. */
 const COALESCE_MS = 20;
 
 export function createDirectoryWatch(root: string, watchPath: WatchPath): DirectoryWatch {
@@ -24,21 +24,24 @@ export function createDirectoryWatch(root: string, watchPath: WatchPath): Direct
   };
 }
 
-/** Calls once for changes that come together. A directory that is missing is noticed in its nearest parent. */
+/**
+ * Calls the listener once for changes that come together. A missing directory is detected in its nearest existing
+ * parent.
+ */
 export function watchPaths(watchDirectory: DirectoryWatch, paths: readonly string[], listener: () => void): () => void {
   let pending: NodeJS.Timeout | undefined;
   const open = new Map<string, { names: Set<string>; close: () => void }>();
   const changed = (): void => {
     pending ??= setTimeout(() => {
       pending = undefined;
-      // A directory that was deleted, or made, moves the watches.
+      // A deleted or created directory changes the set of watched directories.
       closeAll();
       openAll();
       listener();
     }, COALESCE_MS).unref();
   };
   const watchOne = (path: string): void => {
-    // The directory's own name is watched too: with it the watch ends.
+    // The directory's own name is watched too, because deleting the directory ends its watch.
     for (let at = path; at !== '/'; at = dirname(at)) {
       const directory = dirname(at);
       const present = open.get(directory);

@@ -7,11 +7,11 @@ import type { SshTarget } from '../../components/controllers/machines-port.ts';
 
 export interface SshSession {
   /**
-   * Runs a command of the remote shell; it must be a constant of this program. Resolves with its output. Throws
+   * Runs a command in the remote shell; it must be a constant of this program. Resolves with its output. Throws
    * CodedError 'ssh' with the address and the last line of the error output.
    */
   run(command: string, options?: { readonly input?: string; readonly timeoutMs?: number }): Promise<string>;
-  /** Copies a file of this host. */
+  /** Copies a local file to the host. */
   copy(from: string, to: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -21,7 +21,7 @@ const COMMAND_MS = 60_000;
 const COPY_MS = 600_000;
 const MAX_OUTPUT = 1 << 20;
 
-/** `directory`: where the key is for as long as the session lasts; on a tmpfs. */
+/** `directory`: tmpfs directory for the key during the session. */
 export async function openSsh({ address, privateKey, hostKey }: SshTarget, directory: string): Promise<SshSession> {
   const own = await mkdtemp(join(directory, 'ssh-'));
   const identity = join(own, 'identity');
@@ -31,7 +31,7 @@ export async function openSsh({ address, privateKey, hostKey }: SshTarget, direc
   try {
     await chmod(own, 0o700);
     await writeFile(identity, privateKey, { mode: 0o600 });
-    // An alias, so that the key is found whatever the spelling of the address.
+    // An alias, so that the key is found for every spelling of the address.
     await writeFile(known, `pinned ${hostKey}\n`, { mode: 0o600 });
   } catch (error) {
     await close();

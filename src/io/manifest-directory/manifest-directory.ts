@@ -8,7 +8,10 @@ const MAX_DEPTH = 4;
 const MAX_FILES = 1000;
 const NAME = /^[^.].*\.(ya?ml|json)(\.skip)?$/;
 
-/** A directory of manifests on this host's disk. Names that begin with a dot are left out, as editors make them. */
+/**
+ * A directory of manifests on this host's disk. Names that start with a dot are ignored, because editors create such
+ * files.
+ */
 export function createManifestDirectory(root: string, watchPath: WatchPath): ManifestDirectory {
   return {
     list: async () => {
@@ -27,7 +30,7 @@ export function createManifestDirectory(root: string, watchPath: WatchPath): Man
   };
 }
 
-/** False: there is no such directory. */
+/** Returns false if the directory does not exist. */
 async function collect(root: string, below: string, depth: number, files: ManifestFile[]): Promise<boolean> {
   let names: string[];
   try {

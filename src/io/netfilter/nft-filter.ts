@@ -6,12 +6,12 @@ import type { PacketFilter, TimedMembers } from '../../core/ruleset/port.ts';
 export interface NftOptions {
   readonly nftPath?: string;
   readonly ipPath?: string;
-  /** The link that service traffic is routed to; the pod bridge. */
+  /** Link to which service traffic is routed: the pod bridge. */
   readonly serviceRouteLink: string;
   readonly log: Log;
 }
 
-/** nftables through `nft -f -`: one process per transaction, atomic in the kernel. */
+/** A packet filter by `nft -f -`: one process per transaction, which the kernel applies atomically. */
 export function createNftFilter(options: NftOptions): PacketFilter {
   const nft = options.nftPath ?? 'nft';
   const ip = options.ipPath ?? 'ip';
@@ -19,7 +19,7 @@ export function createNftFilter(options: NftOptions): PacketFilter {
     async probe() {
       const table = `hyperedge-probe-${process.pid}`;
       try {
-        // The parts that kernels leave out: maps of verdicts, numgen, dnat by a map and masquerade. Checked, never
+        // Features that some kernels lack: verdict maps, numgen, dnat by a map and masquerade. Only checked, never
         // applied (-c).
         await run(
           nft,
@@ -69,10 +69,10 @@ export function createNftFilter(options: NftOptions): PacketFilter {
 
 const MAX_STDERR = 4096;
 const MAX_STDOUT = 1024 * 1024;
-/** Longest list of sets: one of affinity has up to 65,535 clients. */
+/** Size of the longest list of sets: an affinity set has up to 65,535 clients. */
 const MAX_SETS = 64 * 1024 * 1024;
 
-/** The members in nft's JSON (libnftables-json(5)). */
+/** Members in nft's JSON (libnftables-json(5)). */
 function elementsOf(text: string): string[] {
   const { nftables = [] } = JSON.parse(text) as {
     nftables?: readonly { readonly set?: { readonly elem?: unknown } }[];
@@ -85,7 +85,7 @@ function elementsOf(text: string): string[] {
   });
 }
 
-/** The members that expire, from nft's JSON (libnftables-json(5)). */
+/** Members that expire, from nft's JSON (libnftables-json(5)). */
 function timedMembersOf(text: string): TimedMembers {
   interface Listed {
     readonly name?: string;
@@ -103,8 +103,8 @@ function timedMembersOf(text: string): TimedMembers {
 }
 
 /**
- * Runs to the end with `input` on stdin and returns its output; throws CodedError 'packet-filter' with the first line
- * the tool complained.
+ * Runs a tool with `input` on stdin and returns its output. Throws CodedError 'packet-filter' with the first line of
+ * its error output.
  */
 function run(file: string, args: readonly string[], input: string, maxStdout = MAX_STDOUT): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -127,7 +127,7 @@ function run(file: string, args: readonly string[], input: string, maxStdout = M
           new CodedError('packet-filter', `${file} ${args.join(' ')}: ${stderr.split('\n')[0] ?? ''} (exit ${code})`),
         );
     });
-    // The tool may end before it has read everything; its exit code tells what matters.
+    // The tool may exit before it has read everything; its exit code reports the failure.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
   });

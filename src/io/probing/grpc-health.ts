@@ -5,7 +5,7 @@ import { MAX_PROBE_OUTPUT_BYTES } from '../../components/kubelet/probes/port.ts'
 export function grpcHealth(ip: string, port: number, service: string, timeoutMs: number): Promise<string | number> {
   return new Promise((resolve, reject) => {
     const authority = `${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
-    // A stream that a pod pushes would have no listener, and its reset would end this process.
+    // A stream pushed by a pod would have no listener, and its reset would end this process.
     const session = connect(`http://${authority}`, { settings: { enablePush: false } });
     session.on('stream', (pushed) => pushed.on('error', () => {}));
     const finish = (): void => {

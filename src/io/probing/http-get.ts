@@ -5,8 +5,8 @@ import { type HttpAnswer, MAX_PROBE_OUTPUT_BYTES } from '../../components/kubele
 
 const MAX_TLS_SESSIONS = 256;
 /**
- * Each probe has a connection of its own. It resumes the TLS session of the last one, which spares both ends the
- * certificate; none is verified, so no authority is loaded.
+ * Each probe uses a new connection that resumes the previous TLS session, which saves both sides the certificate
+ * exchange. Certificates are not verified, so no authority is loaded.
  */
 const agent = new Agent({
   keepAlive: false,
@@ -31,7 +31,7 @@ export function httpGet(url: URL, headers: Readonly<Record<string, string>>, sig
         ),
       ),
     );
-    // Without a listener the request would neither fail nor end, whatever its signal says.
+    // Without a listener the request would neither fail nor end, even if its signal aborts.
     request.once('upgrade', (response, socket) => {
       socket.on('error', () => {}).destroy();
       resolve({ code: response.statusCode ?? 0, location: undefined, body: '' });

@@ -1,4 +1,3 @@
-/** Connections of probes: TCP, HTTP and gRPC health checks. */
 import type { ProbeNetwork } from '../../components/kubelet/probes/port.ts';
 import { grpcHealth } from './grpc-health.ts';
 import { httpGet } from './http-get.ts';

@@ -1,6 +1,6 @@
 /**
- * Bundles: a plain tar with `manifest.json`, its signature, and the executables in the manifest's order. Nothing of
- * a bundle is stored before the signature is verified, and no name in it is ever used as a path.
+ * Release bundles: a plain tar with `manifest.json`, its signature, and the executables in the manifest's order. No
+ * content of a bundle is stored before the signature is verified, and no name in it is ever used as a path.
  */
 import type { KeyObject } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -30,7 +30,7 @@ export interface ReadBundle {
   readonly digest: string;
 }
 
-/** Takes the content of a file to its end. Rejects when it is not what the manifest says. */
+/** Reads the content of a file to its end. Rejects if it does not match the manifest. */
 export type TakeFile = (file: ReleaseFile, content: AsyncIterable<Uint8Array>) => Promise<void>;
 
 const MAX_BUNDLE_BYTES = ARCHITECTURES.length * MAX_FILE_BYTES + (1 << 20);
@@ -38,8 +38,8 @@ const MAX_SIGNATURE_BYTES = 1024;
 const EPOCH = new Date(0);
 
 /**
- * `accept` is called when the signature has been verified, before any file is taken. Throws CodedError 'bad-bundle' of
- * one line that names the bundle.
+ * `accept` is called after the signature has been verified, before any file is passed on. Throws CodedError
+ * 'bad-bundle' with one line that names the bundle.
  */
 export async function readBundle(
   path: string,
@@ -59,7 +59,7 @@ export async function readBundle(
   if (size > MAX_BUNDLE_BYTES) throw bad(`it is larger than ${MAX_BUNDLE_BYTES} bytes`);
   const tar = extract();
   const source = createReadStream(path, { highWaterMark: 1 << 20 });
-  // A failure of the source ends the extraction, whose error is the one that is reported.
+  // A failure of the source ends the extraction, which reports the error.
   const fed = pipeline(source, tar).catch(() => {});
   let text: string | undefined;
   let read: ReadBundle | undefined;
@@ -70,7 +70,7 @@ export async function readBundle(
       const { header } = entry;
       if (header.type !== 'file')
         throw bad(`member "${shown(header.name)}" is a ${header.type}; only files may be there`);
-      // A size that is no number never comes to its end.
+      // An entry with an invalid size would never end.
       if (!Number.isSafeInteger(header.size)) throw bad(`member "${shown(header.name)}" has no valid size`);
       if (text === undefined) {
         text = await textMember(entry, header, MANIFEST_NAME, MAX_MANIFEST_BYTES);
@@ -98,7 +98,7 @@ export async function readBundle(
     return read;
   } catch (error) {
     if (error instanceof CodedError) throw error;
-    // The library's own advice is about compressed archives.
+    // The library's own message gives advice about compressed archives.
     const isNoArchive = messageOf(error).startsWith('Invalid tar header');
     throw bad(isNoArchive ? 'it is not a release bundle' : messageOf(error), error);
   } finally {
@@ -121,10 +121,10 @@ async function textMember(
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A name of a stranger's, for a terminal. */
+/** An untrusted name, escaped for a terminal. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 80)).slice(1, -1);
 
-/** Written beside and renamed. Throws CodedError 'unwritable'. */
+/** Writes a temporary file and renames it. Throws CodedError 'unwritable'. */
 export async function writeBundle(
   path: string,
   manifest: ReleaseManifest,

@@ -1,4 +1,4 @@
-/** Files of releases from the API servers of masters, over TLS with the node's certificate. */
+/** Downloads files of releases from the API servers of masters, over TLS with the node's certificate. */
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
@@ -8,7 +8,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { DigestStore } from './files.ts';
 
 export interface Masters {
-  /** URLs of API servers, those of other hosts; the order does not matter. */
+  /** URLs of other hosts' API servers, in any order. */
   readonly servers: () => Promise<readonly string[]>;
   readonly credentials: () => { readonly ca?: string; readonly cert?: string; readonly key?: string };
 }
@@ -20,7 +20,7 @@ export interface DownloadOptions extends Masters {
 const IDLE_MS = 20_000;
 const IDENTITY = '127.0.0.1';
 
-/** Throws CodedError 'unavailable' with what each server said. */
+/** Throws CodedError 'unavailable' with the error of each server. */
 export async function download(
   file: Pick<ReleaseFile, 'sha256' | 'size'>,
   { store, ...masters }: DownloadOptions,
@@ -32,8 +32,8 @@ export async function download(
 }
 
 /**
- * The first answer that `take` accepts. Throws CodedError 'unavailable' with what each server said, and 'full' and
- * 'changed' of `take`: another server would not help.
+ * The first response that `take` accepts. Throws CodedError 'unavailable' with the error of each server. 'full' and
+ * 'changed' of `take` are rethrown immediately, because another server would not help.
  */
 export async function fromMasters<T>(
   what: string,
@@ -66,7 +66,7 @@ function get(url: URL, credentials: ReturnType<DownloadOptions['credentials']>):
       minVersion: 'TLSv1.2',
       timeout: IDLE_MS,
       headers: { 'user-agent': 'hyperedge-update' },
-      // Each API server has a certificate for its loopback address.
+      // Each API server's certificate is valid for its loopback address.
       checkServerIdentity: (_, certificate) => checkServerIdentity(IDENTITY, certificate),
     });
     sent.on('timeout', () => sent.destroy(new Error('no answer')));

@@ -1,6 +1,6 @@
 /**
- * Executables of several versions beside each other: `hyperedge-VERSION`, and the link `hyperedge` that names the one
- * that is started. Each change is on disk before it is reported.
+ * Executables of several versions side by side: `hyperedge-VERSION`, and the link `hyperedge` to the one that is
+ * started. Each change is on disk before it is reported.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -24,11 +24,9 @@ import { parseSwitchRecord, type SwitchRecord } from '../../core/updates/port.ts
 import { digestOf, flushDirectory } from './files.ts';
 
 export interface ExecutablesOptions {
-  /** Where the executables are: `/usr/local/bin`. */
+  /** Directory of the executables: `/usr/local/bin`. */
   readonly directory: string;
-  /** The record of an update. */
   readonly recordFile: string;
-  /** The executable of this process. */
   readonly own: string;
   readonly startGuard: () => Promise<void>;
   readonly restart: () => Promise<void>;
@@ -119,7 +117,7 @@ async function link(target: string, path: string): Promise<void> {
 
 async function writeDurably(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  // The guard and the host process may write at the same moment.
+  // The guard and the host process may write at the same time.
   const temporary = `${path}.${process.pid}.${randomUUID()}`;
   const file = await open(temporary, 'wx', 0o600);
   try {

@@ -1,4 +1,4 @@
-/** Files by digest in one directory: written whole, checked by SHA-256, on disk before they have their name. */
+/** Files by digest in one directory: verified by SHA-256 and flushed before they get their name. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { isDigest, type ReleaseFile } from '../../api/releases/manifest.ts';
 import { CodedError } from '../../base/errors.ts';
 
-/** Left for the store and for logs. */
+/** Disk space reserved for the store and for logs. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 const PARTIAL = '.partial-';
 
 export class DigestStore {
   readonly #directory: string;
-  /** Checked since this process has started. */
+  /** Digests of files that were verified since this process started. */
   readonly #whole = new Set<string>();
 
   constructor(directory: string) {
@@ -36,7 +36,7 @@ export class DigestStore {
     return path;
   }
 
-  /** Throws CodedError 'full' before anything is written, 'bad-file' for other content. Nothing is left then. */
+  /** Throws CodedError 'full' before any write, and 'bad-file' for other content. A failure leaves no file. */
   async add(
     { sha256, size }: Pick<ReleaseFile, 'sha256' | 'size'>,
     content: AsyncIterable<Uint8Array>,
@@ -72,7 +72,7 @@ export class DigestStore {
     }
   }
 
-  /** Throws CodedError 'full' when less than the reserve would be left. */
+  /** Throws CodedError 'full' if less than the reserve would remain free. */
   async checkSpace(bytes: number): Promise<void> {
     const { bavail, bsize } = await statfs(await existing(this.#directory));
     const free = bavail * bsize;
@@ -88,13 +88,13 @@ export class DigestStore {
   async retain(digests: readonly string[]): Promise<void> {
     const kept = new Set(digests);
     for (const name of await readdir(this.#directory).catch(() => [])) {
-      // Another process may be writing a partial file; those of an interrupted one are as old as the boot.
+      // A partial file may be in use by another process. Interrupted ones are removed at the start.
       if (kept.has(name) || !isDigest(name)) continue;
       await rm(join(this.#directory, name), { force: true });
     }
   }
 
-  /** Of writers that were interrupted. Only at the start, before any other writer. */
+  /** Removes partial files of interrupted writers. Must be called at the start, before any other writer. */
   async removePartial(): Promise<void> {
     for (const name of await readdir(this.#directory).catch(() => []))
       if (name.startsWith(PARTIAL)) await rm(join(this.#directory, name), { force: true });

@@ -1,4 +1,4 @@
-/** Releases on disk and between hosts: bundles, files by digest, executables beside each other. */
+/** Releases on disk and between hosts: bundles, files by digest, executables of several versions. */
 export { type ReadBundle, readBundle, writeBundle } from './bundle.ts';
 export { download, fromMasters, type Masters } from './download.ts';
 export { createExecutables, GUARD_LINK } from './executables.ts';

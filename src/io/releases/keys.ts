@@ -7,11 +7,11 @@ import type { VerifiedRelease, VerifyRelease } from '../../components/openshift/
 
 const SIGNATURE_BYTES = 64;
 const MAX_REMEMBERED = 64;
-/** SubjectPublicKeyInfo of an Ed25519 key, before its 32 bytes. */
+/** Prefix of the SubjectPublicKeyInfo of an Ed25519 key, before its 32 bytes. */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 const KEY_BYTES = 32;
 
-/** A PEM, or base64 of the 32 bytes. Throws CodedError 'bad-key' with the reason. */
+/** Parses a PEM, or base64 of the 32 bytes. Throws CodedError 'bad-key' with the reason. */
 export function parseTrustedKey(text: string): KeyObject {
   try {
     const trimmed = text.trim();
@@ -38,13 +38,13 @@ export function parseSigningKey(text: string): KeyObject {
   }
 }
 
-/** Base64. */
+/** Signature in base64. */
 export const signatureOf = (text: string, key: KeyObject): string =>
   sign(undefined, Buffer.from(text), key).toString('base64');
 
 export const sha256Of = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The manifest, once one of the keys has signed its text. */
+/** Parses the manifest after checking that one of the keys has signed its text. */
 export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
   if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
   const bytes = Buffer.from(signature.trim(), 'base64');
@@ -57,7 +57,7 @@ export function verifyManifest(text: string, signature: string, keys: readonly K
     : { manifest, digest: sha256Of(text) };
 }
 
-/** `keys`: those of now. */
+/** `keys` returns the currently trusted keys. */
 export function createVerifier(keys: () => readonly KeyObject[]): VerifyRelease {
   let known = new Map<string, VerifiedRelease>();
   let knownKeys: readonly KeyObject[] = [];

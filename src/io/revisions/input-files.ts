@@ -1,4 +1,4 @@
-/** Input files with their contents; a file is read again only when it has changed. */
+/** Input files with their contents. A file is read again only if it has changed. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -6,7 +6,7 @@ import { CodedError } from '../../base/errors.ts';
 const MAX_DEPTH = 4;
 const MAX_FILES = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** A file that changed so recently may change again within the resolution of its times. */
+/** A file that changed this recently may change again within the resolution of its time stamps. */
 const FRESH_MS = 2_000;
 
 export interface Input {
@@ -15,7 +15,7 @@ export interface Input {
 }
 
 export interface InputReader {
-  /** Undefined: there is no such file. The same object for as long as the file has not changed. */
+  /** Returns undefined if the file does not exist, and the same object as long as the file has not changed. */
   read(path: string): Promise<Input | undefined>;
 }
 
@@ -31,7 +31,7 @@ export const plainReader: InputReader = {
   },
 };
 
-/** Trusts the inode, size and times of a file. For polls of few files. */
+/** Detects changes by inode, size and times of a file. For polling few files. */
 export class KeepingReader implements InputReader {
   readonly #kept = new Map<string, { readonly identity: string; readonly input: Input }>();
 
@@ -49,7 +49,7 @@ export class KeepingReader implements InputReader {
   }
 }
 
-/** Regular files below `path`, by relative name, without those that `skips`; links are followed. */
+/** Regular files below `path`, by relative name, except those that `skips` matches. Links are followed. */
 export async function readTree(
   path: string,
   skips: (name: string) => boolean,

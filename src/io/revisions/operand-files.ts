@@ -1,6 +1,6 @@
 /**
- * Input files of control-plane components: `<resources>/<operand>-pod-<N>` holds the copy of each revision, and
- * `<resources>/<container>` what the component reads. A file is replaced in one step.
+ * Input files of control-plane components: `<resources>/<operand>-pod-<N>` has the copy of each revision, and
+ * `<resources>/<container>` the files that the component reads. Files are replaced atomically.
  */
 
 import { createHash } from 'node:crypto';
@@ -17,11 +17,11 @@ const INPUTS = 'inputs.json';
 const TEMPORARY = '.revision-new';
 
 export interface OperandDirectory {
-  /** Where administrators and the host process write. */
+  /** Directory in which administrators and the host process write. */
   readonly live: string;
-  /** Its name below the directories of revisions. */
+  /** Name of the directory in each revision. */
   readonly name: string;
-  /** Whether the component owns the file; other components may share the directory. */
+  /** Whether the component owns the file, because other components may share the directory. */
   readonly owns: (file: string) => boolean;
 }
 
@@ -31,29 +31,29 @@ export interface OperandFilesOptions {
   readonly operand: string;
   /** Parent of the directories of revisions. */
   readonly resources: string;
-  /** The directory whose sub-directories the component reads. */
+  /** Directory whose sub-directories the component reads. */
   readonly active: string;
   readonly directories: readonly OperandDirectory[];
-  /** The manifest of the static pod. */
+  /** Path of the static pod's manifest. */
   readonly manifest: string;
-  /** The release of this executable: manifests that another release has written are never applied. */
+  /** Release of this executable. Manifests written by another release are never applied. */
   readonly release: string;
-  /** The executable is no part of a revision. */
+  /** The executable is not part of a revision. */
   readonly executable: {
-    /** A manifest with the executable of this release. */
+    /** Returns the manifest with the executable of this release. */
     own: (manifest: Buffer) => Buffer;
-    /** A manifest as it is compared: the same for all executables. */
+    /** Returns the manifest for comparisons, the same for all executables. */
     neutral: (manifest: Buffer) => Buffer;
   };
-  /** Which files count, and what a change of each needs. Names are `<directory>/<path>`. */
+  /** The relevant files, and the effect of a change of each. Names are `<directory>/<path>`. */
   readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
-  /** The text of a file with the settings of the cluster. */
+  /** Returns the text of a file with the settings of the cluster applied. */
   readonly overlaid: (name: string, text: string, overlay: string) => string;
   readonly watchPath: WatchPath;
 }
 
 const POD = 'pod.yaml';
-/** Files as they were before settings were laid over them. */
+/** Directory of the files before the cluster's settings were applied. */
 const ORIGINALS = 'originals';
 
 export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
@@ -62,7 +62,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
   const stateFile = join(resources, `${operand}-${STATE}`);
 
-  // Looked at every few seconds, and changed every few months.
+  // The files are checked every few seconds and change every few months.
   const reader = new KeepingReader();
   let last: ReadonlyMap<string, Input> = new Map();
 
@@ -80,7 +80,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
 
   const effectsOf = remembered((files) => {
     const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
-    // The kubelet restarts the pod of a changed manifest by itself.
+    // The kubelet itself restarts the pod of a changed manifest.
     if (files.has(POD)) effects.set(POD, 'reload');
     return effects;
   });
@@ -112,7 +112,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       const directory = directoryOf(revision);
       await rm(directory, { recursive: true, force: true });
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      // Together, so that the file system groups what it syncs.
+      // Concurrently, so that the file system combines the flushes.
       await Promise.all(
         [...files].map(async ([name, { content, mode }]) => {
           const text = content.toString('utf8');
@@ -164,10 +164,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   };
 }
 
-/**
- * The files of a kept revision as administrators and the host process wrote them, by `<directory>/<path>`; undefined:
- * there is no such revision.
- */
+/** Original files of a kept revision, by `<directory>/<path>`; undefined if there is no such revision. */
 export async function keptFiles(
   resources: string,
   operand: string,
@@ -188,7 +185,7 @@ export async function keptState(resources: string, operand: string): Promise<Hos
   return text === undefined ? NO_STATE : parseState(text);
 }
 
-/** Asked again with the same files, it answers the same. */
+/** Caches the result for the same files. */
 function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: ReadonlyMap<string, Input>) => T {
   const known = new WeakMap<ReadonlyMap<string, Input>, { readonly made: T }>();
   return (files) => {
@@ -219,7 +216,7 @@ const sha256 = (content: Buffer | string): string => createHash('sha256').update
 const skips = (name: string): boolean =>
   name.startsWith('.') || name.endsWith('.new') || name.endsWith(TEMPORARY) || name === INPUTS;
 
-/** Files of the directory that are owned become those of `wanted`. */
+/** Makes the owned files of the directory equal to `wanted`. */
 async function makeEqual(
   directory: string,
   wanted: ReadonlyMap<string, Input>,
@@ -239,7 +236,7 @@ async function makeEqual(
   }
 }
 
-/** In one step, and on the disk before it resolves. */
+/** Replaces the file atomically and durably. */
 export async function replace(path: string, content: Buffer, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}${TEMPORARY}`;
@@ -250,12 +247,12 @@ export async function replace(path: string, content: Buffer, mode: number): Prom
   } finally {
     await file.close();
   }
-  // The mask of the process does not apply to the copy.
+  // chmod is not affected by the process's umask.
   await chmod(temporary, mode);
   await rename(temporary, path);
 }
 
-/** The release that has kept a revision; undefined: a release that did not record it. */
+/** Release that has written a revision; undefined if that release did not record it. */
 async function releaseOf(directory: string): Promise<string | undefined> {
   const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
   try {
@@ -281,7 +278,7 @@ function deserialised(text: string): Inputs | undefined {
   }
 }
 
-/** A file that a power cut has emptied is that of a host without revisions. */
+/** An empty file, which a power failure can cause, counts as a host without revisions. */
 function parseState(text: string): HostState {
   try {
     const state = JSON.parse(text) as HostState;

@@ -12,9 +12,9 @@ const RELAY_BAUD = 9_600;
 const RELAY_REST_MS = 50;
 
 export interface RigHostOptions {
-  /** Of recordings: one directory for each rig. */
+  /** Parent of the recordings: one directory per rig. */
   readonly directory: string;
-  /** Commands by name, with their arguments; the program is an absolute path. */
+  /** Commands by name, with their arguments. The program is an absolute path. */
   readonly commands: ReadonlyMap<string, readonly string[]>;
   readonly nowMs: () => number;
 }
@@ -35,7 +35,7 @@ export function createRigHost({ directory, commands, nowMs }: RigHostOptions): R
     async switchRelay(path, channel, on) {
       const board = await openSerial(path, RELAY_BAUD);
       try {
-        // LCUS: start, channel, state, and the sum of the three.
+        // LCUS protocol: start byte, channel, state, and the sum of the three.
         const [start, state] = [0xa0, on ? 1 : 0];
         await board.write(Uint8Array.of(start, channel, state, (start + channel + state) & 0xff));
         await delay(RELAY_REST_MS);

@@ -7,13 +7,16 @@ const DEFAULT_FILES = 20;
 export interface RecordingOptions {
   readonly directory: string;
   readonly nowMs: () => number;
-  /** A longer recording goes on in another file. */
+  /** A longer recording continues in another file. */
   readonly maxFileBytes?: number;
-  /** The oldest files of the rig are deleted. */
+  /** If there are more, the rig's oldest files are deleted. */
   readonly maxFiles?: number;
 }
 
-/** A file `<time>.log` that only root reads; what follows after `maxFileBytes` is in `<time>-1.log`, and so on. */
+/**
+ * Records to a file `<time>.log` that only root can read. After `maxFileBytes` it continues in `<time>-1.log`, and so
+ * on.
+ */
 export async function startRecording({
   directory,
   nowMs,
@@ -52,7 +55,7 @@ export async function startRecording({
   };
 }
 
-/** `<time>.log` comes before `<time>-0001.log`. */
+/** Sorts `<time>.log` before `<time>-0001.log`. */
 function byTime(a: string, b: string): number {
   const [first, second] = [a.slice(0, -4), b.slice(0, -4)];
   return first < second ? -1 : 1;

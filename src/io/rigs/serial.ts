@@ -11,10 +11,13 @@ const run = promisify(execFile);
 const openDescriptor = promisify(openFd);
 const { O_RDWR, O_WRONLY, O_NOCTTY, O_NONBLOCK } = constants;
 const STTY_MS = 5_000;
-/** The line's buffer is full, or flow control holds it. */
+/** Retry interval while the line's buffer is full or flow control blocks it. */
 const FULL_MS = 10;
 
-/** Raw mode at this speed. Bytes are read by the event loop's poll, so that a silent line costs no thread. */
+/**
+ * Opens a serial line in raw mode at this speed. Reads use the event loop's poll, so that a silent line needs no
+ * thread.
+ */
 export async function openSerial(path: string, baudRate: number): Promise<ByteStream> {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
   try {
@@ -36,7 +39,7 @@ export async function openSerial(path: string, baudRate: number): Promise<ByteSt
     await output.close();
     throw error;
   }
-  // The line ends when its device is unplugged; readers see the end of the stream.
+  // Unplugging the device ends the line; readers get the end of the stream.
   input.on('error', () => input.destroy());
   const closed = new AbortController();
   return {

@@ -1,7 +1,7 @@
 /**
- * Encrypted files: a line that names the form, a nonce of 12 bytes, a tag of 16 bytes, and the content, packed with
- * gzip and sealed with AES-256-GCM (NIST SP 800-38D). Form, node and name of the file are authenticated too, so that
- * neither a file of another host nor one under another name is taken for this one.
+ * Files encrypted with a key of this host: a line with the format, a nonce of 12 bytes, a tag of 16 bytes, and the
+ * content, compressed with gzip and encrypted with AES-256-GCM (NIST SP 800-38D). Format, node name and file name are
+ * authenticated too, so that a file of another host or with another name is rejected.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
@@ -12,9 +12,9 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { SealedFiles } from '../../client/sealed-files-port.ts';
 
 export interface SealedFilesOptions {
-  /** Made with mode 0700; each file has 0600. */
+  /** Created with mode 0700; each file has 0600. */
   readonly directory: string;
-  /** 32 bytes in base64; outside of `directory`, so that a copy of one is worthless without the other. */
+  /** 32 bytes in base64, outside of `directory`, so that a copy of one is useless without the other. */
   readonly keyFile: string;
   readonly nodeName: string;
 }
@@ -39,7 +39,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
     if (!/^[a-z][a-z-]{0,63}$/.test(name)) throw new CodedError('sealed-file', `"${name}" is no name of a sealed file`);
     return join(directory, name);
   };
-  /** The first writes of several files come together, and share one key. */
+  /** Concurrent first writes must share one new key. */
   let choosing: Promise<Buffer> | undefined;
   const keyOrNew = (): Promise<Buffer> => {
     choosing ??= readKey(keyFile)
@@ -102,7 +102,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
 
 const digestOf = (content: Uint8Array): string => createHash('sha256').update(content).digest('base64');
 
-/** Undefined: there is none, or what is there is no key. */
+/** Returns undefined if the file is missing or contains no valid key. */
 async function readKey(path: string): Promise<Buffer | undefined> {
   const text = await readFile(path, 'latin1').catch(ifMissing);
   const key = Buffer.from(text ?? '', 'base64');
@@ -115,7 +115,7 @@ async function makeKey(path: string): Promise<Buffer> {
   return key;
 }
 
-/** Durable: after a power cut the file has its old or its new content. */
+/** Durable: after a power failure the file has its old or its new content. */
 async function replace(path: string, content: Uint8Array): Promise<void> {
   const temporary = `${path}.new`;
   try {

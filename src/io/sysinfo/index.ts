@@ -1,11 +1,14 @@
 /**
- * A host's hardware and kernel features, for a short-lived process: reading them takes about a second and runs
+ * Hardware and kernel features of a host. For short-lived processes: reading them takes about a second and runs
  * programs.
  */
 import { Worker } from 'node:worker_threads';
 import type { Hardware } from './inventory.ts';
 
-/** Throws when the thread fails. `path` is the PATH on which the thread finds lsblk, smartctl, dmidecode and others. */
+/**
+ * Throws if the thread fails. `path`: the PATH on which the thread searches lsblk, smartctl, dmidecode and other
+ * programs.
+ */
 export async function readHardware(path: string = process.env['PATH'] ?? ''): Promise<Hardware> {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), {
     name: 'sysinfo',

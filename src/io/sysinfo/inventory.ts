@@ -1,6 +1,6 @@
 /**
- * What `hyperedge sysinfo` reports: a host's hardware and the kernel features that the runtime needs. Sizes are bytes,
- * temperatures degrees Celsius; a field that the host does not report is absent.
+ * The report of `hyperedge sysinfo`: a host's hardware and the kernel features that the runtime needs. Sizes are in
+ * bytes, temperatures in degrees Celsius. Unknown fields are absent.
  */
 
 export interface Hardware {
@@ -36,7 +36,7 @@ export interface Hardware {
     readonly coresCelsius: readonly number[];
     readonly chipsetCelsius?: number;
   };
-  /** Sections that could not be read, and why. */
+  /** Sections that could not be read, and the reasons. */
   readonly problems: readonly string[];
 }
 
@@ -52,21 +52,21 @@ export interface MemoryModule {
 
 export interface Disk {
   readonly device: string;
-  /** `HD`, `SSD`, `NVMe` or as lsblk(8) names the transport. */
+  /** `HD`, `SSD`, `NVMe`, or the transport as named by lsblk(8). */
   readonly type?: string;
   readonly model?: string;
   readonly serial?: string;
   readonly firmware?: string;
   readonly bytes: number;
   readonly temperatureCelsius?: number;
-  /** Absent without smartctl(8) or when the disk has no SMART. */
+  /** Absent without smartctl(8), or if the disk has no SMART. */
   readonly smart?: Smart;
 }
 
 export interface Smart {
   readonly passed: boolean;
   readonly powerOnHours?: number;
-  /** NVMe: share of the rated endurance that is used; may exceed 100. */
+  /** NVMe: used share of the rated endurance; may exceed 100. */
   readonly percentageUsed?: number;
   readonly attributes: readonly SmartAttribute[];
 }

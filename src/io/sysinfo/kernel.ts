@@ -7,20 +7,20 @@ import { gunzip } from 'node:zlib';
 export interface KernelFeatures {
   readonly release: string;
   readonly namespaces: readonly string[];
-  /** Security modules in their order; empty when securityfs is not mounted. */
+  /** Security modules in their order; empty if securityfs is not mounted. */
   readonly securityModules: readonly string[];
   readonly seccompActions: readonly string[];
   readonly pressureStall: boolean;
   /** BPF type format, which cgroup v2 device filters of newer runtimes use. */
   readonly btf: boolean;
   readonly overlay: boolean;
-  /** Where the configuration was read; absent when the kernel does not publish it. */
+  /** Path of the configuration; absent if the kernel does not publish it. */
   readonly configuration?: string;
-  /** `builtin`, `module` or `absent` for each option in OPTIONS; empty without a configuration. */
+  /** State of each option in OPTIONS; empty without a configuration. */
   readonly options: Readonly<Record<string, 'builtin' | 'module' | 'absent'>>;
 }
 
-/** What the kubelet, the proxy, the pod network and the runtime use. */
+/** Options that the kubelet, the proxy, the pod network and the runtime use. */
 const OPTIONS = [
   'BLK_CGROUP',
   'BRIDGE',
@@ -43,7 +43,7 @@ const OPTIONS = [
   'VXLAN',
 ] as const;
 
-/** `root`: directory that the files are read below. */
+/** `root`: directory that contains /proc, /sys and /boot. */
 export async function readKernelFeatures(root = '/'): Promise<KernelFeatures> {
   const text = (path: string): Promise<string> => readFile(join(root, path), 'utf8').catch(() => '');
   const entries = (path: string): Promise<string[]> => readdir(join(root, path)).catch(() => []);
@@ -79,7 +79,7 @@ async function readConfiguration(
       const bytes = await readFile(join(root, path));
       return { path, text: (path.endsWith('.gz') ? await promisify(gunzip)(bytes) : bytes).toString('utf8') };
     } catch {
-      // Not published here.
+      // The configuration is not at this path.
     }
   }
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * Reads a host's hardware with systeminformation, posts it and ends. The library runs programs synchronously and
- * through a shell, so it is loaded in this thread of a short-lived process only
+ * Reads a host's hardware with systeminformation, posts it and exits. The library runs programs synchronously and
+ * through a shell, so it is loaded only in this thread of a short-lived process
  * (docs/decisions/0007-node-facts-from-proc.md).
  */
 import { execFile } from 'node:child_process';
@@ -10,7 +10,7 @@ import * as systeminformation from 'systeminformation';
 import { messageOf } from '../../base/errors.ts';
 import type { Disk, Hardware, MemoryModule, NetworkCard, Smart } from './inventory.ts';
 
-/** A disk that spins up answers smartctl(8) after seconds. */
+/** A disk that spins up responds to smartctl(8) only after seconds. */
 const SECTION_TIMEOUT_MS = 20_000;
 const SMART_BYTES = 4 << 20;
 
@@ -32,16 +32,16 @@ async function section<T>(name: string, read: () => Promise<T>): Promise<T | und
   }
 }
 
-/** The library writes `-` or an empty string, and 0 or null, for what a host does not report. */
+/** The library returns `-`, an empty string, 0 or null for values that a host does not report. */
 function given(text: string | null | undefined): string | undefined {
-  // Devices of USB say what they want; it ends up on terminals.
+  // USB devices choose their own text, which is printed on terminals.
   const trimmed = text?.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim();
   return trimmed === undefined || trimmed === '' || trimmed === '-' ? undefined : trimmed;
 }
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
 
-/** Without the members that are undefined. */
+/** Removes undefined members. */
 function present<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as {
     [K in keyof T]: Exclude<T[K], undefined>;
@@ -83,7 +83,7 @@ async function readHardware(): Promise<Hardware> {
     memory: {
       totalBytes: mem?.total ?? 0,
       swapBytes: mem?.swaptotal ?? 0,
-      // Without DMI the library makes one module of all memory; it has no type.
+      // Without DMI the library reports all memory as one module without a type.
       modules: (modules ?? []).filter((each) => each.type !== '').map(moduleOf),
     },
     disks: disks ?? [],
@@ -117,7 +117,8 @@ async function readHardware(): Promise<Hardware> {
 }
 
 /**
- * `diskLayout` has model and SMART but leaves out disks without a model, as virtio's are; `blockDevices` has them all.
+ * Combines both functions: `diskLayout` has model and SMART but omits disks without a model, such as virtio's;
+ * `blockDevices` has all disks.
  */
 async function readDisks(): Promise<Disk[]> {
   const [layout, devices] = await Promise.all([systeminformation.diskLayout(), systeminformation.blockDevices()]);
@@ -137,13 +138,13 @@ async function readDisks(): Promise<Disk[]> {
 }
 
 /**
- * The library drops the answers for all disks when one of them, a USB stick for example, has no SMART status: each is
- * read by itself.
+ * Reads SMART of one disk. The library drops the results of all disks if one of them, such as a USB stick, has no SMART
+ * status.
  */
 async function withSmart(disk: Disk): Promise<Disk> {
   if (disk.smart !== undefined) return disk;
   const stdout = await new Promise<string>((resolve) => {
-    // The exit code is a bit mask that reports the disk's state too; smartctl(8).
+    // The exit code is a bit mask that also contains the disk's state (smartctl(8)), so it is ignored.
     execFile('smartctl', ['-a', '-j', disk.device], { maxBuffer: SMART_BYTES }, (_, output) => resolve(output));
   });
   try {
@@ -152,7 +153,7 @@ async function withSmart(disk: Disk): Promise<Disk> {
     const temperatureCelsius = disk.temperatureCelsius ?? positive(data.temperature?.current);
     return { ...disk, ...present({ temperatureCelsius, smart }) };
   } catch {
-    // No smartctl, or one without JSON.
+    // smartctl is missing or does not support JSON.
     return disk;
   }
 }
@@ -171,7 +172,7 @@ function diskOf(disk: Facts.DiskLayoutData): Disk {
 }
 
 function smartOf(data: Facts.SmartData | undefined): Smart | undefined {
-  // smartctl reports a disk that it cannot open without a status.
+  // smartctl reports no status for a disk that it cannot open.
   if (typeof data?.smart_status?.passed !== 'boolean') return undefined;
   return present({
     passed: data.smart_status.passed,

@@ -1,4 +1,4 @@
-/** Units of the host that MachineConfigs change. Source: org.freedesktop.systemd1(5). */
+/** systemd units of the host that MachineConfigs change. Source: org.freedesktop.systemd1(5). */
 import type { HostUnits } from '../../components/openshift/machineconfigdaemon/port.ts';
 import { createManagerBus, type ManagerBus, ManagerError } from './manager-bus.ts';
 
@@ -22,7 +22,7 @@ export function createHostUnits(bus: ManagerBus = createManagerBus()): HostUnits
         if (!(error instanceof ManagerError && error.errorName.endsWith('.NoSuchUnit'))) throw error;
       }
     },
-    // With all units stopped in their order; nothing may cancel it.
+    // Stops all units in order; the job cannot be canceled.
     reboot: () =>
       bus.call('StartUnit', 'ss', (body) => {
         body.string('reboot.target');

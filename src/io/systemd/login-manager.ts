@@ -1,4 +1,4 @@
-/** systemd-logind: what announces and delays a shutdown. Source: org.freedesktop.login1(5), logind.conf(5). */
+/** systemd-logind, which announces and delays a shutdown. Source: org.freedesktop.login1(5), logind.conf(5). */
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,7 +12,7 @@ const LOGIN = 'org.freedesktop.login1';
 const LOGIN_PATH = '/org/freedesktop/login1';
 const MANAGER = 'org.freedesktop.login1.Manager';
 const SIGHUP = 1;
-/** logind reads its configuration again when it gets around to it. */
+/** logind reloads its configuration with a delay. */
 const RELOAD_MS = 2_000;
 const RELOAD_POLL_MS = 50;
 
@@ -22,7 +22,7 @@ export interface LoginManagerOptions {
   readonly manager?: ManagerBus;
   /** Drop-in of logind.conf for the delay. */
   readonly dropIn?: string;
-  /** The program that holds a lock. */
+  /** Path of the program that holds a lock. */
   readonly inhibit?: string;
 }
 
@@ -62,7 +62,7 @@ export function createLoginManager(options: LoginManagerOptions = {}): LoginMana
     async follow(listener) {
       const hear = async (signal: Message): Promise<void> => {
         if (signal.member !== 'PrepareForShutdown' || signal.signature !== 'b') return;
-        // Every process may send a signal to this connection: only the login manager's own counts.
+        // Any process may send a signal to this connection, so only the login manager's own is accepted.
         if (signal.sender !== (await bus.owner(LOGIN))) return;
         listener(new Reader(signal.body).uint32() === 1);
       };
@@ -79,8 +79,8 @@ export function createLoginManager(options: LoginManagerOptions = {}): LoginMana
 }
 
 /**
- * A lock is a file descriptor that comes with the answer, which Node cannot receive: a child holds it until its input
- * ends, which is also when this process ends.
+ * A lock is a file descriptor in the response, which Node cannot receive. A child process holds it until its input
+ * ends, which also happens when this process exits.
  */
 async function holdLock(program: string): Promise<ShutdownLock> {
   const reason = 'Kubelet needs time to handle node shutdown';
@@ -104,7 +104,7 @@ async function holdLock(program: string): Promise<ShutdownLock> {
     if (said.length < 1_000) said += part.toString();
   });
   child.stdin.on('error', () => {});
-  // The program runs, and answers, only while the lock is held.
+  // The program runs, and echoes, only while it holds the lock.
   child.stdin.write('\n');
   child.stdout.once('data', () => held.resolve());
   child.on('error', (error) => held.reject(new CodedError('systemd', `${program}: ${error.message}`)));

@@ -1,8 +1,8 @@
 /**
- * Calls to the service manager over its own socket, where it speaks D-Bus without a bus daemon, to root only. A call
- * takes a millisecond, where a `systemctl` process takes fifteen. The connection is opened when it is needed and closed
- * when nothing has been asked for a while: an open one receives every signal of every unit. Source:
- * org.freedesktop.systemd1(5); D-Bus Specification 0.43, "Authentication Protocol".
+ * Calls to the service manager over its private socket, where it accepts D-Bus without a bus daemon, from root only. A
+ * call takes a millisecond, a `systemctl` process fifteen. The connection is opened on demand and closed when idle,
+ * because an open one receives every signal of every unit. Source: org.freedesktop.systemd1(5); D-Bus Specification
+ * 0.43, "Authentication Protocol".
  */
 import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -12,12 +12,12 @@ const SOCKET = '/run/systemd/private';
 const DESTINATION = 'org.freedesktop.systemd1';
 const PATH = '/org/freedesktop/systemd1';
 const MANAGER = 'org.freedesktop.systemd1.Manager';
-/** A slice is started and stopped at once; a host that is slow or busy gets more than that. */
+/** Starting or stopping a slice is immediate; the limit allows for a slow or busy host. */
 const TIMEOUT_MS = 30_000;
 const IDLE_MS = 1_000;
 const MAX_GREETING_BYTES = 4_096;
 
-/** Of systemd's own: `org.freedesktop.systemd1.UnitExists`. */
+/** D-Bus error name, such as `org.freedesktop.systemd1.UnitExists`. */
 export class ManagerError extends CodedError {
   readonly errorName: string;
 
@@ -29,21 +29,22 @@ export class ManagerError extends CodedError {
 
 interface Pending {
   readonly member: string;
-  /** Reads the answer while it is being received, before anything that comes after it. */
+  /** Reads the response while it is being received, before any later message. */
   answered(body: Reader): void;
   failed(error: Error): void;
 }
 
 export interface ManagerBus {
   /**
-   * Calls a method of the manager. Throws ManagerError in its words, CodedError 'systemd' when it cannot be reached.
+   * Calls a method of the manager. Throws ManagerError with systemd's message, or CodedError 'systemd' if it is
+   * unreachable.
    */
   call(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
   /**
-   * Calls a method that queues a job, and waits for the job. Throws CodedError 'systemd' when it did not end as `done`.
+   * Calls a method that queues a job, and waits for the job. Throws CodedError 'systemd' if its result is not `done`.
    */
   job(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
-  /** A property of the manager that is a string. */
+  /** A string property of the manager. */
   property(name: string): Promise<string>;
 }
 
@@ -83,15 +84,15 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
 class Connection {
   closed = false;
   private readonly socket: Socket;
-  /** By serial of the call. */
+  /** Serial number by call. */
   private readonly calls = new Map<Pending, number>();
-  /** By job. Calls for one unit that come together are answered with one job. */
+  /** Job by call. Concurrent calls for one unit may get the same job. */
   private readonly jobs = new Map<Pending, string>();
   private received: Buffer = Buffer.alloc(0);
   private greeted = false;
   /**
-   * Until the greeting is over: what systemd reads together with the greeting it overlooks until something else
-   * arrives.
+   * Messages queued until the handshake is complete: systemd does not process data that it reads together with the
+   * handshake until more data arrives.
    */
   private unsent: Buffer[] = [];
   private serial = 0;
@@ -104,7 +105,7 @@ class Connection {
       this.close(new CodedError('systemd', `${path}: ${error.message}`, { cause: error })),
     );
     this.socket.on('close', () => this.close(new CodedError('systemd', `${path}: systemd closed the connection`)));
-    // The identity is what the kernel says of the peer; the hexadecimal digits only name it.
+    // The kernel reports the peer's identity; the hexadecimal digits only name it.
     const uid = Buffer.from(String(process.geteuid?.() ?? 0)).toString('hex');
     this.socket.write(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`);
   }
@@ -140,7 +141,7 @@ class Connection {
     else this.unsent.push(message);
   }
 
-  /** `job` is the object path that the call was answered with. */
+  /** `job` is the object path in the response to the call. */
   jobEnded(job: string, member: string): Promise<void> {
     return this.expect(this.jobs, job, member, (body) => {
       const result = body.string();
@@ -226,13 +227,13 @@ class Connection {
       const body = new Reader(message.body);
       body.uint32();
       const job = body.string();
-      // The unit's name stands before the result.
+      // Skip the unit's name before the result.
       body.string();
       for (const waiter of waitingFor(this.jobs, job)) waiter.answered(new Reader(message.body, body.position));
     }
   }
 
-  /** No call is pending: the socket must not keep the process alive. */
+  /** Lets the process exit while no call is pending, and schedules closing the socket. */
   private rest(): void {
     if (this.closed || this.calls.size > 0 || this.jobs.size > 0) return;
     clearTimeout(this.idle);

@@ -1,13 +1,13 @@
 /**
  * The service manager of a systemd host: slices for pods, scopes for processes that must outlive the host process, and
- * whether the host is going down. Source: org.freedesktop.systemd1(5), systemd.slice(5), systemd.scope(5).
+ * detection of a shutdown. Source: org.freedesktop.systemd1(5), systemd.slice(5), systemd.scope(5).
  */
 import { access } from 'node:fs/promises';
 import type { SliceManager, UnitProperty } from '../../core/cgroup/port.ts';
 import { createManagerBus, type ManagerBus, ManagerError } from './manager-bus.ts';
 import type { Writer } from './wire.ts';
 
-/** True when systemd is this host's service manager. Source: sd_booted(3). */
+/** Whether systemd is this host's service manager. Source: sd_booted(3). */
 export async function systemdRuns(): Promise<boolean> {
   try {
     await access('/run/systemd/system');
@@ -19,8 +19,8 @@ export async function systemdRuns(): Promise<boolean> {
 
 export interface ServiceManager extends SliceManager {
   /**
-   * Moves a process into a new scope `name` of `slice`, which ends with its last process. A scope that is already there
-   * is fine.
+   * Moves a process into a new scope `name` of `slice`, which ends with its last process. An existing scope is no
+   * error.
    */
   scope(
     name: string,
@@ -37,7 +37,7 @@ export function createServiceManager(bus: ManagerBus = createManagerBus()): Serv
   const setProperties = (unit: string, properties: readonly UnitProperty[]): Promise<void> =>
     bus.call('SetUnitProperties', 'sba(sv)', (body) => {
       body.string(unit);
-      // For this boot only.
+      // The argument `runtime`: the change applies only until the next boot.
       body.boolean(true);
       body.array(8, () => {
         for (const property of properties) writeNumber(body, property);
@@ -60,7 +60,7 @@ export function createServiceManager(bus: ManagerBus = createManagerBus()): Serv
       try {
         await startTransient(slice, (body) => {
           writeText(body, 'Description', 'pods of this node');
-          // Pods are stopped in their order by the host process; systemd must not do it beside.
+          // The host process stops pods in their order, so systemd must not stop them at shutdown.
           writeFlag(body, 'DefaultDependencies', false);
           for (const name of ACCOUNTING) writeFlag(body, name, true);
           for (const property of properties) writeNumber(body, property);

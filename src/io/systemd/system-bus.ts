@@ -1,6 +1,6 @@
 /**
- * The system bus, as much of it as calls to the login manager and its signals need. Source: D-Bus Specification 0.43,
- * "Authentication Protocol" and "Message Bus Specification".
+ * A client of the D-Bus system bus, limited to calls and signals of the login manager. Source: D-Bus Specification
+ * 0.43, "Authentication Protocol" and "Message Bus Specification".
  */
 import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -25,7 +25,7 @@ export interface SystemBusCall {
   readonly arguments?: readonly string[];
 }
 
-/** One connection. Calls throw CodedError 'systemd'; all fail once the connection is closed. */
+/** One connection. Calls throw CodedError 'systemd'; all fail after the connection has closed. */
 export class SystemBus {
   readonly #socket: Socket;
   readonly #answers = new Map<number, Answer>();
@@ -47,7 +47,10 @@ export class SystemBus {
     this.#socket.write(`\0AUTH EXTERNAL ${uid}\r\n`);
   }
 
-  /** `onSignal` receives every signal that `match` asked for, and whatever is sent to this connection alone. */
+  /**
+   * `onSignal` is called for every signal that `match` subscribed to, and for every signal sent directly to this
+   * connection.
+   */
   static async open(path: string = SOCKET, onSignal: (signal: Message) => void = () => {}): Promise<SystemBus> {
     const bus = new SystemBus(path, onSignal);
     try {
@@ -60,12 +63,12 @@ export class SystemBus {
     return bus;
   }
 
-  /** Resolves when the connection is closed. */
+  /** Resolves when the connection has closed. */
   get lost(): Promise<void> {
     return this.#lost.promise;
   }
 
-  /** Returns a reader of the answer's body. */
+  /** Returns a reader of the response's body. */
   async call(call: SystemBusCall): Promise<Reader> {
     if (this.#error !== undefined) throw this.#error;
     const body = new Writer();
@@ -91,7 +94,7 @@ export class SystemBus {
     });
   }
 
-  /** The connection that has this name now: the sender of its signals. */
+  /** Connection that currently owns this name, which is the sender of its signals. */
   async owner(name: string): Promise<string> {
     const call = { destination: BUS, path: '/org/freedesktop/DBus', interface: BUS, member: 'GetNameOwner' };
     return (await this.call({ ...call, arguments: [name] })).string();

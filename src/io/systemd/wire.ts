@@ -1,10 +1,10 @@
 /**
- * The part of the D-Bus wire format that talking to systemd needs: little-endian messages with strings, integers,
+ * The part of the D-Bus wire format that systemd's interfaces use: little-endian messages with strings, integers,
  * arrays, structures and variants. Source: D-Bus Specification 0.43, "Type System" and "Message Protocol".
  */
 import { CodedError } from '../../base/errors.ts';
 
-/** systemd's answers and signals are a few hundred bytes; more than this is not one of them. */
+/** Responses and signals of systemd have a few hundred bytes. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const FIXED_HEADER_BYTES = 16;
 const LITTLE_ENDIAN = 0x6c;
@@ -26,7 +26,7 @@ const FIELD = {
   signature: 8,
 } as const;
 
-/** Appends values, each aligned as its type asks, counted from the beginning. */
+/** Appends values, each aligned as its type requires, relative to the start. */
 export class Writer {
   private bytes = Buffer.alloc(512);
   private length = 0;
@@ -60,7 +60,7 @@ export class Writer {
     this.bytes.writeBigUInt64LE(value, at);
   }
 
-  /** Also an object path. */
+  /** Also for object paths. */
   string(value: string): void {
     const size = Buffer.byteLength(value);
     this.uint32(size);
@@ -94,7 +94,7 @@ export class Writer {
     bytes.copy(this.bytes, at);
   }
 
-  /** Zeroed room for `size` bytes; returns where it is. */
+  /** Reserves `size` zero bytes and returns their position. */
   private reserve(size: number): number {
     const at = this.length;
     if (at + size > this.bytes.length) {
@@ -139,7 +139,7 @@ export function encodeCall(call: MethodCall): Buffer {
   return writer.result;
 }
 
-/** Reads values where a Writer would have put them. Throws CodedError 'systemd' beyond the end. */
+/** Reads values with the alignment of Writer. Throws CodedError 'systemd' beyond the end. */
 export class Reader {
   private readonly bytes: Buffer;
   private at: number;
@@ -171,7 +171,7 @@ export class Reader {
     return this.bytes.readBigUInt64LE(this.take(8));
   }
 
-  /** Also an object path. */
+  /** Also for object paths. */
   string(): string {
     const size = this.uint32();
     const at = this.take(size + 1);
@@ -197,15 +197,14 @@ export interface Message {
   readonly replySerial: number;
   readonly member: string;
   readonly errorName: string;
-  /** The connection that sent it; '' without a bus. */
+  /** Connection of the sender; '' without a bus. */
   readonly sender: string;
   readonly signature: string;
   readonly body: Buffer;
 }
 
 /**
- * The first message and where it ends; undefined when more bytes are needed. Throws CodedError 'systemd' for what is no
- * such message.
+ * Decodes the first message; undefined if more bytes are needed. Throws CodedError 'systemd' for an invalid message.
  */
 export function decodeMessage(bytes: Buffer): { readonly message: Message; readonly end: number } | undefined {
   if (bytes.length < FIXED_HEADER_BYTES) return undefined;

@@ -1,14 +1,14 @@
-/** Trees of files that tenants made: any depth, any names, links that lead elsewhere. */
+/** Operations on untrusted directory trees of any depth, with any names and links. */
 export interface Trees {
   /**
-   * Removes what is at `path`, a directory with everything below it or a file; nothing there is fine. Follows no link
-   * and stops at mount points (EBUSY, EXDEV). Depth does not matter: neither PATH_MAX nor the number of open
-   * descriptors bounds it. Rejects with the file system's error.
+   * Removes a file, or a directory with its content. A missing path is no error. Follows no links and stops at mount
+   * points (EBUSY, EXDEV). The depth is not limited by PATH_MAX or by the number of open descriptors. Rejects with the
+   * file system's error.
    */
   remove(path: string): Promise<void>;
   /**
-   * What is at and below each path on its own file system, files with several names once; without paths that are not
-   * there. Rejects with CodedError 'timeout' after `timeoutMs`, 'usage' when nothing can be measured.
+   * Usage of each path on its own file system; files with several hard links count once. Missing paths are omitted.
+   * Rejects with CodedError 'timeout' after `timeoutMs`, and 'usage' if measuring fails.
    */
   usage(paths: readonly string[], options: UsageOptions): Promise<ReadonlyMap<string, number>>;
 }

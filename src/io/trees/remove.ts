@@ -1,18 +1,18 @@
 /**
- * Removes trees that are deeper than any path can name. Everything is named relative to an open directory
- * (`/proc/self/fd/<n>/<name>`), and directories that are not empty are moved up to the top before they are opened, so
- * two descriptors are enough and no path is longer than one name.
+ * Removes trees whose depth exceeds every path limit. Entries are addressed relative to an open directory
+ * (`/proc/self/fd/<n>/<name>`), and non-empty directories are moved to the top before they are opened, so two
+ * descriptors are enough and no path is longer than one name.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Names handled at the same time, and read ahead. */
+/** Number of entries that are read ahead and processed concurrently. */
 const BATCH = 64;
-/** Moved directories that are remembered; the others are found when the top is read again. */
+/** Maximum number of queued directories at the top; further ones are found when the top is read again. */
 const MOST_QUEUED = 1024;
-/** After which something else must be writing there. */
+/** More passes mean that another process keeps adding entries. */
 const MOST_PASSES = 10_000;
 
 /** See `Trees.remove`. */
@@ -66,7 +66,7 @@ class Removal {
     for (let name = this.#queue.pop(); name !== undefined; name = this.#queue.pop()) await this.#empty(name);
   }
 
-  /** Empties and removes a directory of the top; what is not empty in it comes to the top. */
+  /** Empties and removes a directory of the top. Its non-empty sub-directories are moved to the top. */
   async #empty(name: Buffer): Promise<void> {
     const path = below(this.#top, name);
     const directory = await openDirectory(path);
@@ -85,12 +85,12 @@ class Removal {
     await quietly(rmdir(path), 'ENOTEMPTY');
   }
 
-  /** Returns the directories among the entries. */
+  /** Removes the files and returns the directories. */
   async #unlinkFiles(parent: FileHandle, entries: readonly Entry[]): Promise<readonly Buffer[]> {
     const kept = await Promise.all(
       entries.map(async ({ name, directory }) => {
         if (directory) return name;
-        // A file system that does not say what an entry is.
+        // The file system does not report the entry's type.
         const isDirectory = (await quietly(unlink(below(parent, name)), 'EISDIR')) === 'EISDIR';
         return isDirectory ? name : undefined;
       }),
@@ -98,7 +98,7 @@ class Removal {
     return kept.filter((name) => name !== undefined);
   }
 
-  /** The move fails for a mount point, so nothing that is mounted below is ever emptied. */
+  /** The move fails for a mount point, so a mounted file system is never emptied. */
   async #moveUp(parent: FileHandle, name: Buffer): Promise<void> {
     const from = below(parent, name);
     if ((await quietly(rmdir(from), 'ENOTEMPTY')) !== 'ENOTEMPTY') return;
@@ -112,7 +112,7 @@ class Removal {
 const below = (directory: FileHandle, name: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`/proc/self/fd/${directory.fd}/`), name]);
 
-/** Names as bytes: not all of them are UTF-8. */
+/** Names are bytes, because some are not valid UTF-8. */
 async function* batchesOf(directory: FileHandle): AsyncGenerator<readonly Entry[]> {
   const entries = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as 'utf8', bufferSize: BATCH });
   let batch: Entry[] = [];
@@ -137,8 +137,7 @@ async function openDirectory(path: Buffer): Promise<FileHandle | 'missing' | 'ot
 }
 
 /**
- * What is not there any more was removed by another process. Resolves with the code of an error that the caller
- * expects.
+ * Ignores ENOENT, because another process may have removed the entry. Resolves with the error code if it is `expected`.
  */
 async function quietly(work: Promise<unknown>, expected?: string): Promise<string | undefined> {
   try {

@@ -3,13 +3,13 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { UsageOptions } from './port.ts';
 
 const OUTPUT_BYTES = 16 << 20;
-/** Of one call: command lines are bounded. */
+/** Paths per call of du, because command lines are limited. */
 const MOST_PATHS = 500;
 const BYTES_PER_UNIT = { bytes: 1024, inodes: 1 } as const;
 
 /**
- * See `Trees.usage`. du(1) walks relative to open directories, so depth does not matter, and it does so in a process of
- * low priority: a tree of a million files costs this process nothing.
+ * See `Trees.usage`. du(1) walks relative to open directories, so depth does not matter. It runs with low priority, and
+ * a tree of a million files puts no load on this process.
  */
 export async function treeUsage(paths: readonly string[], options: UsageOptions): Promise<ReadonlyMap<string, number>> {
   const used = new Map<string, number>();
@@ -27,12 +27,12 @@ async function measure(paths: readonly string[], { unit, timeoutMs }: UsageOptio
       { maxBuffer: OUTPUT_BYTES },
       (error, stdout, stderr) => {
         clearTimeout(deadline);
-        // du exits with 1 when some files went while it counted; what it says of the others holds.
+        // du exits with 1 if files disappeared while it counted; its results for the other files are valid.
         if (error === null || error.code === 1) resolve(stdout);
         else reject(new CodedError('usage', `du: ${stderr.trim() === '' ? messageOf(error) : stderr.trim()}`));
       },
     );
-    // A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for its exit.
+    // A child in uninterruptible sleep survives SIGKILL, so the deadline does not wait for its exit.
     const deadline = setTimeout(() => {
       child.kill('SIGKILL');
       child.unref();

@@ -1,4 +1,7 @@
-/** File systems on block devices. Source: k8s.io/mount-utils mount_linux.go SafeFormatAndMount; blkid(8). */
+/**
+ * Creates and mounts file systems on block devices. Source: k8s.io/mount-utils mount_linux.go SafeFormatAndMount;
+ * blkid(8).
+ */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { mount } from './mounts.ts';
 import { result, run } from './run.ts';
@@ -7,12 +10,12 @@ import { result, run } from './run.ts';
 const NOT_FOUND = 2;
 const PROBE_TIMEOUT_MS = 60_000;
 const MIB = 1 << 20;
-/** Signatures lie in the first MiBs and in the last one. */
+/** Signatures are in the first MiBs and in the last one. */
 const FIRST_MIB = 4;
 
 /**
- * Mounts a device, after making a file system on a blank one. A device is blank only when both of its ends were read
- * and blkid reports that it found nothing. Throws CodedError 'mount' or 'tool' otherwise, and changes nothing.
+ * Mounts a device, after creating a file system on a blank one. A device counts as blank only if both of its ends were
+ * read and blkid found no signature. Otherwise throws CodedError 'mount' or 'tool' and changes nothing.
  */
 export async function formatAndMount(device: string, target: string, fsType: string, readOnly: boolean): Promise<void> {
   if (!/^(?:ext[234]|xfs|btrfs)$/.test(fsType)) {
@@ -35,10 +38,10 @@ export async function formatAndMount(device: string, target: string, fsType: str
   }
 }
 
-/** Content of a device: its file system or partition table; undefined: it is blank. */
+/** File system or partition table of a device; undefined if it is blank. */
 async function signatureOf(device: string): Promise<string | undefined> {
   try {
-    // blkid exits with 2 for a device that it cannot open or read too.
+    // Needed because blkid also exits with 2 for a device that it cannot open or read.
     await readEnds(device);
     const args = ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device];
     const { exitCode, stdout, stderr } = await result('blkid', args, PROBE_TIMEOUT_MS);

@@ -32,7 +32,7 @@ export async function iscsiLogin({ portals, iqn, lun, interface: card, chap }: I
   throw failure;
 }
 
-/** Puts names and passwords into a record of open-iscsi. Errors never have the values. */
+/** Writes names and passwords into a record of open-iscsi. Errors never contain the values. */
 async function authenticate(record: readonly string[], prefix: string, chap: IscsiChap['session']): Promise<void> {
   if (Object.keys(chap).length === 0) return;
   for (const [name, value] of [[`${prefix}.authmethod`, 'CHAP'] as const, ...Object.entries(chap)]) {
@@ -48,7 +48,7 @@ async function authenticate(record: readonly string[], prefix: string, chap: Isc
 export async function iscsiLogout({ portals, iqn }: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void> {
   for (const portal of portals.map(portalWithPort)) {
     await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '--logout']).catch((error: unknown) => {
-      // 21: no session, which is what was wanted; without the tool there cannot be one either.
+      // Exit code 21 means no session, which is the desired state. Without the tool there is no session either.
       if (!/No matching sessions|No records found|not installed/i.test(messageOf(error))) throw error;
     });
   }

@@ -1,4 +1,3 @@
-/** Files as block devices. Source: losetup(8). */
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { run } from './run.ts';

@@ -11,15 +11,15 @@ export interface MountPoint {
   readonly device: string;
   readonly source: string;
   readonly fsType: string;
-  /** Of the mount and of its file system. */
+  /** Options of the mount and of its file system. */
   readonly options: readonly string[];
-  /** Mounts below it appear in other namespaces and the other way round. */
+  /** Mounts below it propagate to other namespaces and back. */
   readonly isShared: boolean;
 }
 
 const HELPER_DIRECTORIES = ['/sbin', '/usr/sbin', '/usr/local/sbin', '/bin', '/usr/bin'];
 
-/** Types that mount(8) leaves to a program of its own. */
+/** Types for which mount(8) needs a helper program. */
 const HELPERS: Readonly<Record<string, string>> = { nfs: 'mount.nfs', nfs4: 'mount.nfs' };
 
 export async function mount({ type, source, target, options }: MountCall): Promise<void> {
@@ -29,7 +29,7 @@ export async function mount({ type, source, target, options }: MountCall): Promi
   await run('mount', ['-t', type, ...settings, '--', source, target]);
 }
 
-/** Every layer at the target itself; nothing mounted is fine. */
+/** Unmounts every layer at the target itself. An unmounted target is no error. */
 export async function unmount(target: string): Promise<void> {
   for (let layers = (await layersAt(target)).length; layers > 0; layers--) {
     await run('umount', ['--no-canonicalize', '--', target]);
@@ -52,14 +52,14 @@ async function isInstalled(program: string): Promise<boolean> {
   return false;
 }
 
-/** Undoes `shareMounts`; a file system that an administrator mounted there stays. */
+/** Reverts `shareMounts`; a file system that an administrator mounted there stays. */
 export async function unshareMounts(directory: string): Promise<void> {
   const top = (await layersAt(directory)).at(-1);
   if (top === undefined || top.root === '/' || !directory.endsWith(top.root)) return;
   await run('umount', ['--no-canonicalize', '--', directory]);
 }
 
-/** In the order they were mounted. Source: proc_pid_mountinfo(5). */
+/** In mount order. Source: proc_pid_mountinfo(5). */
 export async function mountPoints(): Promise<MountPoint[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').filter((line) => line !== '');
   return lines.map((line) => {
@@ -79,7 +79,7 @@ export async function mountPoints(): Promise<MountPoint[]> {
 const unescaped = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 
-/** The mount that holds a path. Throws CodedError 'mount'. */
+/** The mount that contains a path. Throws CodedError 'mount'. */
 export async function mountOf(path: string): Promise<MountPoint> {
   const points = (await mountPoints()).filter(
     ({ target }) => path === target || path.startsWith(target === '/' ? '/' : `${target}/`),
@@ -90,8 +90,8 @@ export async function mountOf(path: string): Promise<MountPoint> {
 }
 
 /**
- * On hosts whose root is not shared, as systemd makes it, the directory becomes a shared mount of its own. Mounts that
- * are there already would be hidden, so that such a directory stays as it is until the next boot.
+ * Makes the directory a shared mount if its mount is not shared (on systemd hosts the root is). A directory that
+ * already contains mounts stays as it is until the next boot, because they would be hidden.
  */
 export async function shareMounts(directory: string): Promise<void> {
   if ((await mountOf(directory)).isShared) return;

@@ -1,6 +1,5 @@
 /**
- * Sizes of directories by project quota, as ext4 and xfs have them. Source: quotactl(2), chattr(1), setquota(8),
- * xfs_quota(8).
+ * Limits directory sizes by project quotas of ext4 and xfs. Source: quotactl(2), chattr(1), setquota(8), xfs_quota(8).
  */
 
 import { messageOf } from '../../base/errors.ts';
@@ -9,11 +8,11 @@ import { mountOf } from './mounts.ts';
 import { run } from './run.ts';
 
 const BLOCK_BYTES = 1024;
-/** Project ids of our volumes: above those that administrators number by hand. */
+/** First project id of volumes, above those that administrators usually assign. */
 const FIRST_PROJECT = 0x4000_0000;
 const PROJECTS = 0x3fff_ffff;
 
-/** False: the file system has no project quota, or the host has not the tools. */
+/** Returns false if the file system has no project quota or the host lacks the tools. */
 export async function limitDirectory(directory: string, bytes: number, log: Log): Promise<boolean> {
   const mount = await mountOf(directory);
   const isOn = mount.options.some((option) => option === 'prjquota' || option === 'pquota');
@@ -32,7 +31,7 @@ export async function limitDirectory(directory: string, bytes: number, log: Log)
   }
 }
 
-/** The same for the same directory, so that no table is kept. Source: the FNV-1a hash. */
+/** Derived from the path by the FNV-1a hash, so that no table is needed. */
 export function projectOf(directory: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(directory)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;

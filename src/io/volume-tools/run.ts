@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { CodedError } from '../../base/errors.ts';
 
-/** Package that contains a tool, by the tool. */
+/** Package name by tool. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'mount.nfs': 'nfs-common',
   iscsiadm: 'open-iscsi',
@@ -28,8 +28,8 @@ export interface ToolResult {
 }
 
 /**
- * Runs a tool to its exit, whatever its exit code. Throws CodedError 'tool-missing', or 'tool' when a signal ended it
- * or it did not exit in time. A child in uninterruptible sleep outlives SIGKILL, so the deadline does not wait for it.
+ * Runs a tool to its exit, whatever its exit code. Throws CodedError 'tool-missing', or 'tool' if a signal ended it or
+ * it did not exit in time. A child in uninterruptible sleep survives SIGKILL, so the deadline does not wait for it.
  */
 export function result(tool: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<ToolResult> {
   const { NODE_OPTIONS: _options, ...env } = process.env;
@@ -52,7 +52,7 @@ export function result(tool: string, args: readonly string[], timeoutMs = TIMEOU
   });
 }
 
-/** Standard output. Throws CodedError 'tool-missing' or 'tool' with what the tool printed. */
+/** Returns standard output. Throws CodedError 'tool-missing' or 'tool' with the tool's error output. */
 export async function run(tool: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<string> {
   const { exitCode, stdout, stderr } = await result(tool, args, timeoutMs);
   if (exitCode === 0) return stdout;
