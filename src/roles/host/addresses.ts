@@ -1,4 +1,4 @@
-/** Addresses of the configured ranges. The configuration files' readers have checked their form. */
+/** Addresses of the configured ranges, whose syntax has been validated. */
 import { CodedError } from '../../base/errors.ts';
 import { addressAt, type Network, networkText, parseNetwork, widthOf } from '../../base/networks.ts';
 
@@ -7,7 +7,7 @@ export function nthAddress(cidr: string, index: number): string {
   return addressAt(rangeOf(cidr), index);
 }
 
-/** The first sub-range that leaves `hostBits` for addresses. */
+/** The first sub-range with `hostBits` bits for addresses. */
 export function firstSubnet(cidr: string, hostBits: number): string {
   const { family, base, bits } = rangeOf(cidr);
   const width = widthOf(family);

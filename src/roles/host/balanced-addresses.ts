@@ -1,6 +1,7 @@
 /**
- * Addresses of `serviceLoadBalancer.addresses` that services have, on the master that holds a Lease: one for all
- * services of policy Cluster, one for each of policy Local, for which only hosts with endpoints apply.
+ * Addresses of `serviceLoadBalancer.addresses` that services use. The master that holds a Lease has them on a link: one
+ * Lease for all services of policy Cluster, and one for each of policy Local, for which only hosts with endpoints
+ * compete.
  */
 import { createHash } from 'node:crypto';
 import type { Service } from 'kubernetes-types/core/v1';
@@ -34,7 +35,7 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 type SharedAddress = ReturnType<typeof createSharedAddress>;
 type HeldSettings = Pick<Settings, 'nodeIp' | 'nodeName' | 'roles' | 'root' | 'serviceLoadBalancer' | 'vip'>;
 
-/** The masters' shared address, and those of load balancers. */
+/** Holds the masters' shared address and those of load balancers. */
 export function holdAddresses(
   settings: HeldSettings,
   informers: InformerFactory,
@@ -49,7 +50,10 @@ export function holdAddresses(
   return { stop: async () => void (await Promise.all([vip.stop(), balanced.stop()])) };
 }
 
-/** What each lease of this host is about, by its name. `slicesOf` is of services with policy Local. */
+/**
+ * Addresses by name of the lease that this host competes for. `slicesOf` returns the endpoint slices of services with
+ * policy Local.
+ */
 export function leasesFor(
   services: readonly Service[],
   pool: readonly AddressRange[],
@@ -133,7 +137,7 @@ class BalancedAddresses {
 
 /** Competes for one lease until it is stopped, and has the addresses on a link while it holds it. */
 class Campaign {
-  /** May change meanwhile. */
+  /** Replaced when the services change. */
   addresses: readonly string[];
   readonly #settings: HeldSettings;
   readonly #lease: string;
@@ -206,7 +210,7 @@ class Campaign {
       while (!lost.aborted) {
         for (const address of held.keys()) if (!this.addresses.includes(address)) await release(address);
         for (const address of this.addresses) {
-          // A process that was stopped meanwhile must not bring the address back.
+          // A process that was suspended meanwhile must not restore the address.
           check();
           const known = held.get(address);
           if (known !== undefined) await known.extend();

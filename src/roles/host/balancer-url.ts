@@ -1,8 +1,8 @@
 import type { Settings } from '../config/settings.ts';
 
-/** Loopback only: the balancer adds no way into the control plane from outside. */
+/** Loopback only, so that the balancer does not expose the control plane to other hosts. */
 export const BALANCER_ADDRESS = '127.0.0.1';
 
-/** The server of the kubeconfigs of this host's components. */
+/** Server URL in the kubeconfigs of this host's components. */
 export const balancerUrl = ({ ports }: Pick<Settings, 'ports'>): string =>
   `https://${BALANCER_ADDRESS}:${ports.balancer}`;

@@ -1,4 +1,7 @@
-/** The node's balancer to the API servers: what it learns from the API, the ring, the bootstrap file and the disk. */
+/**
+ * The node's balancer for the API servers, with its sources of endpoints: the API, the ring, the bootstrap file and a
+ * file.
+ */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +30,7 @@ type BalancerSettings = Pick<
   'join' | 'masters' | 'nodeIpIsBridge' | 'nodeIps' | 'paths' | 'ports' | 'roles' | 'root'
 >;
 
-/** Listens; the ports were checked before. Throws CodedErrors with address and port. */
+/** Starts to listen, on ports that were checked before. Throws CodedErrors with address and port. */
 export async function startBalancer(
   settings: BalancerSettings,
   gossip: Pick<HostGossip, 'followMasters'>,
@@ -67,11 +70,11 @@ export async function startBalancer(
 
 const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.run, 'balancer-keeper.sock');
 
-/** A process of the last host process keeps the balancer's port. */
+/** Whether a keeper process of the previous host process holds the balancer's port. */
 export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
   askKeeper(keeperSocket(settings), false);
 
-/** Runs as that process. */
+/** Runs the keeper process. */
 export async function keepBalancer(root: string | undefined): Promise<void> {
   const pool = new BackendPool();
   await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
@@ -80,13 +83,16 @@ export async function keepBalancer(root: string | undefined): Promise<void> {
       choose: (tried) => pool.choose(tried, random.random()),
       opened: (target) => pool.opened(target),
       closed: (target) => pool.closed(target),
-      // Not probed: one that fails is tried last.
+      // There are no probes here: a failing target is tried last.
       doubt: (target) => void pool.found(target, 'silent'),
     },
   });
 }
 
-/** Keeps the balancer to the endpoints of the service `kubernetes`; the informer is the service proxy's. */
+/**
+ * Sets the balancer's targets from the endpoints of the service `kubernetes`. The informer is shared with the service
+ * proxy.
+ */
 export function followApiServers(balancer: NodeBalancer, informers: InformerFactory): void {
   const learn = (slice: EndpointSlice): void => {
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
@@ -111,11 +117,11 @@ export function isOwnAddress(address: string): boolean {
 function isOwn(target: string, { ports, nodeIpIsBridge, nodeIps }: BalancerSettings): boolean {
   const { host, port } = parseTarget(target) ?? {};
   if (port !== ports.api || host === undefined) return false;
-  // The pods' bridge gets its address later.
+  // The bridge for pods gets its address later.
   return isOwnAddress(host) || (nodeIpIsBridge && nodeIps.includes(host));
 }
 
-/** `host:port`, one a line. */
+/** A file with one `host:port` per line. */
 function savedMasters(file: string) {
   return {
     load: async () => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''),

@@ -1,6 +1,6 @@
 /**
- * Copies of catalogs on this master: reports what is there in annotations of its Node, and takes from other masters
- * what the operator lifecycle manager names there.
+ * Copies of catalogs on this master. Reports them in annotations of its Node, and copies from other masters the
+ * catalogs that the operator lifecycle manager lists there.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ import { editedVersion, firstVersion, lacking } from '../../core/olm/index.ts';
 import { CatalogCopies } from '../../io/catalogs/index.ts';
 import { fromMasters, type Masters } from '../../io/releases/index.ts';
 
-/** A look costs a few calls of the file system; nothing is written while nothing changes. */
+/** A check costs a few file system calls and writes only changes. */
 const LOOK_MS = 15_000;
 
 export interface CatalogHost {
@@ -35,7 +35,7 @@ export interface CatalogHost {
   readonly lookMs?: number;
 }
 
-/** Until the returned function is called. */
+/** Follows the catalogs until the returned function is called. */
 export async function followCatalogs(host: CatalogHost): Promise<() => void> {
   const copies = new CatalogCopies(host.directory);
   await copies
@@ -56,7 +56,10 @@ class CatalogFollower {
   readonly #copies: CatalogCopies;
   readonly #wanted: () => ReadonlyMap<string, CatalogCopy>;
   #versions: Map<string, CatalogCopy> | undefined;
-  /** By the last look: a catalog that is being edited is not reported. */
+  /**
+   * Result of the previous check. A catalog is reported only if two checks agree, so that one in the middle of an edit
+   * is not.
+   */
   #seen: Readonly<Record<string, string>> = {};
   #written = '';
   #isBusy = false;
@@ -120,7 +123,7 @@ class CatalogFollower {
     const versions = this.#versions ?? new Map<string, CatalogCopy>();
     const own = versions.get(name);
     const missing = lacking(own, newest);
-    // What is being edited, or is no catalog, stays.
+    // A catalog that is being edited, or an entry that is not a catalog, is kept.
     const isSettled = own === undefined ? await isAbsent(join(directory, name)) : this.#seen[name] === own.digest;
     if (missing === undefined || !isCatalogName(name) || !isSettled) return;
     try {
@@ -142,7 +145,7 @@ class CatalogFollower {
   }
 }
 
-/** Or an empty directory. */
+/** Also true for an empty directory. */
 const isAbsent = async (path: string): Promise<boolean> => {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return true;

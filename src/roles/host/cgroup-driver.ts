@@ -1,4 +1,4 @@
-/** The cgroup driver of this host: systemd where it is the service manager, cgroupfs elsewhere. */
+/** The cgroup driver of this host: systemd if it is the service manager, cgroupfs otherwise. */
 import { CodedError } from '../../base/errors.ts';
 import { systemdRuns } from '../../io/systemd/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -8,7 +8,7 @@ export interface CgroupDriver {
   readonly why: string;
 }
 
-/** Throws CodedError 'bad-config' for `cgroup.driver: systemd` on a host without it. */
+/** Throws CodedError 'bad-config' for `cgroup.driver: systemd` on a host without systemd. */
 export async function chooseCgroupDriver(settings: Settings): Promise<CgroupDriver> {
   const booted = await systemdRuns();
   switch (settings.cgroup.driver) {

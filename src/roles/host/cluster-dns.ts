@@ -15,10 +15,10 @@ import type { Settings } from '../config/settings.ts';
 
 const PORT = 53;
 const RESOLVER_FILE = '/etc/resolv.conf';
-/** The servers behind systemd-resolved, whose own address in resolv.conf is of loopback. */
+/** File with the upstream servers of systemd-resolved, whose own address in resolv.conf is on loopback. */
 const RESOLVED_FILE = '/run/systemd/resolve/resolv.conf';
 const STUB = /^127\.0\.0\.5[34]$/;
-/** A replaced file, such as a DHCP client writes, ends a watch of it. */
+/** Check interval, because replacing the file, as DHCP clients do, ends a watch of it. */
 const CHECK_MS = 10_000;
 
 export interface ClusterDnsOptions {
@@ -30,7 +30,7 @@ export interface ClusterDnsOptions {
 }
 
 export interface HostDns extends DnsServer {
-  /** Binds the address of the service again where it was removed. */
+  /** Binds the address of the service again if it was removed. */
   verify(): void;
 }
 
@@ -117,7 +117,7 @@ async function hostServers(): Promise<string[]> {
   return behind.length > 0 ? behind : own;
 }
 
-/** Source: resolv.conf(5). An address with a zone, such as fe80::1%eth0, is not usable for others. */
+/** Source: resolv.conf(5). An address with a zone, such as fe80::1%eth0, is not usable from other hosts. */
 function nameservers(content: string): string[] {
   return content.split('\n').flatMap((line) => {
     const [keyword, address = ''] = line.trim().split(/\s+/);

@@ -1,6 +1,6 @@
 /**
- * The cluster that this host's store belongs to, recorded beside the store's authority: a store that is missing, as on
- * a file system that is not mounted yet, is not replaced by an empty one.
+ * The cluster that this host's store belongs to, recorded beside the store's authority. With it a missing store, for
+ * example on a file system that is not mounted yet, is not replaced by an empty one.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -18,16 +18,16 @@ import { ownsStore } from './issue-certificates.ts';
 const POLL_MS = 300;
 const ANSWER_MS = 2_000;
 
-/** Throws CodedError 'store-missing' with the commands that decide. */
+/** Throws CodedError 'store-missing' with the commands for both possible decisions. */
 export async function checkStorePresent(settings: Settings): Promise<void> {
   if (!ownsStore(settings)) return;
   const { etcdConfig, etcdData: dataDirectory } = settings.paths;
   const id = await readClusterId(etcdConfig);
-  // An interrupted fallback has a complete store beside its place.
+  // An interrupted fallback has left a complete store beside its place.
   const places = ['', 'restored'].map((name) => join(dataDirectory, name, STORE_FILE));
   if (id === undefined || places.some(existsSync)) return;
-  // One of several members gets its data from the others; the store itself refuses to found a second cluster.
-  // Without a configuration file this host is the only member.
+  // One of several members gets its data from the other members, and the store itself refuses to create a second
+  // cluster. Without a configuration file this host is the only member.
   const own = existsSync(etcdConfig) ? await ownEtcd(settings.root) : undefined;
   if (own?.cluster.state === 'existing' || (own?.cluster.members.length ?? 1) > 1) return;
   throw storeMissing({ id, dataDirectory });

@@ -1,4 +1,4 @@
-/** Probes of this host, and on masters the operator of the cluster: one of them leads. */
+/** Probes of this host and, on masters, the cluster operators with leader election. */
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
 import { Competition, createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
@@ -26,7 +26,7 @@ export interface OperatedHost extends ProbedHost {
 }
 
 const own = { version: PRODUCT_VERSION, kubernetes: KUBERNETES_VERSION.gitVersion } as const;
-/** OpenShift's lease. A shorter one would cost flash more writes than a change of the leader is worth. */
+/** OpenShift's lease. A shorter duration would cause too many flash writes for a faster change of the leader. */
 const LEASE = { namespace: 'openshift-cluster-version', name: 'version' } as const;
 const LEASE_TIMES = { leaseDurationMs: 15_000, renewDeadlineMs: 12_000, retryPeriodMs: 5_000 } as const;
 
@@ -60,7 +60,7 @@ async function leadWhenElected(
   log: Log,
 ): Promise<() => Promise<void>> {
   const { root, embedded, localVolumes } = settings;
-  // By the balancer: it leads also while the API server of its own host does not answer.
+  // Through the balancer, so that it can lead while the API server of its own host does not answer.
   const admin = await openClient(
     masterFiles(root).adminKubeconfig,
     'cluster-version-operator/hyperedge',

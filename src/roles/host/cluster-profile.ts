@@ -1,6 +1,6 @@
 /**
- * The profile of the cluster on a worker: learnt when it joins, kept in `joined.yaml`, and followed in
- * `kube-system/hyperedge-config`. A profile in its own bootstrap file wins; masters have only that.
+ * The profile of the cluster on a worker: received on joining, stored in `joined.yaml`, and followed in
+ * `kube-system/hyperedge-config`. A profile in the host's own bootstrap file takes precedence; masters use only that.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
@@ -22,14 +22,14 @@ export interface ProfileFollower {
   readonly log: Log;
 }
 
-/** As of now. */
+/** The current profile of the host. */
 export async function profileOfHost(settings: ProfiledHost): Promise<Profile> {
   if (!(await follows(settings))) return settings.openshift.profile;
   const joined = await readJoined(settings.paths.joined);
   return joined?.cluster.openshiftProfile ?? settings.openshift.profile;
 }
 
-/** Ends with the informers. */
+/** Follows the profile until the informers stop. */
 export function followProfile({ settings, informers, restartKubelet, log }: ProfileFollower): void {
   if (settings.roles.has('master')) return;
   const { namespace, name } = SETTINGS_MAP;

@@ -1,6 +1,5 @@
 /**
- * The log files of containers: `<ns>_<pod>_<uid>/<container>/<n>.log`, each line in CRI's format `time stream F|P
- * text`.
+ * Log files of containers: `<ns>_<pod>_<uid>/<container>/<n>.log`, each line in CRI's format `time stream F|P text`.
  */
 
 import { open, readdir, stat } from 'node:fs/promises';
@@ -36,7 +35,10 @@ interface LogFile {
   readonly mtimeMs: number;
 }
 
-/** Attempts order the logs of a pod. A time in the future counts as the oldest: the clock was set back since. */
+/**
+ * Attempts order the logs of a pod. A time in the future counts as the oldest, because the clock must have been set
+ * back.
+ */
 function oldestFirst(files: readonly LogFile[], nowMs: number): LogFile[] {
   const pods = Map.groupBy(files, ({ directory }) => directory);
   const written = (logs: readonly LogFile[]): number =>
@@ -46,12 +48,12 @@ function oldestFirst(files: readonly LogFile[], nowMs: number): LogFile[] {
     .flatMap((logs) => logs.sort((left, right) => left.attempt - right.attempt));
 }
 
-/** Time stamps of files are taken from a coarser clock. */
+/** Time stamps of files come from a coarser clock. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 const CHUNK = 64 * 1024;
 
-/** Prints stdout lines to stdout and stderr lines to stderr. With `follow`, until the process is interrupted. */
+/** Prints stdout lines to stdout and stderr lines to stderr; with `follow`, until the process is interrupted. */
 export async function printLog(
   path: string,
   options: { readonly follow: boolean; readonly tail: number | undefined },
@@ -102,7 +104,7 @@ function printLine(line: string, stdout: (text: string) => void, stderr: (text: 
   (match[1] === 'stderr' ? stderr : stdout)(text);
 }
 
-/** Offset of the last `lines` lines, read backwards in pieces. */
+/** Offset of the last `lines` lines, found by reading backwards in chunks. */
 async function startOfTail(handle: Awaited<ReturnType<typeof open>>, lines: number): Promise<number> {
   const { size } = await handle.stat();
   if (lines === 0) return size;

@@ -1,4 +1,4 @@
-/** What the control socket serves: status of this host and restarts of control-plane components. */
+/** Handlers of the control socket: status of this host and restarts of control-plane components. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
@@ -20,7 +20,7 @@ import type { SubmittedPods } from './submitted-pods.ts';
 import type { VersionReport } from './version-skew.ts';
 
 export interface ControlContext {
-  /** With the present addresses. */
+  /** Returns the settings with the current addresses. */
   readonly settings: () => Settings;
   readonly runtime: HostRuntime;
   readonly kubelet: Kubelet;
@@ -46,7 +46,10 @@ function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[]
   );
 }
 
-/** Judged now: the Node's condition becomes stale when the host is cut off or the store has lost its quorum. */
+/**
+ * Determined now, because the Node's condition becomes stale when the host is disconnected or the store has lost its
+ * quorum.
+ */
 async function reasonNotReady(client: ApiClient, kubelet: Kubelet): Promise<string | undefined> {
   try {
     await checkReady(client, AbortSignal.timeout(READY_PROBE_MS));

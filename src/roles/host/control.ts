@@ -20,7 +20,7 @@ export interface HostStatus {
   readonly nodeIp: string;
   readonly startedAt: string;
   readonly ready: boolean;
-  /** Reason why the host is not ready; absent when it is. */
+  /** Reason why the host is not ready; absent if it is ready. */
   readonly notReady?: string;
   readonly cgroupDriver: string;
   readonly kubeconfig: string;
@@ -41,13 +41,13 @@ export interface ComponentStatus {
 export interface ControlHandlers {
   status(): Promise<HostStatus>;
   /**
-   * Stops the component's container, so that the kubelet starts it again, and resolves once the component is ready.
-   * Throws CodedError 'not-found', 'not-started', and 'revision-failed' when the files of now do not start.
+   * Stops the component's container, so that the kubelet restarts it, and resolves when the component is ready. Throws
+   * CodedError 'not-found', 'not-started', and 'revision-failed' if the component does not start with the current
+   * files.
    */
   restart(component: string): Promise<void>;
-  /** The coming stop of the host process ends the pods too. */
+  /** Makes the coming stop of the host process end the pods too. */
   endPods(): void;
-  /** Reads the snapshot schedule again. */
   reloadSnapshots(): Promise<void>;
   readonly submitted: SubmittedPods;
 }
@@ -60,7 +60,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Includes the longest trial of a revision. */
 export const RESTART_TIMEOUT_MS = 360_000;
 
-/** Listens at `socket`; replaces the socket of a killed process. */
+/** Listens at `socket` and replaces the socket of a killed process. */
 export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
   await rm(socket, { force: true });
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8192 }, (incoming, response) => {
@@ -92,7 +92,7 @@ async function answer(
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   try {
-    // Read whole in any case: an unread body would stay in the connection.
+    // Read in any case, because an unread body would stay in the connection.
     const body = await bodyOf(incoming);
     const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
     if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());

@@ -1,4 +1,3 @@
-/** The kubelet's credential providers that the bootstrap file names. */
 import type { Log } from '../../base/log.ts';
 import type { CredentialProviders } from '../../components/kubelet/credentials-port.ts';
 import { createCredentialProviders } from '../../io/credential-providers/index.ts';
@@ -6,7 +5,7 @@ import { readProviders } from '../config/credential-providers.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock } from '../process.ts';
 
-/** Throws CodedError 'bad-config'. */
+/** Credential providers named in the bootstrap file. Throws CodedError 'bad-config'. */
 export async function credentialProviders({ embedded }: Settings, log: Log): Promise<CredentialProviders | undefined> {
   const given = embedded.images.credentialProviders;
   if (given === undefined) return undefined;

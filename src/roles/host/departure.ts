@@ -1,6 +1,6 @@
 /**
- * A host that leaves its cluster by itself: its Machine was deleted, or its temporary control plane has handed over.
- * The host process stops with all pods, leaves, and removes its data.
+ * A host that leaves its cluster by itself, because its Machine was deleted or its temporary control plane is no longer
+ * needed. The host process stops with all pods, leaves the cluster, and removes its data.
  */
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
@@ -18,11 +18,14 @@ import type { Host } from './host.ts';
 import type { Progress } from './progress.ts';
 
 export interface Departure {
-  /** The data is removed instead of being kept aside. */
+  /** Deletes the data instead of keeping a copy. */
   readonly purge: boolean;
-  /** Its Machine was deleted: the host offers itself again. Its control plane was temporary: it ends. */
+  /**
+   * `released`: its Machine was deleted, so the host offers itself again. `handover`: its control plane was temporary,
+   * so the host process ends.
+   */
   readonly why: 'released' | 'handover';
-  /** Evictions end after it. */
+  /** Time limit for evictions. */
   readonly drainTimeoutMs: number;
 }
 
@@ -37,13 +40,13 @@ const DRAIN_MS = 60_000;
 export function watchDeparture(settings: Settings, log: Log, progress: Progress): DepartureWatch {
   if (settings.offer !== undefined && settings.joined) {
     const { released, stop } = followRelease(settings, log.named('offer'));
-    // The Machine's controller has drained the Node.
+    // The Machine's controller has already drained the Node.
     const departs = released.then(({ purge }): Departure => ({ purge, why: 'released', drainTimeoutMs: 0 }));
     return { departs, stop };
   }
   if (settings.handover !== undefined && !settings.joined) {
     const { done, stop } = followHandover(settings, settings.handover.masters, log.named('handover'), progress);
-    // The keys of the cluster must not stay on a host that is unplugged.
+    // The host may be unplugged next, so the keys of the cluster must not stay on it.
     const departs = done.then((): Departure => ({ purge: true, why: 'handover', drainTimeoutMs: DRAIN_MS }));
     return { departs, stop };
   }
@@ -75,6 +78,6 @@ export async function depart(
   progress.note('bootstrap complete: the control plane runs on the masters; this host may be unplugged');
   if (settings.root !== '/' || !(await systemdRuns())) return;
   await disableService('/');
-  // An exit alone would be followed by a restart.
+  // After a mere exit, systemd would restart the service.
   await systemctl('--no-block', 'stop', SERVICE);
 }

@@ -8,7 +8,7 @@ import { createRigHost } from '../../io/rigs/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 
-/** Sockets of plug-ins below `/var/lib/kubelet`, where they look for them, and the fixtures of this host. */
+/** Device plug-in sockets below `/var/lib/kubelet`, the path that plug-ins use, and the fixtures of this host. */
 export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): NonNullable<KubeletDeps['devices']> {
   return {
     sockets: createPluginSockets({ clock, log: log.named('plugins') }),

@@ -1,6 +1,6 @@
 /**
- * Room of the state's file system that is set aside while there is plenty, and released when the host process starts on
- * a full disk: the control plane, logs and cleaning up have something to write to. The store has a reserve of its own.
+ * Disk space that is reserved while there is plenty, and released when the host process starts on a full disk, so that
+ * the control plane, logs and cleanup can write. The store has its own reserve.
  */
 import { mkdir, open, rm, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -9,17 +9,17 @@ import { isDiskFull, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 
 const MOST_BYTES = 16 << 20;
-/** Share of the file system, for small ones. */
+/** Limit as a share of the file system, for small ones. */
 const SHARE = 1 / 32;
-/** Room that stays free, in sizes of the reserve. */
+/** Free space that must remain, in multiples of the reserve. */
 const SPARE = 8;
-/** The start of the control plane has the disk first. */
+/** Delay that leaves the disk to the start of the control plane. */
 const FIRST_CHECK_MS = 15_000;
 const CHECK_MS = 60_000;
 const PIECE = 256 << 10;
 
 export interface DiskReserve {
-  /** Sets the room aside now or later, once there is plenty. Returns the function that stops it. */
+  /** Creates the reserve now or later, when there is enough space. Returns the function that stops it. */
   keep(): () => void;
 }
 
@@ -35,7 +35,7 @@ async function roomBeside(file: string): Promise<Room> {
   return { freeBytes: bfree * bsize, reserveBytes: Math.min(MOST_BYTES, share) };
 }
 
-/** Releases the reserve of an earlier start when the disk is full. */
+/** Releases the reserve of an earlier start if the disk is full. */
 export async function openDiskReserve(file: string, clock: Clock, log: Log): Promise<DiskReserve> {
   try {
     const { freeBytes, reserveBytes } = await roomBeside(file);
@@ -67,7 +67,7 @@ export async function openDiskReserve(file: string, clock: Clock, log: Log): Pro
   };
 }
 
-/** False when there is not plenty of room. */
+/** Returns false if there is not enough space. */
 async function setAside(file: string): Promise<boolean> {
   const { freeBytes, reserveBytes } = await roomBeside(file);
   const size = await stat(file).then(
@@ -78,7 +78,7 @@ async function setAside(file: string): Promise<boolean> {
   if (freeBytes < SPARE * reserveBytes) return false;
   const handle = await open(file, 'w', 0o600);
   try {
-    // A file system that compresses would store zeros without room.
+    // A compressing file system would reserve no space for zeros.
     const piece = Buffer.alloc(PIECE);
     for (let i = 0; i < PIECE; i += 4) piece.writeUInt32LE(Math.imul(i + 1, 0x9e37_79b1) >>> 0, i);
     for (let written = 0; written < reserveBytes; written += PIECE) await handle.write(piece);

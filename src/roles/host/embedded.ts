@@ -1,4 +1,4 @@
-/** What a host does beside upstream's components; each is switched in the bootstrap file. */
+/** Optional functions of a host that upstream's components do not have. Each is enabled in the bootstrap file. */
 import { messageOf } from '../../base/errors.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
@@ -32,7 +32,7 @@ interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'
 
 const STOP_MS = 3_000;
 
-/** The function that ends all of it. */
+/** Returns the function that stops all of them. */
 export async function startEmbedded(
   { settings, recorder, log, api, kubelet, prepared, upkeep }: EmbeddedParts,
   images: ImageStore,

@@ -1,4 +1,4 @@
-/** Configuration of HAProxy and keepalived before the masters of this cluster. */
+/** Generates configurations of HAProxy and keepalived in front of the masters of this cluster. */
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -7,7 +7,7 @@ import { masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import { loadSettings, type Settings, type SettingsFlags } from '../config/settings.ts';
 
 export interface ExternalBalancerOptions extends SettingsFlags {
-  /** `host:port` or URLs; empty: those that this host knows. */
+  /** `host:port` or URLs; if empty, the masters that this host has found. */
   readonly masters: readonly string[];
 }
 

@@ -28,33 +28,36 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
 export interface HostGossip {
-  /** A note for the progress output; undefined: none. */
+  /** A note for the progress output, if any. */
   readonly note: string | undefined;
-  /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
+  /** This host's clock minus the median clock of the ring; undefined without another member. */
   clockOffsetMs(): number | undefined;
-  /** Calls back with the `host:port` of the API servers of the ring's masters, at first and after each change. */
+  /**
+   * Calls back with the `host:port` of the API servers of the ring's masters, first with the current ones and after
+   * each change.
+   */
   followMasters(changed: (masters: RingMasters) => void): void;
   /** Calls back with the names of the members that the ring has declared dead, after each change. */
   followFailed(changed: (names: ReadonlySet<string>) => void): void;
-  /** Calls at every change of the keyring of this host, and at once; undefined: there is no gossip. */
+  /** Calls back now and after every change of this host's keyring; undefined without gossip. */
   readonly followKeys: ((changed: () => void) => void) | undefined;
-  /** Makes these the keys of this host, the first one for encryption. */
+  /** Replaces the keys of this host; the first one encrypts. */
   adoptKeys(keys: readonly Uint8Array[]): Promise<void>;
   /**
-   * `host` or `host:port` of further members to join; replaces those of the last call. `others` are tried only while no
-   * other member is alive.
+   * Sets further members to join, as `host` or `host:port`; replaces those of the last call. `others` are tried only
+   * while no other member is alive.
    */
   learn(peers: readonly string[], others: readonly string[]): void;
-  /** This host has another address. */
+  /** Announces a new address of this host. */
   readvertise(ip: string): Promise<void>;
   /** Sends the leave message and stops. */
   stop(): Promise<void>;
 }
 
 export interface RingMasters {
-  /** Of members that have not left. */
+  /** API servers of members that have not left. */
   readonly targets: readonly string[];
-  /** Of the member that has just failed. */
+  /** API server of the member that has just failed. */
   readonly failed: string | undefined;
 }
 
@@ -69,8 +72,8 @@ const EXCHANGE_TIMEOUT_MS = 5000;
 const QUERY_TIMEOUT_MS = 2000;
 
 /**
- * Throws CodedErrors with file or port and the fix. A port in use disables gossip with a note unless the bootstrap file
- * configures gossip: a single host does not need it.
+ * Throws CodedErrors with file or port and a fix. If the port is in use and the bootstrap file does not configure
+ * gossip, gossip is disabled with a note, because a single host does not need it.
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
@@ -145,7 +148,7 @@ function notifying(store: KeyStore, changed: () => void): KeyStore {
   };
 }
 
-/** Undefined: the cluster that this host has joined has no ring. */
+/** Returns undefined if the cluster that this host has joined has no ring. */
 async function keyringOf({ gossip, bootstrapFile, joined }: GossipSettings): Promise<OpenedKeyring | undefined> {
   const found = await openKeyring(gossip.keyringFile);
   if (found !== undefined) return found;
@@ -236,7 +239,9 @@ function followMasters(agent: Agent, changed: (masters: RingMasters) => void): v
   });
 }
 
-/** Reports no member while this host reaches none of several others: then it is cut off itself. */
+/**
+ * Reports no member as failed while this host reaches none of several others, because then this host is disconnected.
+ */
 function followFailed(agent: Agent, changed: (names: ReadonlySet<string>) => void): void {
   followMembers(agent, (members) => {
     const others = [...members.values()].filter(({ self, state }) => !self && state !== 'left');
@@ -249,7 +254,7 @@ type OnMembers = (members: ReadonlyMap<string, AgentMember>, failed: AgentMember
 
 function followMembers(agent: Agent, changed: OnMembers): void {
   const members = new Map<string, AgentMember>();
-  // The session lasts as long as the agent: it needs no end.
+  // The session lasts as long as the agent, so it is never closed.
   void agent.open().request('subscribe', {}, (event) => {
     if (event.kind === 'user-event') return;
     if (event.kind === 'members') for (const member of event.members) members.set(member.name, member);
@@ -259,7 +264,7 @@ function followMembers(agent: Agent, changed: OnMembers): void {
   });
 }
 
-/** The agent socket's well-known name. */
+/** Links the agent socket at its well-known path. */
 async function linkSocket({ paths }: GossipSettings): Promise<void> {
   await rm(paths.agentLink, { force: true });
   await symlink(

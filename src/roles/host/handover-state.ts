@@ -1,4 +1,4 @@
-/** Which masters carry the cluster without the temporary control plane. */
+/** Determines which masters can run the cluster without the temporary control plane. */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { MemberReport } from '../etcd/administration.ts';
 
@@ -8,21 +8,18 @@ export interface HandoverFacts {
   readonly nodes: readonly Node[];
   /** Addresses of the service `default/kubernetes`. */
   readonly apiAddresses: readonly string[];
-  /** Undefined: the store is another installation. */
+  /** Undefined if the cluster uses an external store. */
   readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state' | 'lag'>[] | undefined;
 }
 
-/** Entries that a learner may lag behind; it becomes a voter when the temporary master leaves. */
+/** Maximum lag of a learner in entries. It becomes a voter when the temporary master leaves. */
 const MAX_LAG = 500;
 
 const isFull = ({ lag }: Pick<MemberReport, 'lag'>): boolean => lag !== undefined && lag <= MAX_LAG;
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/**
- * Names, sorted: Ready Nodes with the role, an API server of their own and a member of the store that has the whole
- * log.
- */
+/** Sorted names of Ready Nodes with the role, their own API server and a member of the store that has the whole log. */
 export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
   return nodes
     .filter((node) => {

@@ -1,7 +1,7 @@
 /**
- * The temporary control plane of a new cluster: it watches until the wanted number of other masters run, each with a
- * voting member of the store and an API server, and then declares the bootstrap complete, as upstream in
- * `kube-system/bootstrap`.
+ * The temporary control plane of a new cluster. It waits until the wanted number of other masters run, each with a
+ * voting member of the store and an API server, and then marks the bootstrap as complete in `kube-system/bootstrap`, as
+ * upstream.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ import type { Progress } from './progress.ts';
 const POLL_MS = 2_000;
 const RELEASE_MS = 20_000;
 const CONFIG_MAP = { namespace: 'kube-system', name: 'bootstrap' } as const;
-/** Outside of the directories that leave with the data. */
+/** Outside of the directories that are deleted with the data. */
 const COMPLETE = 'var/lib/hyperedge-bootstrap/complete';
 
 export interface HandoverState {
@@ -35,7 +35,7 @@ export interface HandoverState {
 
 const stateFile = (run: string): string => join(run, 'handover.json');
 
-/** Of a host whose control plane is temporary; undefined: it is none, or has not started. */
+/** State of a host with a temporary control plane; undefined for other hosts and before the start. */
 export async function readHandover(run: string): Promise<HandoverState | undefined> {
   const text = await readFile(stateFile(run), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : (JSON.parse(text) as HandoverState);
@@ -124,7 +124,7 @@ async function declareComplete(client: ApiClient): Promise<void> {
   }
 }
 
-/** The controllers stop while their API server still runs, and release their leases there. */
+/** Stops the controllers while their API server still runs, so that they release their leases. */
 async function releaseLeases({ paths }: Settings): Promise<void> {
   await rm(join(paths.staticPods, 'controller.yaml'), { force: true });
   for (const beganMs = clock.monotonicMs(); clock.monotonicMs() - beganMs < RELEASE_MS; await wait(250)) {

@@ -1,10 +1,13 @@
-/** Logs of this host for the kubelet's `/logs`; `oc adm node-logs -u kubelet` reads the service of the host process. */
+/**
+ * Logs of this host for the kubelet's `/logs`. `oc adm node-logs -u kubelet` returns the log of the host process's
+ * service.
+ */
 import { join } from 'node:path';
 import type { HostLogSource } from '../../components/kubelet/host-logs-port.ts';
 import { hostLogs } from '../../io/host/index.ts';
 
 const SERVICE = 'hyperedge';
-/** Components that are no services of their own here. */
+/** Components that are separate services in OpenShift and part of the host process here. */
 const COMPONENTS = ['kubelet', 'kube-proxy', 'openshift-node', 'atomic-openshift-node', 'crio', 'etcd'];
 
 export const hostLogsOf = (root: string): HostLogSource => ({

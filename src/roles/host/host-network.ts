@@ -1,4 +1,4 @@
-/** The network of this host's pods: CNI plug-ins where the host has a configuration of them, else the embedded one. */
+/** The network of this host's pods: CNI plug-ins if they are configured on the host, otherwise the embedded network. */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { Log } from '../../base/log.ts';
 import { createCniNetwork, readNetworkConfig } from '../../io/cni/index.ts';
@@ -8,17 +8,17 @@ import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
 
 export interface HostNetwork extends PodNetwork {
-  /** Undefined: CNI plug-ins set the MTU, and lead to pods of other hosts. */
+  /** Undefined with CNI plug-ins, which set the MTU and the routes to pods of other hosts themselves. */
   readonly setMtu?: (mtu: number) => Promise<void>;
-  /** Undefined: CNI plug-ins maintain their own links. */
+  /** Undefined with CNI plug-ins, which maintain their own links. */
   readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
   /** Calls `changed` after each change of the packet filter. */
   readonly watchFilter?: (changed: () => void) => { isRunning(): boolean; stop(): void };
-  /** The fault that keeps packets of pods from being forwarded. */
+  /** The fault that prevents forwarding of pod packets. */
   readonly forwarding?: () => Promise<string | undefined>;
   /** The fault that the last `reconcile` could not repair. */
   readonly problem?: () => string | undefined;
-  /** True when pods of this host have the address. */
+  /** Whether a pod of this host has the address. */
   readonly holds?: (address: string) => boolean;
   destroy(): Promise<void>;
 }
@@ -41,10 +41,10 @@ export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNet
   };
 }
 
-/** Where plug-ins are: upstream's directory, then Debian's. */
+/** Directories of plug-ins: upstream's, then Debian's. */
 const PLUGIN_DIRECTORIES = ['/opt/cni/bin', '/usr/lib/cni'];
 
-/** Throws CodedError 'bad-config' for a configuration of CNI plug-ins that is not valid. */
+/** Throws CodedError 'bad-config' for an invalid configuration of CNI plug-ins. */
 export async function createHostNetwork(
   settings: Settings,
   reservedPorts: () => readonly ReservedPort[],
@@ -60,7 +60,7 @@ export async function createHostNetwork(
   const bridge = createBridgeNetwork({
     stateDirectory,
     bridge: settings.network.bridge,
-    // The service proxy's table has the name without suffix.
+    // The service proxy's table has the name without the suffix.
     nftTable: `${settings.network.nftTable}-pods`,
     clusterCidrs: settings.network.clusterCidrs,
     serviceCidrs: settings.network.serviceCidrs,

@@ -1,4 +1,4 @@
-/** The probes of this host's components, by its roles and settings. */
+/** The probes of this host's components, selected by its roles and settings. */
 import { readFile } from 'node:fs/promises';
 import type { HostProbe } from '../../api/kinds/nodes/host-report.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -18,7 +18,7 @@ export interface ProbedHost {
   readonly settings: Settings;
   readonly cgroups: CgroupFileSystem;
   readonly driver: CgroupDriver;
-  /** CNI plug-ins have links of their own. */
+  /** False with CNI plug-ins, which have links of their own. */
   readonly ownBridge: boolean;
   /** The fault of the pod network that could not be repaired. */
   readonly networkProblem: () => string | undefined;
@@ -29,7 +29,7 @@ const DNS_PORT = 53;
 const STORE_MS = 900;
 const COMMIT_MS = 10_000;
 const SERVICE_PORT = 443;
-/** A server that does not show its health to anonymous clients answers. */
+/** A server that denies anonymous access to its health is running. */
 const answers = (status: number): boolean => status < 400 || status === 401 || status === 403;
 
 export function hostProbes({ settings, cgroups, driver, ownBridge, networkProblem }: ProbedHost): HostProbes {
@@ -77,7 +77,7 @@ export function hostProbes({ settings, cgroups, driver, ownBridge, networkProble
   return probes;
 }
 
-/** Of kubepods and its QoS levels in every hierarchy. */
+/** cgroup paths of kubepods and its QoS levels in every hierarchy. */
 async function slices({ cgroup }: Settings, cgroups: CgroupFileSystem, driver: CgroupDriver): Promise<string[]> {
   const root = rootComponents(cgroup.root);
   const paths = [kubepodsPath(root), qosPath(root, 'Burstable'), qosPath(root, 'BestEffort')];
@@ -87,7 +87,7 @@ async function slices({ cgroup }: Settings, cgroups: CgroupFileSystem, driver: C
     .flatMap(({ mount }) => paths.map((path) => mount + directoryName(driver.name, path)));
 }
 
-/** On a connection that is kept until it fails. */
+/** Probes on a connection that is kept until it fails. */
 function probeOwnMember({ root, ports }: Settings): Probe {
   let admin: EtcdAdmin | undefined;
   return async () => {
@@ -115,7 +115,7 @@ export const storeProbe =
     };
   };
 
-/** Through any member: it forwards the request to the leader. */
+/** Uses any member, because it forwards the request to the leader. */
 export const storeCommit =
   (root: string): CommitStore =>
   async () => {

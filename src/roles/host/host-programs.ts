@@ -1,4 +1,4 @@
-/** Programs of the host that pods need where none are carried. */
+/** Programs of the host that pods need and that are not part of the package. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const PROGRAMS = ['runc', 'conmon', 'nft', 'ip', 'bridge'];
 const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** Names of those that this host lacks. */
+/** Names of the missing ones. */
 export async function missingPrograms(): Promise<string[]> {
   const missing: string[] = [];
   for (const program of PROGRAMS) {

@@ -1,4 +1,4 @@
-/** The end of the host process: its time limits, and whether the machine ends too. */
+/** Stop of the host process: time limits, and detection of a machine shutdown. */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceManager } from '../../io/systemd/index.ts';
@@ -9,7 +9,7 @@ const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 
-/** Kills the pods when the time is up; false when that took too long as well. */
+/** Kills the pods when the time limit expires; returns false if that exceeds its time limit as well. */
 export async function stopInTime(stopping: Promise<void>, hurry: AbortController, log: Log): Promise<boolean> {
   if (await within(stopping, STOP_TIMEOUT_MS)) return true;
   log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
@@ -20,7 +20,8 @@ export async function stopInTime(stopping: Promise<void>, hurry: AbortController
 }
 
 /**
- * True while systemd shuts the machine down. False without an answer in time: systemd waits for this unit to stop.
+ * Whether systemd is shutting the machine down. False if systemd does not answer in time: it may be waiting for this
+ * unit to stop.
  */
 export async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
   const answer = serviceManager.goingDown();

@@ -1,6 +1,6 @@
 /**
- * `hyperedge run`: the host process. Settings → lock → files → kubelet (which starts the control plane as static pods)
- * → pod network and service proxy, which wait for the API server.
+ * `hyperedge run`: the host process. Order of start: settings, lock, files, kubelet (which starts the control plane as
+ * static pods), then pod network and service proxy, which wait for the API server.
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
@@ -81,7 +81,7 @@ import { linkDriverRoot, volumeDeps } from './volumes.ts';
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
-  /** Of the administrator; undefined on a host that is no master. */
+  /** Path of the administrator's kubeconfig; undefined on a host that is not a master. */
   readonly kubeconfig: string | undefined;
   /** True once a reset or uninstall has requested that the stop ends the pods. */
   endsPods(): boolean;
@@ -95,17 +95,17 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
-  /** The settings again, after this host has joined a cluster. */
+  /** Reads the settings again, after this host has joined a cluster. */
   readonly reload: () => Promise<Settings>;
-  /** Aborted when the process is asked to stop before the host has started. */
+  /** Aborted if the process is stopped before the host has started. */
   readonly signal: AbortSignal;
 }
 
 const SHARED_ADDRESS_MS = 2_000;
-/** A pod's start needs the processors that the events about it would take. */
+/** Delay of events, which leaves the CPU to the start of a pod. */
 const EVENTS_MS = 200;
 
-/** Throws CodedErrors of one line; releases the instance lock then. */
+/** Throws CodedErrors of one line and then releases the instance lock. */
 export async function startHost(options: HostOptions): Promise<Host> {
   const { settings } = options;
   if (process.geteuid?.() !== 0) {
@@ -216,7 +216,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     upkeep.stop();
     stopRoleLabels();
     stopPublishing();
-    // Before the API server of this host stops: the next holder announces it at once.
+    // Before the API server of this host stops, so that the next holder takes the address immediately.
     await Promise.all([within(sharedAddress.stop(), SHARED_ADDRESS_MS), stopEmbedded(), stopRouter()]);
     versions.stop();
     stopGroups();
@@ -225,11 +225,11 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     stopReserve();
     own.stop();
     await certificates.stop();
-    // The leave message is sent first: gossip needs less time than the pods' grace periods.
+    // The leave message is sent first, because gossip needs less time than the pods' grace periods.
     const left = gossip.stop().catch((error: unknown) => log.warn('gossip not stopped', { error: messageOf(error) }));
     await kubelet.stop({ stopPods: !keepPods, hurry });
     await Promise.all([services.stop(keepPods), streaming.stop()]);
-    // Once the static pods have ended, the API server may not accept events.
+    // After the static pods have ended, the API server may not accept events.
     await within(recorder.stop(), keepPods ? 2_000 : 200);
     await Promise.all([informers.stop(), left]);
     network.stop();
@@ -249,7 +249,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   };
 }
 
-/** Fields that are not supported are reported, as in files of OKD. Throws CodedError 'bad-config'. */
+/** Unsupported fields are reported, because files of OKD may contain them. Throws CodedError 'bad-config'. */
 async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const file = settings.paths.nodeConfig;
   const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
@@ -275,7 +275,7 @@ interface PreparedHost {
   reinstall(settings: Settings): Promise<void>;
 }
 
-/** The container runtime, free ports, and the certificates and configuration files of this host. */
+/** Prepares the container runtime, checks ports, and writes certificates and configuration files of this host. */
 async function prepareHost(
   settings: Settings,
   log: Log,
@@ -331,7 +331,7 @@ function hostPodNetwork(
   });
 }
 
-/** Labels the Node of a master; the function that stops it. */
+/** Labels the Node of a master. Returns the function that stops it. */
 function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): () => void {
   if (!settings.roles.has('master')) return () => {};
   const { adminKubeconfig } = masterFiles(settings.root);
@@ -359,11 +359,11 @@ interface KubeletParts {
   readonly versions: VersionFollower;
   readonly upkeep: NetworkUpkeep;
   readonly time: TrustedTime;
-  /** The host starts whatever its pool says. */
+  /** At the first start, the host starts even if the settings of its pool are invalid. */
   readonly isFirst: boolean;
 }
 
-/** Of node-config.yaml and the settings of the pool as they are now. */
+/** Creates a kubelet from node-config.yaml and the current settings of the pool. */
 async function hostKubelet({
   settings,
   log,
@@ -413,7 +413,7 @@ async function hostKubelet({
     feeds: manifestFeeds(settings, prepared.submitted, log.named('manifests')),
     servingCertificate: certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    // CNI plug-ins may have addresses of their own: only the embedded network waits for the node's range.
+    // CNI plug-ins may have their own addresses, so only the embedded network waits for the node's range.
     notReady: () =>
       versions.notReady() ??
       (prepared.runtime.network.setMtu === undefined ? undefined : (network.notReady() ?? upkeep.problem())),

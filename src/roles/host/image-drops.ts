@@ -1,6 +1,6 @@
 /**
- * Images of the drop directory, and the verification after a boot. Both run in a child process with low priority while
- * the node starts: neither its readiness nor its event loop waits for them.
+ * Imports images of the drop directory and verifies images after a boot. Both run in a child process with low priority,
+ * so that they delay neither the node's readiness nor its event loop.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import type { Settings } from '../config/settings.ts';
 const CHILD_MS = 3_600_000;
 const ARCHIVE = /^[^.].*\.tar(?:\.gz|\.zst|\.zstd)?$|^[^.].*\.(?:tgz|tzst)$/;
 
-/** What was imported: file name → its stamp and images. Kept so that a restart imports only what changed. */
+/** Imported files: name → time stamp and images. Stored so that a restart imports only changed files. */
 type Imported = Record<string, { readonly stamp: string; readonly names: readonly string[] }>;
 
 export interface ImageDrops {
@@ -28,7 +28,7 @@ export interface ImageDrops {
   readonly log: Log;
 }
 
-/** The function that ends it. */
+/** Returns the function that stops it. */
 export function startImageWork(drops: ImageDrops): () => Promise<void> {
   const abort = new AbortController();
   const work = (async () => {
@@ -62,7 +62,7 @@ async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<vo
       if (before?.stamp === stamp && (await allPresent(images, before.names))) continue;
       const began = performance.now();
       const imported = namesOf(await child(['image', 'import', '--root', settings.root, path, '-o', 'json'], signal));
-      // A registry may not be in reach: these are kept when the disk fills.
+      // A registry may not be reachable, so these images are kept when the disk fills up.
       for (const image of imported) await images.pin(image, true);
       known[name] = { stamp, names: imported };
       await writeRecord(record, known);
@@ -84,7 +84,7 @@ async function allPresent(images: ImageStore, names: readonly string[]): Promise
   return found.every((each) => each !== undefined);
 }
 
-/** Once per boot of the machine: a power cut is what damages files. */
+/** Once per boot of the machine, because power failures are what damages files. */
 async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<void> {
   const { settings, log } = drops;
   const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
@@ -107,7 +107,7 @@ function report({ nodeName, recorder }: ImageDrops, reason: string, message: str
   recorder.event(node, 'Warning', reason, message.slice(0, 1000));
 }
 
-/** Its output; rejects with what it reported. */
+/** Resolves with the child's output; rejects with its error output. */
 function child(args: readonly string[], signal: AbortSignal): Promise<string> {
   const [file = '', ...before] = selfCommand();
   return new Promise((resolve, reject) => {

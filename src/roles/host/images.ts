@@ -1,6 +1,6 @@
 /**
- * The image store of this host. Several processes may use it at a time, so commands work with and without a running
- * host process.
+ * The image store of this host. Several processes may use it at the same time, so commands work with and without a
+ * running host process.
  */
 import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
@@ -14,7 +14,7 @@ export async function openImageStore(root: string | undefined) {
   return createImageStore({ root: pathsBelow(await canonicalRoot(root)).images, trees, log: silentLog });
 }
 
-/** With the carried programs, which set the attributes of files. Throws CodedError 'bad-platform'. */
+/** Uses the packaged programs, which set attributes of files. Throws CodedError 'bad-platform'. */
 export async function openImportStore(root: string | undefined, platform: string | undefined) {
   const wanted = chosenPlatform(platform);
   await useHelpers({ hostTools: false });
@@ -23,7 +23,7 @@ export async function openImportStore(root: string | undefined, platform: string
 }
 
 /**
- * As the host process pulls: with the mirrors and credentials that are configured. Throws CodedErrors 'bad-config',
+ * Pulls as the host process does, with the configured mirrors and credentials. Throws CodedErrors 'bad-config' and
  * 'bad-platform'.
  */
 export async function openPullStore(root: string | undefined, platform: string | undefined) {

@@ -44,7 +44,7 @@ async function release(pidFile: string, own: string): Promise<void> {
   if ((await readFile(pidFile, 'utf8').catch(() => '')).trim() === own) await unlink(pidFile).catch(() => {});
 }
 
-/** Pid and start time: the pid alone may have been reused. '' when the process does not exist. */
+/** Pid and start time, because the pid alone may have been reused; '' if the process does not exist. */
 async function identityOf(pid: number): Promise<string> {
   if (!Number.isInteger(pid) || pid <= 0) return '';
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');

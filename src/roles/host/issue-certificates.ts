@@ -1,4 +1,4 @@
-/** The certificates and kubeconfigs of this host that authorities on its disk issue. */
+/** Certificates and kubeconfigs of this host that are issued by authorities on its disk. */
 import { hostname } from 'node:os';
 import {
   type AlternativeNames,
@@ -15,13 +15,13 @@ import {
 import type { Settings } from '../config/settings.ts';
 import { balancerUrl } from './balancer-url.ts';
 
-/** True when the store belongs to this host; an external store's certificates are its owner's. */
+/** Whether the store belongs to this host. The certificates of an external store are managed by its owner. */
 export const ownsStore = ({ roles, storage }: Pick<Settings, 'roles' | 'storage'>): boolean =>
   roles.has('etcd') && storage === undefined;
 
 /**
- * Issues what is missing, is due for renewal, or does not fit this host any more. A second call changes nothing. Throws
- * CodedErrors with the file and the fix.
+ * Issues certificates that are missing, due for renewal, or do not fit this host any more. A second call changes no
+ * file. Throws CodedErrors with the file and a fix.
  */
 export async function issueCertificates(settings: Settings, context: InstallContext): Promise<void> {
   const { root, roles } = settings;

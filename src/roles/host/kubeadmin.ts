@@ -16,11 +16,11 @@ const LETTERS = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
 const PARTS = 4;
 const PART_LENGTH = 5;
 
-/** 4 times 5 characters with dashes between: 23, as OpenShift's installer makes it. */
+/** Four groups of 5 characters with dashes between: 23 characters, as by OpenShift's installer. */
 function newPassword(): string {
   const letters: string[] = [];
   while (letters.length < PARTS * PART_LENGTH)
-    // Bytes beyond the last whole alphabet would make some letters more likely.
+    // Larger bytes are skipped, because they would make some letters more likely.
     for (const byte of random.bytes(PARTS * PART_LENGTH))
       if (byte < 256 - (256 % LETTERS.length)) letters.push(LETTERS[byte % LETTERS.length] ?? '');
   return Array.from({ length: PARTS }, (_, part) =>
@@ -28,7 +28,10 @@ function newPassword(): string {
   ).join('-');
 }
 
-/** Creates or replaces the secret, which ends the tokens of the previous password. Throws CodedErrors and ApiErrors. */
+/**
+ * Creates or replaces the secret, which invalidates the tokens of the previous password. Throws CodedErrors and
+ * ApiErrors.
+ */
 export async function createKubeadmin(root: string | undefined): Promise<{ readonly password: string }> {
   const settings = await loadSettings({ root });
   const password = newPassword();

@@ -1,4 +1,4 @@
-/** node-config.yaml and settings → the kubelet's configuration. */
+/** Builds the kubelet's configuration from node-config.yaml and settings. */
 import { dirname, join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { parseDuration } from '../../base/duration.ts';
@@ -13,13 +13,13 @@ import { shutdownPeriods } from './shutdown-periods.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 
-/** Throws CodedError 'bad-config' naming file and argument. */
+/** Throws CodedError 'bad-config' with file and argument. */
 export function kubeletConfigOf(
   settings: Settings,
   config: NodeConfig,
   reservedPorts: readonly ReservedPort[],
   nodeIps: () => readonly string[],
-  /** Without links. */
+  /** Paths with links resolved. */
   places: Pick<KubeletConfig['paths'], 'volumes' | 'driverRoot'> = { volumes: config.volumeDirectory },
 ): KubeletConfig {
   const file = settings.paths.nodeConfig;
@@ -77,7 +77,7 @@ export function kubeletConfigOf(
   };
 }
 
-/** As the kubelet's flags of the same names; an empty `eviction-hard` evicts for nothing. */
+/** Semantics of the kubelet's flags of the same names: an empty `eviction-hard` disables evictions. */
 function evictionSettings(file: string, given: KubeletArguments): EvictionSettings {
   const bad = (name: string, why: string): CodedError =>
     new CodedError('bad-config', `${file}: kubeletArguments.${name}: ${why}`);

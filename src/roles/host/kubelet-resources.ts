@@ -1,4 +1,4 @@
-/** Arguments of node-config.yaml about CPUs, memory, swap and what is reserved; named as upstream's flags. */
+/** Arguments of node-config.yaml about CPUs, memory, swap and reserved resources, named as upstream's flags. */
 
 import { parseCpuSet } from '../../base/cpuset.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -15,7 +15,7 @@ type Resources = Pick<
 
 const DEFAULT_THROTTLING_FACTOR = 0.9;
 
-/** `seccompRoot`: where profiles are when no argument says so. Throws CodedError 'bad-config' naming the argument. */
+/** `seccompRoot`: default directory of profiles. Throws CodedError 'bad-config' with the argument. */
 export function kubeletResources(file: string, given: KubeletArguments, seccompRoot: string): Resources {
   const bad = (name: string, why: string): CodedError =>
     new CodedError('bad-config', `${file}: kubeletArguments.${name}: ${why}`);
@@ -61,7 +61,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
   };
 }
 
-/** `0:memory=1Gi`, each for a NUMA node; nodes are separated by semicolons. */
+/** Parses `0:memory=1Gi` for each NUMA node, separated by semicolons. */
 function reservedMemory(values: readonly string[], bad: (why: string) => CodedError): ReadonlyMap<number, number> {
   const found = new Map<number, number>();
   for (const text of values.flatMap((value) => value.split(';')).filter((each) => each !== '')) {

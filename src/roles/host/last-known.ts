@@ -1,4 +1,4 @@
-/** What the API server said last, kept on this host for a start without it. */
+/** Last known API objects, kept on this host for a start without the API server. */
 import type { Log } from '../../base/log.ts';
 import { createLastKnown, type LastKnown } from '../../client/index.ts';
 import { createSealedFiles } from '../../io/sealed-files/index.ts';
@@ -7,7 +7,10 @@ import { systemClock as clock, within } from '../process.ts';
 
 const STOP_MS = 2_000;
 
-/** Stop it before pods end: they give up what they use then, and the next start may find no API server. */
+/**
+ * Must be stopped before pods end: ending pods release their objects, which the next start may need without an API
+ * server.
+ */
 export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nodeName'>, log: Log): LastKnown {
   const files = createSealedFiles({ directory: paths.lastKnown, keyFile: paths.lastKnownKey, nodeName });
   const state = createLastKnown({ files, clock, log });

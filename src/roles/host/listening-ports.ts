@@ -1,4 +1,4 @@
-/** Sockets of this host that wait for traffic, of processes other than this one. Source: proc_pid_net(5). */
+/** Listening sockets of this host, of processes other than this one. Source: proc_pid_net(5). */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { endianness } from 'node:os';
 import { textOf } from '../../base/addresses.ts';
@@ -17,7 +17,10 @@ const LISTEN = '0A';
 const UNCONNECTED = '07';
 const DEFAULT_FIRST_EPHEMERAL = 32_768;
 
-/** `proc`: for tests. Sockets of this process are left out: those it forwards services by would block themselves. */
+/**
+ * `proc`: for tests. Sockets of this process are omitted, because it forwards services by sockets, which would conflict
+ * with themselves.
+ */
 export function listeningPorts(log: Log, proc = '/proc'): ListeningPorts {
   let last: readonly ListeningPort[] = [];
   return {
@@ -50,7 +53,7 @@ async function readPorts(proc: string): Promise<readonly ListeningPort[]> {
       if (state !== (protocol === 'TCP' ? LISTEN : UNCONNECTED) || own.has(inode)) continue;
       const [hex = '', digits = ''] = local.split(':');
       const port = Number.parseInt(digits, 16);
-      // Clients of UDP have sockets like servers, at ports that the kernel chooses.
+      // Sockets of UDP clients look like those of servers; they are recognized by their ephemeral ports.
       if (!(port > 0) || (protocol === 'UDP' && port >= firstEphemeral)) continue;
       const address = addressOf(hex);
       if (address === 'loopback') continue;
@@ -72,7 +75,7 @@ async function ownSockets(proc: string): Promise<ReadonlySet<string>> {
   return found;
 }
 
-/** Undefined: every address. Words of 32 bits are in the host's byte order. */
+/** Returns undefined for the wildcard address. Words of 32 bits are in the host's byte order. */
 function addressOf(hex: string): string | undefined {
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => {

@@ -1,6 +1,6 @@
 /**
- * Local volumes of this host: publishes where they are kept, and deletes the data of volumes that the provisioner
- * names on the Node. The kubelet makes a volume's directory when it is first mounted.
+ * Local volumes of this host: publishes their directory, and deletes the data of volumes that the provisioner lists on
+ * the Node. The kubelet creates a volume's directory when it is first mounted.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import { trees } from '../../io/trees/index.ts';
 
-/** Ends with the informers. */
+/** Runs until the informers stop. */
 export async function keepLocalVolumes(
   directory: string,
   nodeName: string,

@@ -1,14 +1,14 @@
-/** The machine config daemon's lines in a file of their own too, which the pod `machine-config-daemon` shows. */
+/** Copies the machine config daemon's log to a file, which the pod `machine-config-daemon` shows. */
 import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLog, type Log } from '../../base/log.ts';
 import { DAEMON } from '../../core/reconcile/machine-config/daemon-set.ts';
 
-/** The file starts again at this size: a host's memory holds it. */
+/** The file is truncated at this size, because it is on a tmpfs. */
 const MAX_BYTES = 256 * 1024;
 const MODE = 0o600;
 
-/** What is logged at `log` goes to `path` as well, in order. A file that cannot be written stops nothing. */
+/** Returns a log that also appends to `path`, in order. Write errors are ignored. */
 export function withLogFile(log: Log, path: string, nowMs: () => number, maxBytes = MAX_BYTES): Log {
   let last: Promise<unknown> = Promise.resolve();
   const write = async (line: string): Promise<void> => {
@@ -16,7 +16,7 @@ export function withLogFile(log: Log, path: string, nowMs: () => number, maxByte
     const { size } = await stat(path).catch(() => ({ size: 0 }));
     await (size + line.length > maxBytes ? writeFile : appendFile)(path, line, { mode: MODE });
   };
-  // Quotes of values stay as they are: scripts look for upstream's sentences in what `oc logs` prints.
+  // Quotes of values stay unescaped, because scripts search for upstream's sentences in the output of `oc logs`.
   const sink = {
     write: (line: string): void => {
       last = last

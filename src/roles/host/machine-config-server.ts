@@ -1,4 +1,4 @@
-/** The machine config server of a master: what `hyperedge install --from-mcs` asks. */
+/** The machine config server of a master, for `hyperedge install --from-mcs`. */
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -15,7 +15,7 @@ import { systemClock as clock } from '../process.ts';
 
 const RETRY_MS = 10_000;
 
-/** The function that ends it. A port that is in use does not stop the host: it is tried again. */
+/** Returns the function that stops it. A port that is in use is retried and does not stop the host. */
 export function startMachineConfigServer(settings: Settings, client: ApiClient, log: Log): () => Promise<void> {
   if (!settings.roles.has('master')) return async () => {};
   const { machineConfigServer: port } = settings.ports;

@@ -1,4 +1,4 @@
-/** Machine config of this host: files, units and kernel arguments as its pool says. */
+/** Machine config of this host: files, units and kernel arguments of its pool. */
 
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 import { withLogFile } from './machine-config-log.ts';
 
-/** Upstream's nodes get longer; these do not reboot. */
+/** Shorter than upstream's, because these nodes do not reboot. */
 const READY_TIMEOUT_MS = 300_000;
 const SETTLE_MS = 30_000;
 
@@ -29,7 +29,7 @@ export interface MachineConfigParts {
   readonly settings: Settings;
   readonly nodeName: string;
   readonly informers: InformerFactory;
-  /** With the node's own credentials. */
+  /** Client with the node's own credentials. */
   readonly client: ApiClient;
   readonly recorder: EventRecorder;
   readonly images: ImageStore;
@@ -37,7 +37,10 @@ export interface MachineConfigParts {
   readonly log: Log;
 }
 
-/** Finishes or undoes a change that a power cut has interrupted; before anything reads those files. Never throws. */
+/**
+ * Completes or undoes a change that a power failure has interrupted. Must run before any component reads those files.
+ * Never throws.
+ */
 export async function replayMachineConfig({ root }: Settings, log: Log): Promise<void> {
   try {
     await machineConfigParts({ root }).files.open();
@@ -46,7 +49,7 @@ export async function replayMachineConfig({ root }: Settings, log: Log): Promise
   }
 }
 
-/** Units and programs of this machine are touched only by a host whose root is the machine's own. */
+/** Units and programs of the machine are changed only if the host's root is the machine's own. */
 export async function startMachineConfig(parts: MachineConfigParts): Promise<MachineConfigDaemon> {
   const { settings, nodeName, informers, client, recorder, images, restartKubelet } = parts;
   const log = withLogFile(parts.log, join(settings.paths.run, DAEMON_LOG), () => clock.nowMs());
@@ -66,7 +69,7 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
     clock,
     log,
   });
-  // A file of the distribution may say what is not supported here; the host starts without it.
+  // A file of the distribution may have unsupported content; the host starts without it.
   await withContainersRegistries(settings).then(
     (registries) => images.useRegistries(registries),
     (error: unknown) => log.warn('registries of /etc/containers not used', { error: messageOf(error) }),
@@ -75,7 +78,7 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
   return daemon;
 }
 
-/** Those of registries.yaml and the bootstrap file win. Throws CodedError 'bad-config'. */
+/** registries.yaml and the bootstrap file take precedence. Throws CodedError 'bad-config'. */
 async function withContainersRegistries(settings: Settings): Promise<RegistryOptions> {
   const [own, pool] = await Promise.all([registryOptions(settings), containersRegistries(settings.root)]);
   return {
@@ -92,7 +95,7 @@ export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root
     files: createHostFiles(disk, createDirectoryWatch(root, watchPath)),
     kernel: createHostKernel(disk, { programs: root === '/' }),
     parse: {
-      // Bounded, and so small that a thread would cost more.
+      // Synchronous, because the input is limited and small.
       inflate: (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength }),
       ...(machineConfig === undefined ? {} : { sshUser: machineConfig.sshUser }),
     },

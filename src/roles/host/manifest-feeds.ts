@@ -1,4 +1,4 @@
-/** Manifests from the submit API and, on hosts with credentials of the store, from the node's key there (row B2). */
+/** Manifests from the submit API and, on hosts with credentials of the store, from the node's key in the store. */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ManifestFeed } from '../../components/kubelet/port.ts';
@@ -19,7 +19,7 @@ export function manifestFeeds(settings: Settings, submitted: SubmittedPods, log:
   return [submitted.feed, storeFeed(`${PREFIX}${settings.nodeName}`, open, log)];
 }
 
-/** Follows one key; a store that does not answer changes nothing. */
+/** Follows one key. A store that does not answer changes no manifest. */
 export function storeFeed(key: string, open: () => Promise<Store>, log: Log): ManifestFeed {
   return {
     source: 'store',
@@ -64,7 +64,7 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
   };
 }
 
-/** With the API server's own credentials. Throws CodedErrors with file and field. */
+/** Uses the API server's own credentials. Throws CodedErrors with file and field. */
 async function openStore(file: string, log: Log): Promise<Store> {
   const { etcdClientInfo } = await readMasterConfig(file);
   const beside = (path: string | undefined): string | undefined =>

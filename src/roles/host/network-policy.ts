@@ -1,4 +1,4 @@
-/** Network policies of a host: the rules, and the gate that holds a new pod until they are in force for it. */
+/** Network policies of a host: the rules, and a gate that delays a new pod until they are applied to it. */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
@@ -9,20 +9,20 @@ import type { PodAttachments } from '../../io/oci/port.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process.ts';
 
-/** Pods get their addresses from before the API server is known, so the rules come to the gate later. */
+/** Pods get addresses before the API server is available, so the rules are connected to the gate later. */
 export interface PolicyGate {
-  /** The network whose `attach` resolves when policies hold for the pod's addresses. */
+  /** Wraps a network so that `attach` resolves after policies apply to the pod's addresses. */
   guard(network: PodAttachments): PodAttachments;
   /** Starts to enforce policies. */
   open(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): void;
-  /** Restores rules that others have removed. */
+  /** Restores rules that other programs have removed. */
   verify(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
 
 export function createPolicyGate(): PolicyGate {
   let policies: NetworkPolicies | undefined;
-  /** Pods that have addresses, by sandbox. */
+  /** Pods with addresses, by sandbox. */
   const attached = new Map<string, AttachedPod>();
   return {
     guard: (network) => ({
@@ -43,7 +43,7 @@ export function createPolicyGate(): PolicyGate {
         await network.detach(sandboxId);
         const pod = attached.get(sandboxId);
         attached.delete(sandboxId);
-        // The sandbox that replaced this one may be there already.
+        // The sandbox that replaces this one may exist already.
         const isReplaced = [...attached.values()].some((each) => sameName(each, pod));
         if (pod !== undefined && !isReplaced) policies?.release(pod.namespace, pod.name);
       },

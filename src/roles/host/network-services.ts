@@ -70,9 +70,9 @@ export function hostProxy(
 ): ReturnType<typeof createProxy> {
   const { network } = settings;
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
-  // Ports of this host are not reserved at addresses of load balancers.
+  // Ports of this host are not reserved on addresses of load balancers.
   const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
-  // A bridge without members has no carrier, and links without one are not listed.
+  // A bridge without members has no carrier, and links without carrier are not listed.
   const atBridge = settings.nodeIpIsBridge ? settings.nodeIps : [];
   const linkAddresses = (): string[] =>
     ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each));

@@ -1,7 +1,7 @@
 /**
- * Keeps this host's part of the pod network as it should be: links, addresses, routes and packet filter tables that
- * another program has removed are restored when the kernel reports a change. A comparison of the links and routes every
- * few seconds, and of everything every few minutes, finds changes without a report.
+ * Maintains this host's part of the pod network: links, addresses, routes and packet filter tables that another program
+ * has removed are restored when the kernel reports a change. A comparison of the links and routes every few seconds,
+ * and of everything every few minutes, detects unreported changes.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -11,25 +11,25 @@ import type { HostNetwork } from './host-network.ts';
 export interface NetworkUpkeep {
   /** The fault of this host's pod network that could not be repaired. */
   problem(): string | undefined;
-  /** The fault that keeps packets of pods from being forwarded. */
+  /** The fault that prevents forwarding of pod packets. */
   forwarding(): string | undefined;
   /** Each function starts a comparison of one component. */
   start(verify: readonly (() => void)[]): void;
-  /** A line of `ip monitor` about a deleted address, route or link; empty when lines may have been missed. */
+  /** Handles a line of `ip monitor` about a deleted address, route or link; empty if lines may have been missed. */
   lost(line: string): void;
   stop(): void;
 }
 
 const EVERY_MS = 10_000;
-/** Period of comparing everything while changes of the packet filter are reported. */
+/** Period of the full comparison while changes of the packet filter are reported. */
 const FULL_EVERY_MS = 180_000;
 const COALESCE_MS = 200;
-/** Least time between comparisons after reports: other programs may change the packet filter all the time. */
+/** Minimum time between comparisons after reports, because other programs may change the packet filter all the time. */
 const APART_MS = 5_000;
 const FORWARDING_EVERY_MS = 60_000;
-/** After changes, which may have removed routes of the probe. */
+/** Minimum time after changes, which may have removed routes of the probe. */
 const FORWARDING_APART_MS = 4_000;
-/** While there is a fault: the probe changes the packet filter to find the rule. */
+/** Interval during a fault: the probe changes the packet filter to find the responsible rule. */
 const FORWARDING_FAULT_MS = 15_000;
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
@@ -110,7 +110,7 @@ export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log
   };
 }
 
-/** Links of pods that end are deleted all the time: only those with the address of a present pod count. */
+/** Links of ended pods are deleted all the time, so only those with the address of a current pod count. */
 export function concerns(line: string, isHeld: (address: string) => boolean): boolean {
   if (!POD_LINK.test(line)) return true;
   return [...line.matchAll(ADDRESS)].some(([, address = '']) => isHeld(address));

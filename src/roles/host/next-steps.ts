@@ -1,12 +1,12 @@
-/** Commands that are printed once the node is Ready. Each of them works as it is printed. */
+/** Commands that are printed once the node is Ready. Each of them works exactly as printed. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 export interface NextSteps {
-  /** This executable, as it was started. */
+  /** The command line of this executable. */
   readonly program: readonly string[];
   readonly root: string;
-  /** Undefined on a host that is no master. */
+  /** Undefined on a host that is not a master. */
   readonly kubeconfig: string | undefined;
   /** `PATH` of the environment. */
   readonly searchPath: string;

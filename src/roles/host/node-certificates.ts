@@ -1,6 +1,6 @@
 /**
- * The kubelet's certificates: of a master they are issued from the authority on its disk; every other host has them
- * signed by the cluster, and renews them while it runs.
+ * The kubelet's certificates. On a master they are issued by the authority on its disk; on every other host the cluster
+ * signs and renews them.
  */
 import { access } from 'node:fs/promises';
 import { isApiError } from '../../api/meta/status.ts';
@@ -31,12 +31,12 @@ import type { TrustedTime } from './trusted-time.ts';
 
 export interface NodeCertificates {
   serving(): Promise<ServingCertificate>;
-  /** Begins to renew; the kubelet serves with what is renewed. */
+  /** Starts renewals. The kubelet is reloaded with each renewed certificate. */
   start(kubelet: Pick<Kubelet, 'reloadCertificate'>): void;
   stop(): Promise<void>;
 }
 
-/** Of the certificate that serves until the cluster has signed one. */
+/** Lifetime of the serving certificate that is used until the cluster has signed one. */
 const TEMPORARY_DAYS = 365;
 const NO_NAMES: CertificateNames = { dns: [], ips: [] };
 
@@ -81,7 +81,7 @@ export async function nodeCertificates(
     start: (kubelet) => {
       const reload = (): void => void kubelet.reloadCertificate();
       managers = [
-        // The client follows the file behind the link by itself.
+        // The client detects changes of the file behind the link itself.
         manager(
           'client',
           async () => NO_NAMES,
@@ -104,8 +104,8 @@ export async function nodeCertificates(
 }
 
 /**
- * The Node's name and its primary address, which the API server connects to. The approver requires a proof of each
- * name, and a connection proves one address. Undefined: the Node is not registered yet.
+ * The Node's name and primary address, to which the API server connects. The approver requires a proof of each name,
+ * and a connection proves only one address. Undefined until the Node is registered.
  */
 async function namesOfNode(client: ApiClient, nodeName: string): Promise<CertificateNames | undefined> {
   try {

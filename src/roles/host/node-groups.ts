@@ -1,6 +1,6 @@
 /**
- * Node groups of this host: the work of OKD's `sync` DaemonSet, done by the host process itself. A pod of the API that
- * writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
+ * Node groups of this host, which OKD's `sync` DaemonSet applies. Here the host process does so itself, because a pod
+ * that writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
  */
 import { writeFile } from 'node:fs/promises';
 import type { Clock, RandomSource } from '../../base/clock.ts';
@@ -53,7 +53,7 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
   };
 }
 
-/** Throws for a text that is no NodeConfig: the last one stays in force. */
+/** Throws for an invalid NodeConfig; the previous one stays in force. */
 async function apply(options: NodeGroupOptions, group: string, text: string, byPools: boolean): Promise<void> {
   const { settings, cgroupDriver, log } = options;
   const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
@@ -68,13 +68,13 @@ async function apply(options: NodeGroupOptions, group: string, text: string, byP
     });
     return;
   }
-  // Arguments that the pool has already are not missed.
+  // Arguments that come from the pool anyway cause no restart.
   if (outcome === 'unchanged' || before === (await inForce(settings, cgroupDriver))) return;
   log.info('node group applied; restarting the kubelet', { group });
   await options.restartKubelet();
 }
 
-/** What the kubelet is given now, for comparison; undefined: the file is not valid. */
+/** The kubelet's effective configuration, for comparison; undefined if the file is not valid. */
 async function inForce(settings: Settings, cgroupDriver: string): Promise<string | undefined> {
   try {
     const { config } = await readNodeConfig(settings.paths.nodeConfig, nodeConfigOf(settings, cgroupDriver));

@@ -1,6 +1,7 @@
 /**
- * What ties a node without an authority to its cluster: its trusted authorities follow `kube-public/cluster-info`, and
- * its Node names the key of its client certificate, so that an expired one can be renewed. Decision 0018.
+ * Trust between a node without an authority and its cluster: the node's trusted authorities follow
+ * `kube-public/cluster-info`, and its Node names the key of its client certificate, so that an expired certificate can
+ * be renewed. Decision 0018.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -22,13 +23,13 @@ export interface NodeTrustOptions {
   readonly nodeName: string;
   readonly ports: Settings['ports'];
   readonly client: ApiClient;
-  /** The trusted authorities have changed. */
+  /** Called when the trusted authorities have changed. */
   readonly onChanged: () => void;
   readonly log: Log;
 }
 
 const CHECK_MS = 20_000;
-/** A host that loses its power before its key is published cannot renew an expired certificate. */
+/** Short, because a host that loses power before its key is published cannot renew an expired certificate. */
 const UNREGISTERED_MS = 1_000;
 
 export function followTrust({ root, nodeName, ports, client, onChanged, log }: NodeTrustOptions): { stop(): void } {
@@ -45,7 +46,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
       failure = '';
     } catch (error) {
       const message = messageOf(error);
-      // The API server may be away, and the certificate may be the expired one that is being renewed.
+      // Expected while the API server is unavailable, or while an expired certificate is being renewed.
       const isExpected = isApiError(error, 'ServiceUnavailable') || isApiError(error, 'Forbidden');
       if (message !== failure && !isExpected)
         log.warn('trusted authorities not followed; retrying', { error: message });
@@ -54,7 +55,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
     if (!stopped) timer = clock.setTimer(delayMs, () => void round());
   }
 
-  /** False: the Node is not registered yet. */
+  /** Returns false until the Node is registered. */
   async function publishKey(): Promise<boolean> {
     const { publicKey } = new X509Certificate(await readFile(files.clientCurrent));
     const spki = publicKey.export({ type: 'spki', format: 'der' });
@@ -70,7 +71,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
     return true;
   }
 
-  /** The answer comes from a server that the present authorities vouch for. */
+  /** The response is trusted, because the current authorities verify the server. */
   async function updateAuthorities(): Promise<void> {
     const info = await client.resource(resources.configMaps).get(INFO_MAP.name, INFO_MAP.namespace);
     const caPem = authoritiesIn(info.data?.['kubeconfig'] ?? '');
@@ -89,7 +90,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
   };
 }
 
-/** Undefined unless every certificate of the bundle is an authority. */
+/** Returns undefined unless every certificate of the bundle is an authority. */
 function authoritiesIn(kubeconfig: string): string | undefined {
   const document = JSON.parse(kubeconfig) as {
     clusters?: readonly { readonly cluster?: { readonly 'certificate-authority-data'?: string } }[];

@@ -1,4 +1,4 @@
-/** The settings of a host that has joined its cluster; joins first when it has not. */
+/** Settings of a host that has joined its cluster. A host that has not joined yet joins first. */
 import { access } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -33,7 +33,7 @@ export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
   return reload();
 }
 
-/** With what the host joins by, when it has offered itself and a Machine has claimed it. */
+/** Adds the join settings of a host that has offered itself, once a Machine has claimed it. */
 async function settingsOnceClaimed({ settings, log, progress, signal }: JoiningHost): Promise<Settings> {
   const { offer, joined, join } = settings;
   if (offer === undefined || joined || join !== undefined) return settings;
@@ -41,7 +41,7 @@ async function settingsOnceClaimed({ settings, log, progress, signal }: JoiningH
   return { ...settings, join: await offerUntilClaimed(settings, offer, context) };
 }
 
-/** Throws CodedError 'bad-config' on a host that neither founds a cluster nor has a way to join one. */
+/** Throws CodedError 'bad-config' on a host that neither creates a cluster nor has the data for joining one. */
 async function requireIdentity({ roles, root, bootstrapFile }: Settings): Promise<void> {
   const { kubeconfig, bootstrapKubeconfig } = nodeFiles(root);
   if (roles.has('master') || (await exists(masterFiles(root).ca.key)) || (await exists(kubeconfig))) return;

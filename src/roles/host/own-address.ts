@@ -1,6 +1,6 @@
 /**
- * A changed address of this host: certificates, configuration and static pods of the control plane follow it, the host
- * returns to the ring with it, and the store's members learn the new peer URL.
+ * Handles a changed address of this host: updates certificates, configuration and static pods of the control plane, the
+ * address in the ring, and the peer URL in the store.
  */
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -19,7 +19,7 @@ import { followAuthorities } from './shared-authorities.ts';
 import type { TrustedTime } from './trusted-time.ts';
 
 export interface OwnAddressOptions {
-  /** At the start. */
+  /** Settings at the start. */
   readonly settings: Settings;
   readonly reload: () => Promise<Settings>;
   readonly addresses: Pick<NodeAddresses, 'current' | 'onChange'>;
@@ -32,7 +32,7 @@ export interface OwnAddressOptions {
 }
 
 export interface OwnAddress {
-  /** With the present addresses. */
+  /** Returns the settings with the current addresses. */
   readonly settings: () => Settings;
   stop(): void;
 }
@@ -114,8 +114,8 @@ export function followOwnAddress(options: OwnAddressOptions): OwnAddress {
 }
 
 /**
- * The other members reach this one by the peer URL that they agreed on: while it is an old address, only another member
- * can change it. Throws CodedErrors of the store.
+ * Updates this member's peer URL in the store. While it is an old address, the other members cannot reach this one, so
+ * only another member can change it. Throws CodedErrors of the store.
  */
 async function announcePeerUrl(settings: Settings, log: Log): Promise<void> {
   if (!ownsStore(settings) || settings.nodeIpIsBridge) return;
@@ -135,7 +135,7 @@ async function announcePeerUrl(settings: Settings, log: Log): Promise<void> {
   }
 }
 
-/** As this host's own member knows them. */
+/** Members from the point of view of this host's member. */
 async function membersOf(access: StoreAccess): Promise<readonly EtcdMember[]> {
   const admin = access.open();
   try {

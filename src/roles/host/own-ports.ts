@@ -1,4 +1,4 @@
-/** The listening ports of this host, from the configuration files of its components, and its addresses. */
+/** Listening ports of this host, from the configuration files of its components, and its addresses. */
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
@@ -14,16 +14,16 @@ export interface OwnPorts {
   readonly api: readonly ReservedPort[];
   readonly controllers: readonly ReservedPort[];
   readonly etcd: readonly ReservedPort[];
-  /** Of the host process: kubelet, API balancer and gossip. */
+  /** Ports of the host process: kubelet, API balancer and gossip. */
   readonly host: readonly ReservedPort[];
 }
 
 const DEFAULT_HEALTH_PORT = 8444;
 const HOST_MASK_6 = Array(8).fill('ffff').join(':');
-/** Ports do not depend on it. */
+/** Any value, because ports do not depend on the driver. */
 const ANY_DRIVER = 'cgroupfs';
 
-/** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
+/** Never rejects. For an unreadable file, whose component does not start either, the settings' ports are reserved. */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
   const { roles, ports, gossip, router } = settings;
   const tcp = (...found: readonly number[]): ReservedPort[] =>
@@ -86,8 +86,7 @@ async function kubeletPorts(file: string, settings: Settings): Promise<number[]>
 }
 
 /**
- * The addresses of this host's links without the service proxy's: all of `serviceLink`, and single addresses of
- * `bridge`.
+ * Addresses of this host's links without the service proxy's: all on `serviceLink`, and single addresses on `bridge`.
  */
 export function ownAddresses(serviceLink: string, bridge: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>

@@ -1,6 +1,6 @@
 /**
- * Applies the Node's podCIDRs to the pod network. They are kept in a file, so that a host starts its pods without the
- * API server.
+ * Applies the Node's podCIDRs to the pod network. They are stored in a file, so that a host can start its pods without
+ * the API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -11,7 +11,7 @@ import type { InformerFactory } from '../../client/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
 
 export interface PodNetworkFollower {
-  /** Why the pod network is not ready; undefined when it is. */
+  /** Reason why the pod network is not ready; undefined if it is ready. */
   notReady(): string | undefined;
   /** Resolves when the Node informer has synced. */
   readonly synced: Promise<void>;
@@ -24,7 +24,7 @@ export interface PodNetworkOptions {
   readonly nodeName: string;
   /** The file with the last pod CIDRs. */
   readonly file: string;
-  /** The first pod CIDR when the file is empty and the host needs its bridge immediately. */
+  /** The first pod CIDR, if the file is empty and the host needs its bridge immediately. */
   readonly initial: string | undefined;
   /** Called when pod CIDRs have been applied. */
   readonly onReady: (cidrs: string) => void;
@@ -32,14 +32,14 @@ export interface PodNetworkOptions {
 }
 
 /**
- * Starts the Node informer, which retries until the API server answers. Resolves when the CIDR of the file has been
+ * Starts the Node informer, which retries until the API server answers. Resolves when the CIDRs of the file have been
  * applied.
  */
 export async function followPodNetwork(options: PodNetworkOptions): Promise<PodNetworkFollower> {
   const { network, nodeName, log } = options;
   let applied: string | undefined;
   let problem = `node "${nodeName}" has no pod CIDR yet`;
-  /** Changes are applied one at a time; the last one wins. */
+  /** Serializes changes; the last one wins. */
   let applying: Promise<void> = Promise.resolve();
   const apply = (cidrs: string): void => {
     applying = applying.then(async () => {

@@ -14,14 +14,14 @@ export interface PodRoutesParts {
   readonly nodeName: string;
   readonly network: HostNetwork;
   readonly addresses: NodeAddresses;
-  /** A line of `ip monitor` about a deleted address, route or link. */
+  /** Called with a line of `ip monitor` about a deleted address, route or link. */
   readonly lost: (line: string) => void;
   readonly log: Log;
 }
 
 /**
- * Keeps the routes to pods of other hosts, and the MTU of this host's pods. CNI plug-ins have their own way to other
- * hosts: beside them only this host's addresses are followed.
+ * Maintains the routes to pods of other hosts, and the MTU of this host's pods. CNI plug-ins have their own routes, so
+ * with them only this host's addresses are followed.
  */
 export function startPodRoutes(parts: PodRoutesParts): PodRoutes {
   const { settings, informers, nodeName, network, addresses, lost, log } = parts;

@@ -1,4 +1,4 @@
-/** Ports of the components, checked before any is started. */
+/** Checks the ports of the components before any is started. */
 import type { Settings } from '../config/settings.ts';
 import { checkPort } from './ports.ts';
 import type { HostRuntime } from './runtime.ts';

@@ -1,4 +1,4 @@
-/** Checks ports before the start: a conflict is one error line instead of a restarting component. */
+/** Checks ports before the start, so that a conflict is one error line instead of a restarting component. */
 import { createServer } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
 

@@ -1,4 +1,4 @@
-/** The check of the host's private material at start: no other user of the machine may have access to it. */
+/** Checks at start that no other user of the machine has access to the host's private files. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -8,12 +8,12 @@ import type { Settings } from '../config/settings.ts';
 
 const MAX_NAMED = 10;
 
-/** Keys and kubeconfigs, also those that an administrator has put beside the host's own. */
+/** Keys and kubeconfigs, including those that an administrator has added. */
 const PRIVATE = /\.(?:key|kubeconfig)$/;
-/** The kubelet's: certificate and key in one file. */
+/** The kubelet's certificates, which are in one file with their key. */
 const PAIR = /\.pem$/;
 
-/** Throws CodedError 'bad-config' that names each file and the command that repairs it. */
+/** Throws CodedError 'bad-config' with each file and the command that fixes it. */
 export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' | 'paths'>): Promise<void> {
   const etcd = etcdFiles(root);
   const node = nodeFiles(root);
@@ -49,7 +49,7 @@ export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' |
   throw new CodedError('bad-config', `${problems.slice(0, MAX_NAMED).join('\n')}${more}`);
 }
 
-/** OKD names the public keys of service accounts `serviceaccounts.public.key`. */
+/** Whether a `.key` file is a public key: OKD's name for those of service accounts is `serviceaccounts.public.key`. */
 async function isPublicKey(path: string): Promise<boolean> {
   const text = await readFile(path, 'latin1').catch(() => '');
   return text.includes('-----BEGIN PUBLIC KEY-----') && !text.includes('PRIVATE KEY');

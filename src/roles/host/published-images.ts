@@ -1,6 +1,6 @@
 /**
- * Publishes the configuration of the images in this host's store as Images, once for each: what they run, and which
- * ports they offer. Which names mean an image is in the status of the Node.
+ * Publishes the configuration of the images in this host's store as Images, once for each: commands and exposed ports.
+ * The Node's status contains the names of the images.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import type { Image } from '../../api/kinds/images/index.ts';
@@ -11,7 +11,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../io/images/index.ts';
 
-/** Ends with the informers. */
+/** Runs until the informers stop. */
 export function publishImages(
   images: ImageStore,
   nodeName: string,

@@ -1,4 +1,4 @@
-/** The keys whose releases this host takes: those of its bootstrap file, and of the ConfigMap release-keys. */
+/** Keys that verify releases for this host: those of its bootstrap file and of the ConfigMap release-keys. */
 import type { KeyObject } from 'node:crypto';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { KEYS_NAME, KEYS_NAMESPACE } from '../../api/releases/announcement.ts';

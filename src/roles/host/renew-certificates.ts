@@ -1,4 +1,4 @@
-/** Renews the certificates that authorities on this host issue, while the host runs. */
+/** Renews certificates that are issued by authorities on this host, while the host runs. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,19 +11,19 @@ export interface CertificateRenewal {
 }
 
 export interface RenewalOptions {
-  /** As they are now: the host's address may change. */
+  /** Returns the current settings, because the host's address may change. */
   readonly settings: () => Settings;
   readonly time: TrustedTime;
-  /** The kubelet's own certificates are new, or the authorities that it trusts. */
+  /** Called when the kubelet's own certificates or its trusted authorities have changed. */
   readonly onRenewed: () => void;
   readonly log: Log;
 }
 
-/** The clock may be set and files may be replaced at any time. */
+/** Check interval: the clock may be set and files may be replaced at any time. */
 const CHECK_MS = 30_000;
 const SOONEST_MS = 500;
 
-/** Components follow their files: no connection is interrupted. */
+/** Components follow their files, so a renewal interrupts no connection. */
 export function renewCertificates({ settings, time, onRenewed, log }: RenewalOptions): CertificateRenewal {
   let stopped = false;
   let timer = clock.setTimer(CHECK_MS, () => {});

@@ -12,7 +12,7 @@ import { operandProcess } from './revision-process.ts';
 import type { HostRuntime } from './runtime.ts';
 
 const POLL_MS = 250;
-/** A component without a revision on trial. */
+/** Time limit for a component without a revision on trial. */
 const READY_TIMEOUT_MS = 60_000;
 
 interface Restart {
@@ -20,7 +20,7 @@ interface Restart {
   readonly runtime: HostRuntime;
   readonly kubelet: Pick<Kubelet, 'forgetBackOff'>;
   readonly component: string;
-  /** Container that was ended. */
+  /** Id of the container that was ended. */
   readonly before: string;
   readonly sinceMs: number;
 }

@@ -3,13 +3,13 @@ import type { Log } from '../../base/log.ts';
 import type { Kubelet } from '../../components/kubelet/index.ts';
 
 export interface RestartableKubelet extends Kubelet {
-  /** Ends the kubelet and starts another with the configuration of now; its pods keep running. */
+  /** Stops the kubelet and starts another with the current configuration; its pods keep running. */
   restart(): Promise<void>;
 }
 
 const RETRY_MS = 2_000;
 
-/** `make` throws when the configuration is not valid: the kubelet that runs then stays. */
+/** `make` throws if the configuration is not valid; the running kubelet then stays. */
 export async function restartableKubelet(
   make: (isFirst: boolean) => Promise<Kubelet>,
   hostLog: Log,
@@ -57,7 +57,7 @@ export async function restartableKubelet(
     start: () => current.start(),
     forgetBackOff: (uid) => current.forgetBackOff(uid),
     addressesChanged: () => current.addressesChanged(),
-    // One that is being started reads the newest certificate by itself.
+    // A kubelet that is being started reads the newest certificate itself.
     reloadCertificate: () => changing.then(() => current.reloadCertificate()),
     restart() {
       const done = changing.then(replace);

@@ -1,4 +1,4 @@
-/** The revisions on the disk of this host, for commands: without an API server and without the host process. */
+/** Revisions on the disk of this host, for commands that work without an API server and without the host process. */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -11,18 +11,18 @@ export interface ListedRevision {
   readonly component: Operand;
   readonly revision: number;
   readonly state: 'good' | 'failed' | 'trial';
-  /** It runs on this host. */
+  /** The revision runs on this host. */
   readonly current: boolean;
   readonly created: string;
   readonly reason: string;
-  /** Of a failed revision: why. */
+  /** Reason of a failed revision. */
   readonly error?: string;
 }
 
-/** Private material: no command prints it. */
+/** Private files, which no command prints. */
 const SECRET = /\.(key|pem|kubeconfig)$|encryption/;
 
-/** Throws CodedError 'not-found' for a name that is none. */
+/** Throws CodedError 'not-found' for an unknown name. */
 export function operandNamed(name: string): Operand {
   const found = OPERANDS.find((each) => each === name);
   if (found === undefined)
@@ -59,7 +59,7 @@ export interface FailedRevision {
   /** Container that the revision belongs to. */
   readonly component: ControlPlaneComponent;
   readonly revision: number;
-  /** Revision that runs in its place. */
+  /** Revision that runs instead. */
   readonly running: number;
   readonly failedAt: string;
   readonly error: string;
@@ -77,7 +77,7 @@ export async function failedRevisions(staticPodResources: string): Promise<Faile
   });
 }
 
-/** Revisions of a component that have been started and are not known to be healthy yet. */
+/** Revisions of a component that were started and have not become healthy yet. */
 export async function revisionsOnTrial(staticPodResources: string, component: string): Promise<number[]> {
   const operands = OPERANDS.filter((operand) => CONTAINERS[operand] === component);
   const states = await Promise.all(operands.map((operand) => keptState(staticPodResources, operand)));
@@ -95,11 +95,11 @@ export function failureMessage({ operand, component, revision, running, error }:
 export interface FileDifference {
   readonly name: string;
   readonly change: 'added' | 'removed' | 'changed';
-  /** Lines with `-` and `+` before them; undefined: the content is private or no text. */
+  /** Lines with the prefix `-` or `+`; undefined if the content is private or not text. */
   readonly lines?: readonly string[];
 }
 
-/** What `to` has that `from` has not; `to` undefined: the files as they are now. Throws CodedError 'not-found'. */
+/** Differences from `from` to `to`, or to the current files if `to` is undefined. Throws CodedError 'not-found'. */
 export async function diffRevisions(
   root: string | undefined,
   component: Operand,
@@ -120,8 +120,8 @@ export async function diffRevisions(
 }
 
 /**
- * Restores the configuration files of a revision where administrators write them; the host process installs them as a
- * new revision. Certificates and keys stay unless `all`. Resolves with the names of the restored files.
+ * Restores the configuration files of a revision to the directories of administrators; the host process installs them
+ * as a new revision. Certificates and keys stay unless `all`. Resolves with the names of the restored files.
  */
 export async function rollBack(
   root: string | undefined,
@@ -175,7 +175,7 @@ async function liveTexts(paths: Paths, of: ReadonlyMap<string, string>): Promise
 
 const MAX_LINES = 2_000;
 
-/** Longest common subsequence of lines; files of configuration are short. */
+/** Longest common subsequence of lines, which is fast enough because configuration files are short. */
 function differingLines(before: string, after: string): string[] | undefined {
   const [left, right] = [before.split('\n'), after.split('\n')];
   if (left.length > MAX_LINES || right.length > MAX_LINES || before.includes('\0') || after.includes('\0'))

@@ -1,4 +1,4 @@
-/** Which files are inputs of which control-plane component, and what a change of each needs. */
+/** Input files of each control-plane component, and the effect of a change of each. */
 
 import { basename, dirname, join } from 'node:path';
 import { parse, parseDocument } from 'yaml';
@@ -26,9 +26,9 @@ export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
 const CONFIG = 'master/master-config.yaml';
 const ENV = 'master/master.env';
 const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
-/** Written by the host process; a store that runs does not need it. */
+/** Written by the host process. A running store does not need it. */
 const CLUSTER_ID = `etcd/${CLUSTER_ID_NAME}`;
-/** Names that OKD and the bootstrap file's example use. */
+/** File names in OKD and in the example bootstrap file. */
 const SCHEDULER_CONFIGS = ['scheduler.yaml', 'scheduler.json'];
 /** Files that components follow while they run. */
 export const FOLLOWED = /\.(crt|key|pem|kubeconfig)$/;
@@ -107,7 +107,7 @@ function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
   );
 }
 
-/** Files that the configuration names, and those that these name. */
+/** Files that the configuration references, directly or through other files. */
 function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
   const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
   const config = parsed(files.get(CONFIG));
@@ -133,7 +133,7 @@ function ofControllers(files: ReadonlyMap<string, Buffer>, directory: string): M
   return present(namedEffects([CONFIG, ENV, ...referred.map((name) => `master/${name}`)]), files);
 }
 
-/** Of a configuration that is not valid YAML. */
+/** Fallback for a configuration that is not valid YAML: all files whose names occur in it. */
 function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
   const text = files.get(CONFIG)?.toString('utf8') ?? '';
   const named = [...files.keys()].filter((name) => text.includes(name.slice('master/'.length)));
@@ -143,7 +143,7 @@ function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
 const present = (effects: ReadonlyMap<string, Effect>, files: ReadonlyMap<string, Buffer>): Map<string, Effect> =>
   new Map([...effects].filter(([name]) => files.has(name)));
 
-/** Undefined for a file that is not valid: the component itself reports that. */
+/** Returns undefined for an invalid file, which the component itself reports. */
 function parsed(content: Buffer | undefined): unknown {
   if (content === undefined) return undefined;
   try {
@@ -153,7 +153,7 @@ function parsed(content: Buffer | undefined): unknown {
   }
 }
 
-/** Settings of the operator's object in the configuration files of a component. */
+/** Applies settings of the operator's object to a configuration file of a component. */
 function overlaid(name: string, text: string, overlay: string): string {
   if (overlay === '' || (name !== ENV && name !== CONFIG)) return text;
   const { logLevel, unsupportedConfigOverrides } = JSON.parse(overlay) as Overlay;

@@ -12,7 +12,7 @@ import { controlPlaneContainers, endContainer, newestRunsFirst } from './restart
 import type { HostRuntime } from './runtime.ts';
 
 const PROBE_MS = 3_000;
-/** A program that ends this often after a start does not come up. */
+/** A component that exits this often after a start has failed. */
 const CRASHES = 2;
 const LOG_TAIL_BYTES = 8 * 1024;
 const MAX_MESSAGE = 500;
@@ -40,7 +40,7 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
       for (const each of runs) {
         if (each.state !== 'exited' || ended.has(each.id)) continue;
         ended.add(each.id);
-        // The second try, which decides, does not wait for the back-off.
+        // The second attempt, which decides, does not wait for the back-off.
         kubelet()?.forgetBackOff(each.labels['io.kubernetes.pod.uid'] ?? '');
       }
       if (ended.size >= CRASHES) {
@@ -80,7 +80,7 @@ async function probe({ ports }: Settings, component: ProcessOptions['component']
   if (code < 200 || code >= 400) throw new Error(`${path} answers ${code}: ${body.slice(0, MAX_MESSAGE)}`);
 }
 
-/** `; <line>` of the newest log that has an error, or nothing. */
+/** `; <line>` from the newest log that contains an error, or an empty string. */
 async function lastError(podLogs: string, component: string): Promise<string> {
   const files = await findContainerLogs(podLogs, `master-${component}`, component, clock.nowMs()).catch(() => []);
   for (const file of files.slice(-2).reverse()) {

@@ -1,4 +1,4 @@
-/** Revisions of the control plane on a master: files, containers and the way to the API. */
+/** Revisions of the control plane on a master: files, containers and the connection to the API. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
@@ -17,17 +17,17 @@ import type { HostRuntime } from './runtime.ts';
 import { MANIFESTS } from './static-pods.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
-/** Shown only: no container is made of it. */
+/** Only displayed; no container is created from it. */
 const IMAGE = 'hyperedge.local/installer';
-/** A round makes a few objects. */
+/** Short, because a round creates only a few objects. */
 const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };
 
 export interface ControlPlaneRevisions {
-  /** Connects to the API. Returns the function that ends it. */
+  /** Connects to the API. Returns the function that stops it. */
   start(kubelet: Pick<Kubelet, 'forgetBackOff'>): Promise<() => Promise<void>>;
-  /** Before a requested restart of a component. */
+  /** Must be called before a requested restart of a component. */
   adoptNow(component: string): Promise<void>;
-  /** Runs work that may write manifests; components whose manifest it changes restart with the files of now. */
+  /** Runs work that may write manifests. Components whose manifest changes restart with the current files. */
   around(work: () => Promise<void>): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ const NONE: ControlPlaneRevisions = {
   around: (work) => work(),
 };
 
-/** After the files of the host are written, and before the kubelet starts. */
+/** Must be called after the files of the host are written and before the kubelet starts. */
 export async function prepareRevisions(
   settings: Settings,
   runtime: HostRuntime,
@@ -75,7 +75,7 @@ export async function prepareRevisions(
     async start(present) {
       kubelet = present;
       const context = { clock, random, log };
-      // Through the balancer: the API server of this host is restarted by its own revisions.
+      // Through the balancer, because the API server of this host is restarted by its own revisions.
       const { adminKubeconfig } = masterFiles(settings.root);
       const api = await openClient(adminKubeconfig, 'hyperedge-revisions', context, balancerUrl(settings));
       const informers = api.newInformers();

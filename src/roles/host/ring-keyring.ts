@@ -1,6 +1,6 @@
 /**
- * The keyring of the gossip ring in the API, from which joining hosts have it, and the ring's members that the API
- * names.
+ * The keyring of the gossip ring in the API, from which joining hosts get it, and the members of the ring that the API
+ * lists.
  */
 import { readFile } from 'node:fs/promises';
 import type { Secret } from 'kubernetes-types/core/v1';
@@ -26,9 +26,9 @@ const KEYRING_TYPE = 'hyperedge.dev/gossip-keyring';
 const RETRY_MS = 2_000;
 
 /**
- * Joins the masters that this host was connected to before its start, those that the bootstrap file names, and those
- * of the API. A host without any live member also tries the other Nodes: after a change of the only master's address
- * nothing else leads to the workers. The informers are the service proxy's.
+ * Joins the masters that this host was connected to before its start, those in the bootstrap file, and those in the
+ * API. A host without any live member also tries the other Nodes: after the only master's address has changed, only
+ * they lead to the ring. The informers are shared with the service proxy.
  */
 export function joinMasters(
   gossip: Pick<HostGossip, 'learn'>,
@@ -55,7 +55,7 @@ export function joinMasters(
   };
   nodes.onChange({
     added: learnNodes,
-    // Nodes report their conditions all the time.
+    // Nodes report their conditions all the time, so only changed addresses count.
     updated: (node, old) => {
       if (JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses)) learnNodes();
     },
@@ -78,9 +78,9 @@ const peerOf = (address: string): string => (address.includes(':') ? `[${address
 type PublishSettings = Pick<Settings, 'gossip' | 'roles' | 'root'>;
 
 /**
- * A master publishes the keyring after each rotation, and at its start where none is published: a published one that
- * differs then is newer, because the ring rotated its keys while this host was down. Returns the function that
- * stops it.
+ * Publishes the keyring of a master after each rotation, and at its start if none is published. A published keyring
+ * that differs at the start is newer, because the ring rotated its keys while this host was down. Returns the function
+ * that stops it.
  */
 export function publishKeyring(
   settings: PublishSettings,
@@ -119,7 +119,7 @@ export function publishKeyring(
   };
 }
 
-/** `adopt`: takes over a published keyring that differs. */
+/** `adopt`: replaces this host's keyring by a published one that differs. */
 async function publish(
   { gossip, root }: PublishSettings,
   adopt: HostGossip['adoptKeys'] | undefined,
@@ -140,7 +140,7 @@ async function publish(
   }
 }
 
-/** Undefined: none is published, or none that a ring can use. */
+/** Returns undefined if no valid keyring is published. */
 async function publishedKeys(client: ApiClient): Promise<readonly string[] | undefined> {
   const { namespace, name } = KEYRING_SECRET;
   try {
@@ -153,7 +153,7 @@ async function publishedKeys(client: ApiClient): Promise<readonly string[] | und
   }
 }
 
-/** In base64, the one that encrypts first. */
+/** Keys in base64, the encrypting one first. */
 function keysIn(text: string): readonly string[] {
   try {
     const parsed: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-/** Requests of this host's commands to the gossip agent of the host process, and new keyrings. */
+/** Requests of commands to the gossip agent of the host process, and new keyrings. */
 import { askAgent } from '../../io/agent/index.ts';
 import { newKeyringText } from '../../io/transport/memberlist/index.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';

@@ -1,4 +1,4 @@
-/** `hyperedge ca rotate`: exchanges the authorities and keys of this host's cluster, one phase at a time. */
+/** `hyperedge ca rotate`: rotates the authorities and keys of this host's cluster, one phase at a time. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -25,11 +25,11 @@ export type Signer = (typeof SIGNERS)[number];
 export interface Rotated {
   /** Certificates and kubeconfigs that were written. */
   readonly issued: readonly string[];
-  /** False when the last phase found nothing to finish. */
+  /** False if the last phase had no rotation to complete. */
   readonly wasInProgress: boolean;
 }
 
-/** Components follow the files that change. Throws CodedErrors of one line with file and fix. */
+/** Components follow the changed files. Throws CodedErrors of one line with file and fix. */
 export async function rotateAuthorities(
   root: string | undefined,
   phase: RotationPhase,
@@ -72,7 +72,9 @@ export async function rotateAuthorities(
   return { issued, wasInProgress: phase !== 'finish' || predecessors.includes(true) };
 }
 
-/** Throws CodedError 'masters-behind': their certificates would not be accepted after the phase. */
+/**
+ * Throws CodedError 'masters-behind' if a master does not have the previous phase: its certificates would be rejected.
+ */
 async function requireFollowed(
   { nodeName }: Settings,
   phase: RotationPhase,
@@ -112,7 +114,7 @@ function authorityOf(root: string, signer: Exclude<Signer, 'service-accounts'>):
   }[signer];
 }
 
-/** True when a former authority or key of this signer is still trusted. */
+/** Whether a former authority or key of this signer is still trusted. */
 async function hasPredecessor(root: string, signer: Signer): Promise<boolean> {
   if (signer !== 'service-accounts') return existsSync(predecessorOf(authorityOf(root, signer)[0]).cert);
   const accepted = await readFile(masterFiles(root).serviceAccountsPublicKey, 'utf8');

@@ -1,4 +1,4 @@
-/** `hyperedge haproxy-config --routes`: the routing table of this cluster, as HAProxy would serve it. */
+/** `hyperedge haproxy-config --routes`: the routing table of this cluster as a configuration of HAProxy. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -20,12 +20,12 @@ import { hostPolicyOf } from './router.ts';
 export interface RouteConfigOptions {
   readonly root: string | undefined;
   readonly config: string | undefined;
-  /** Directory of HAProxy's certificates; undefined: TLS is not ended. */
+  /** Directory of HAProxy's certificates; undefined disables TLS termination. */
   readonly certificates: string | undefined;
   readonly ca: string | undefined;
 }
 
-/** Throws CodedErrors where the API server cannot be read. */
+/** Throws CodedErrors if the API server cannot be read. */
 export async function routeConfig(options: RouteConfigOptions): Promise<string> {
   const settings = await loadSettings({ root: options.root, config: options.config });
   const log = createProcessLog('haproxy-config', settings.logLevel);

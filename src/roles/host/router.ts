@@ -11,7 +11,10 @@ import { createCertificateJudge, proxyFactory } from '../../io/routing/index.ts'
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
-/** The function that ends it. Never waits for the API server, and a port that is in use does not stop the host. */
+/**
+ * Returns the function that stops it. It never waits for the API server, and a port that is in use does not stop the
+ * host.
+ */
 export function startRouter(
   settings: Settings,
   informers: InformerFactory,
@@ -41,14 +44,16 @@ export function startRouter(
   return () => router.stop();
 }
 
-/** The host's own name belongs to its API server and kubelet: browsers send cookies of a name to each of its ports. */
+/**
+ * The host's own name is reserved for its API server and kubelet, because browsers send cookies to all ports of a name.
+ */
 export const hostPolicyOf = ({ openshift, nodeName }: Settings): HostPolicy => ({
   domain: openshift.domain,
   wildcardRoutes: openshift.wildcardRoutes === true,
   names: [nodeName],
 });
 
-/** Throws CodedErrors for a key that others can read. */
+/** Throws CodedErrors if other users can read the key. */
 async function pairAt({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }) {
   const [certificate, key] = await Promise.all([readFile(certFile, 'utf8'), readSecretIfPresent(keyFile)]);
   if (key === undefined)

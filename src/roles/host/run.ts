@@ -18,13 +18,13 @@ export interface RunHostOptions {
   readonly write: (text: string) => void;
 }
 
-/** Resolves with the exit code after an orderly stop; throws CodedErrors of the start. */
+/** Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
 export async function runHost(options: RunHostOptions): Promise<number> {
   scrubEnvironment();
   const began = performance.now();
   const settings = await loadSettings(options);
   const terminal = process.stdout.isTTY === true;
-  // A terminal shows the steps; log lines are added for warnings and errors, or with --loglevel.
+  // A terminal shows the steps. Log lines are added for warnings and errors, or with --loglevel.
   const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
   const log = createProcessLog('hyperedge', settings.logLevel, sink);
   const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
@@ -71,8 +71,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
       await depart(leaving, current, host, progress, hurry);
       process.exit(0);
     }
-    // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the
-    // store.
+    // On a machine shutdown this process stops the pods in order, because systemd would kill all of them at once,
+    // including the store.
     const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',

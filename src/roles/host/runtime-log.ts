@@ -1,4 +1,4 @@
-/** The log of the embedded runtime at the level of a ContainerRuntimeConfig, which may change while pods run. */
+/** The log of the embedded runtime with the level of a ContainerRuntimeConfig, which may change while pods run. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
@@ -6,11 +6,11 @@ import { RUNTIME_DIRECTORY, RUNTIME_LEVELS, type RuntimeLevel } from '../../core
 
 export interface RuntimeLog {
   readonly log: Log;
-  /** Takes over what the files of the pool say. */
+  /** Applies the log level of the pool's files. */
   follow(): Promise<void>;
 }
 
-/** Verbosity in klog's numbers of what each level shows beyond the host's own. */
+/** Verbosity (klog) that each level adds to the host's own. */
 const VERBOSITY: Readonly<Partial<Record<RuntimeLevel, number>>> = { debug: 4, trace: 8 };
 const rank = (level: RuntimeLevel): number => RUNTIME_LEVELS.indexOf(level);
 

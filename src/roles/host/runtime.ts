@@ -1,4 +1,4 @@
-/** The runtime of a host: the embedded one (image store, pod network, runc under conmon) or one that is there. */
+/** The runtime of a host: the embedded one (image store, pod network, runc under conmon) or an existing one. */
 
 import { join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
@@ -25,7 +25,7 @@ export interface HostRuntime {
   readonly network: HostNetwork;
   readonly images: ImageStore;
   readonly policies: PolicyGate;
-  /** Takes over what files of the pool say of the runtime's log. */
+  /** Applies the log level of the pool's files. */
   readonly followLogLevel: () => Promise<void>;
   /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
@@ -39,9 +39,9 @@ export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',
   serviceManager: ServiceManager | undefined,
-  /** Available once the configuration files are written, before the pod network has its CIDR. */
+  /** Called after the configuration files are written and before the pod network has its CIDR. */
   reservedPorts: () => readonly ReservedPort[],
-  /** The directory of carried programs; undefined: the host's own. */
+  /** Directory of packaged programs; undefined means the host's own. */
   helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {

@@ -9,11 +9,12 @@ import { openClient } from '../api-access.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
-/** Shorter than those of the controllers: clients without a balancer of their own wait for it. */
+/** Shorter than the controllers' durations, because clients without a balancer of their own wait for it. */
 export const LEASE = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 } as const;
 /**
- * The kernel removes the address when this process does not extend it: a stopped or killed holder has none beside the
- * next one. Within the renew deadline and an extension, so before the lease may be taken.
+ * The kernel removes the address if this process does not extend it, so a stopped or killed holder never has it beside
+ * the next one. Less than the renew deadline plus an extension, and therefore before another host can acquire the
+ * lease.
  */
 export const LIFETIME_SECONDS = 2;
 export const EXTEND_MS = 700;
@@ -49,7 +50,7 @@ export function holdSharedAddress(settings: VipSettings, log: Log): SharedAddres
   };
 }
 
-/** Until `stopping`, or until the address cannot be set. */
+/** Runs until `stopping`, or until the address cannot be set. */
 async function campaign(
   { root, nodeIp, nodeName }: VipSettings,
   vip: NonNullable<VipSettings['vip']>,
@@ -59,9 +60,9 @@ async function campaign(
   const link = vip.link ?? linkOf(nodeIp);
   if (link === undefined) throw new CodedError('no-link', `no link has ${nodeIp}; set vip.interface in bootstrap.yaml`);
   const shared = createSharedAddress({ address: vip.address, link, lifetimeSeconds: LIFETIME_SECONDS });
-  // Left by a holder that was killed.
+  // A killed holder may have left the address.
   await shared.remove();
-  // The API server of this host: when it does not answer, another host should have the address.
+  // Uses the API server of this host: if it does not answer, another host should have the address.
   const { client, close } = await openClient(masterFiles(root).adminKubeconfig, 'hyperedge-vip', {
     clock,
     random,
@@ -100,7 +101,7 @@ async function hold(
     while (!lost.aborted) {
       await pause(EXTEND_MS, lost);
       if (lost.aborted) return;
-      // A process that was stopped meanwhile must not bring the address back.
+      // A process that was suspended meanwhile must not restore the address.
       fence.check();
       await shared.extend();
     }

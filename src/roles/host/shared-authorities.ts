@@ -1,6 +1,6 @@
 /**
- * Authorities and service account keys that a rotation has changed, from one master to the others: in a Secret, sealed
- * with each private key of the cluster's authority that a master may hold at present.
+ * Distributes rotated authorities and service account keys from one master to the others: in a Secret, encrypted with
+ * each private key of the cluster's authority that a master may currently have.
  */
 import { createHash, createPublicKey } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
@@ -29,7 +29,7 @@ import { systemClock as clock } from '../process.ts';
 const SECRET = { namespace: 'kube-system', name: 'hyperedge-authorities' } as const;
 const TYPE = 'hyperedge.dev/sealed-authorities';
 const GENERATION = 'generation';
-/** Annotation of the Secret with the generation that a master has. */
+/** Prefix of the Secret's annotations with the generation that each master has. */
 const APPLIED = 'applied.hyperedge.dev/';
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 const CHECK_MS = 20_000;
@@ -37,7 +37,7 @@ const CHECK_MS = 20_000;
 const generationFile = ({ root }: Settings): string =>
   join(dirname(masterFiles(root).ca.key), 'authorities.generation');
 
-/** The private keys of the cluster's authority on this host: the present one, its successor and its predecessor. */
+/** Private keys of the cluster's authority on this host: the current one, its successor and its predecessor. */
 export async function sealingSecrets({ root }: Settings): Promise<SealingSecret[]> {
   const { ca } = masterFiles(root);
   const found = await Promise.all(
@@ -54,7 +54,7 @@ export async function sealingSecrets({ root }: Settings): Promise<SealingSecret[
   });
 }
 
-/** After a phase: `secrets` are those before and after it. */
+/** Publishes the files after a phase. `secrets` are the keys before and after it. */
 export async function publishAuthorities(
   client: ApiClient,
   settings: Settings,
@@ -74,8 +74,8 @@ export async function publishAuthorities(
 }
 
 /**
- * By path below the root. A file that cannot be read is an error, and so is one that is missing beside the other one of
- * its pair: other masters would take it for removed. Throws CodedErrors 'unreadable', 'bad-authority'.
+ * Files by path below the root. An unreadable file, or a missing file of a pair, is an error: other masters would treat
+ * it as removed. Throws CodedErrors 'unreadable', 'bad-authority'.
  */
 async function readAuthorityFiles(settings: Settings): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
@@ -102,10 +102,10 @@ async function readAuthorityFiles(settings: Settings): Promise<Record<string, st
   return files;
 }
 
-/** Beside the sealed one, for administrators. */
+/** Copy of the encrypted generation in clear text, for administrators. */
 const GENERATION_ANNOTATION = 'hyperedge.dev/generation';
 
-/** Names of other masters that do not have what was published last. */
+/** Names of other masters that do not have the last published files. */
 export async function mastersBehind(client: ApiClient, own: string): Promise<string[]> {
   const secret = await published(client);
   const annotations = secret?.metadata?.annotations ?? {};
@@ -130,7 +130,10 @@ async function ownGeneration(settings: Settings): Promise<number> {
   return Number((await readIfPresent(generationFile(settings))) ?? '0');
 }
 
-/** Takes what another master has published. True: files of this host have changed. Throws CodedErrors of the files. */
+/**
+ * Adopts the files that another master has published; returns whether files of this host have changed. Throws
+ * CodedErrors of the files.
+ */
 export async function adoptAuthorities(client: ApiClient, settings: Settings): Promise<boolean> {
   const secret = await published(client);
   const found = (await sealingSecrets(settings)).find(({ id }) => secret?.data?.[id] !== undefined);
@@ -143,7 +146,7 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
   const { files } = unseal(Buffer.from(secret.data?.[found.id] ?? '', 'base64'), found);
   const generation = Number(files[GENERATION]);
   const own = await ownGeneration(settings);
-  // An older Secret that was put back must not undo a rotation.
+  // Restoring an older Secret must not undo a rotation.
   if (!Number.isSafeInteger(generation) || generation < own) return false;
   if (generation > own) {
     await writeAuthorityFiles(settings, files);
@@ -158,9 +161,9 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
 }
 
 /**
- * Takes over what was published, repeatable after a crash: what is trusted besides comes first, then what signs, and
- * what was replaced goes last. No file is removed unless the keys that replace it are here. Throws CodedError
- * 'bad-authority'.
+ * Writes the published files; repeatable after a crash. Additional trusted authorities are written first, then the
+ * signing ones, and replaced ones are removed last. A file is removed only if the keys that replace it are present.
+ * Throws CodedError 'bad-authority'.
  */
 async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<string, string>>): Promise<void> {
   const master = masterFiles(settings.root);
@@ -189,7 +192,7 @@ async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<st
     const [predecessor, successor] = [predecessorOf(authority), successorOf(authority)];
     const [old, next] = [pairOf(predecessor), pairOf(successor)];
     if (old !== undefined) await writePair(predecessor, old, { durable: true });
-    // As in a rotation, so that a crash between the key and the certificate is completed at the next start.
+    // As in a rotation, so that a crash between key and certificate is completed at the next start.
     if ((await readIfPresent(authority.key)) !== present.keyPem) await writePair(successor, present, { durable: true });
     await writePair(authority, present, { durable: true });
     if (next === undefined) await removePair(successor);
@@ -207,14 +210,14 @@ async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<st
 
 export interface FollowAuthorities {
   readonly settings: () => Settings;
-  /** A client of the administrator, for one round. */
+  /** Opens a client of the administrator for one round. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
-  /** Certificates are to be issued again. */
+  /** Issues certificates again. */
   readonly onAdopted: () => Promise<void>;
   readonly log: Log;
 }
 
-/** On a master. Returns the function that stops it. */
+/** For masters. Returns the function that stops it. */
 export function followAuthorities({ settings, openAdmin, onAdopted, log }: FollowAuthorities): () => void {
   let stopped = false;
   let failure = '';

@@ -1,6 +1,6 @@
 /**
- * Files of a host under the profile `okd` that show the settings in force to tools which read them there, as upstream
- * has them: the kubelet's in `/etc/kubernetes/kubelet.conf` while no pool says what is in it, the runtime's in
+ * Files of a host under the profile `okd` that show the effective settings to tools, in upstream's places: the
+ * kubelet's in `/etc/kubernetes/kubelet.conf` unless a pool sets its content, the runtime's in
  * `/etc/crio/crio.conf.d/00-default`. They are never read back.
  */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { SHOWN_CONFIG } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { profileOfHost } from './cluster-profile.ts';
 
-/** As the profile of now wants it: a worker's may have changed since it has started. Never throws. */
+/** Uses the current profile, because a worker's may have changed since the start. Never throws. */
 export async function followSettings(settings: Settings, config: KubeletConfig, log: Log): Promise<void> {
   if ((await profileOfHost(settings)) === 'okd') await showSettings(settings.root, config, log);
   else await hideSettings(settings.root, log);
@@ -31,7 +31,7 @@ async function hideSettings(root: string, log: Log): Promise<void> {
   }
 }
 
-/** A file of a pool or of another program stays. Never throws. */
+/** Does not overwrite a file of a pool or of another program. Never throws. */
 export async function showSettings(root: string, config: KubeletConfig, log: Log): Promise<void> {
   await show(join(root, KUBELET_CONF), stringify(configz(config).kubeletconfig, { lineWidth: 0 }), log);
   const lines = [

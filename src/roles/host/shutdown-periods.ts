@@ -1,4 +1,4 @@
-/** Arguments of node-config.yaml about a graceful node shutdown; named after the fields of KubeletConfiguration. */
+/** Arguments of node-config.yaml about a graceful node shutdown, named after the fields of KubeletConfiguration. */
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import { periodsOf, type ShutdownPeriod } from '../../core/podplan/shutdown.ts';
@@ -11,7 +11,7 @@ const CRITICAL = 'shutdown-grace-period-critical-pods';
 const BY_PRIORITY = 'shutdown-grace-period-by-pod-priority';
 
 /**
- * `shutdown-grace-period-by-pod-priority` has `PRIORITY=DURATION` pairs. Throws CodedError 'bad-config' naming the
+ * `shutdown-grace-period-by-pod-priority` contains `PRIORITY=DURATION` pairs. Throws CodedError 'bad-config' with the
  * argument. Source: pkg/kubelet/apis/config/validation.
  */
 export function shutdownPeriods(file: string, given: KubeletArguments): readonly ShutdownPeriod[] {

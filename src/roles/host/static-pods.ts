@@ -1,6 +1,6 @@
 /**
- * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a
- * sub-command, in the host's own root read-only, on the host's network, writing only where its volumes are.
+ * The control plane as static pods (OKD 3.11 "Master components as static pods"). Each runs a sub-command of this
+ * executable, in the host's own root read-only, on the host's network, with write access only to its volumes.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -21,7 +21,7 @@ export const MANIFESTS = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers
 
 interface HostDirectory {
   readonly name: string;
-  /** In the pod, and on the host without `source`. */
+  /** Path in the pod; also on the host if there is no `source`. */
   readonly path: string;
   readonly source?: string;
   readonly writable?: boolean;
@@ -59,7 +59,7 @@ export async function writeStaticPods(
   return kept;
 }
 
-/** An edited manifest is kept over updates, but the executable that it names may be removed after one. */
+/** An edited manifest survives updates, but the executable in it may be removed by one, so it is replaced. */
 async function setOwnExecutable(path: string): Promise<void> {
   const text = await readFile(path, 'utf8');
   const own = withExecutable(text, selfCommand());
@@ -68,7 +68,7 @@ async function setOwnExecutable(path: string): Promise<void> {
 
 const COMPONENTS: ReadonlySet<unknown> = new Set(Object.keys(MANIFESTS));
 
-/** The manifest of a control-plane pod with another executable; other texts are returned as they are. */
+/** Replaces the executable in the manifest of a control-plane pod; other texts are returned unchanged. */
 export function withExecutable(text: string, executable: readonly string[]): string {
   return rewriteGenerated(text, (body) => {
     const document = parseDocument(body);
@@ -85,8 +85,8 @@ export function withExecutable(text: string, executable: readonly string[]): str
 const nodeValue = (node: unknown): unknown => (isNode(node) ? node.toJSON() : undefined);
 
 /**
- * The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of
- * the host.
+ * The snapshot directory of the store's fallback; undefined if disabled. A changed schedule applies at the next start
+ * of the host.
  */
 async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
   if (!restoreDamaged) return undefined;
@@ -112,7 +112,7 @@ function etcdPod(
       ...['--update-record', settings.paths.updateRecord],
     ],
     directories: [
-      // The directory instead of the socket: each host process creates a new socket.
+      // The directory instead of the socket, because each host process creates a new socket.
       { name: 'agent', path: dirname(settings.paths.agentSocket) },
       { name: 'etcd-config', path: directory, ...activeDirectory(settings, 'etcd', 'etcd') },
       {
@@ -168,10 +168,10 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
         path: dirname(settings.paths.masterConfig),
         ...activeDirectory(settings, 'controllers', 'master'),
       },
-      // Machines: the store's authority is sealed for masters, and keys of hosts are files for as long as ssh runs.
+      // For Machines: the store's authority is encrypted for masters, and keys of hosts are in files while ssh runs.
       ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
       { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
-      // Catalogs of operators may stand on file systems of their own.
+      // Operator catalogs may be on their own file systems.
       { name: 'catalogs', path: settings.paths.catalogs, orCreate: true },
       { name: 'images', path: settings.paths.images, orCreate: true },
     ],
@@ -183,7 +183,7 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
   });
 }
 
-/** What a component reads at the place of its configuration: the files of its revision. Other hosts have none. */
+/** Mounts the files of the current revision in place of a component's configuration. Other hosts have no revisions. */
 const activeDirectory = (
   { paths, roles }: Settings,
   component: 'etcd' | 'api' | 'controllers',
@@ -195,7 +195,7 @@ const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
 
 /**
  * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed
- * thresholds keep them in mappings of their own.
+ * thresholds allocate them as separate mappings.
  */
 const MALLOC = [
   { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },
@@ -212,7 +212,7 @@ interface ComponentPod {
   readonly readinessProbe?: Probe;
   readonly requests: Record<string, string>;
   readonly graceSeconds: number;
-  /** Present: the component advertises it, and is restarted when it changes. */
+  /** If present, the component advertises it and is restarted when it changes. */
   readonly address?: string;
 }
 

@@ -1,4 +1,4 @@
-/** Which failures the store of this cluster survives, for `hyperedge status`. */
+/** Failure tolerance of this cluster's store, for `hyperedge status`. */
 import type { Settings } from '../config/settings.ts';
 import { etcdAccess } from '../etcd/access.ts';
 import { ownsStore } from './issue-certificates.ts';
@@ -6,9 +6,9 @@ import { ownsStore } from './issue-certificates.ts';
 export interface StoreLayout {
   readonly voters: number;
   readonly learners: number;
-  /** Members that may fail while the others continue. */
+  /** Number of members that may fail while the store continues. */
   readonly survives: number;
-  /** Present when another master would improve the layout. */
+  /** Present if another master would improve the layout. */
   readonly advice?: string;
 }
 
@@ -24,7 +24,7 @@ export function layoutOf(voters: number, learners: number): StoreLayout {
   return { ...layout, advice: `join ${more} to survive the loss of ${after === 1 ? 'one' : after}` };
 }
 
-/** Undefined on a host without a member, and when the store does not answer. */
+/** Returns undefined on a host without a member, and if the store does not answer. */
 export async function storeLayout(settings: Settings): Promise<StoreLayout | undefined> {
   if (!ownsStore(settings)) return undefined;
   try {

@@ -1,6 +1,6 @@
 /**
- * Static pods that a local administrator gave to the control socket (OKD 3.11: the kubelet's HTTP submit API). Kept as
- * files, so that a restart of the host process keeps them.
+ * Static pods that a local administrator has submitted to the control socket (OKD 3.11: the kubelet's HTTP submit API).
+ * Stored as files, so that they survive a restart of the host process.
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,9 +16,9 @@ const MAX_PODS = 500;
 export interface SubmittedPods {
   readonly feed: ManifestFeed;
   list(): readonly Pod[];
-  /** A manifest of the same namespace and name is replaced. Throws CodedError 'static-pod' for one that cannot run. */
+  /** Replaces a manifest of the same namespace and name. Throws CodedError 'static-pod' for a pod that cannot run. */
   submit(content: string): Promise<Pod>;
-  /** Throws CodedError 'not-found'. The name is that of the manifest, or with the node's name behind it. */
+  /** Throws CodedError 'not-found'. `name` is that of the manifest, with or without the node name as suffix. */
   remove(namespace: string, name: string): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export async function openSubmittedPods(directory: string, nodeName: string, clo
     try {
       pods.set(file, { content, pod: decode(content, file) });
     } catch (error) {
-      // A half-written file of a power cut was never acknowledged.
+      // A file that a power failure left incomplete was never acknowledged.
       if (!(error instanceof CodedError)) throw error;
       await rm(join(directory, file), { force: true });
     }

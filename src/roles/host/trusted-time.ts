@@ -1,4 +1,4 @@
-/** The time for decisions about certificates: the host's clock, but never before the persisted floor. */
+/** The time for decisions about certificates: the host's clock, but never before a persisted minimum. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
@@ -10,16 +10,16 @@ import { systemClock as clock } from '../process.ts';
 
 export interface TrustedTime {
   nowMs(): number;
-  /** Compares the clock with that of peers, raises the floor and reports a wrong clock. */
+  /** Compares the clock with that of peers, raises the minimum and reports a wrong clock. */
   check(): Promise<void>;
   /** `clockOffset`: the host's clock minus the median clock of its peers. */
   comparedBy(clockOffset: () => number | undefined): void;
-  /** Condition `ClockWrong` of the Node; reported once there has been a problem. */
+  /** Condition `ClockWrong` of the Node; reported after the first problem. */
   readonly conditions: NonNullable<KubeletDeps['conditions']>;
 }
 
 const CONDITION = 'ClockWrong';
-/** A shorter interval would wear SD cards. */
+/** A shorter interval would wear out SD cards. */
 const PERSIST_MS = 3_600_000;
 
 /** Throws CodedError 'unreadable'. */
@@ -63,7 +63,7 @@ export async function openTrustedTime(file: string, log: Log): Promise<TrustedTi
   };
 }
 
-/** A damaged file is no floor. */
+/** A damaged file is ignored. */
 function floorOf(text: string | undefined): number {
   const ms = Date.parse((text ?? '').trim());
   return Number.isNaN(ms) ? 0 : ms;

@@ -1,4 +1,4 @@
-/** Updates of this host: the agent with its files, and the guard that goes back. */
+/** Updates of this host: the agent with its files, and the guard that rolls back. */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
@@ -45,11 +45,11 @@ export interface UpdatedHost {
   readonly log: Log;
 }
 
-/** The function that ends it. */
+/** Returns the function that stops it. */
 export function startUpdates(host: UpdatedHost): () => Promise<void> {
   const { settings, runtime, nodeName, api, informers, verify, prober } = host;
   const log = host.log.named('updates');
-  // The informer of the service proxy.
+  // Shared with the service proxy.
   const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
   const peers = startPeerProbes({
     ...{ nodeName, client: api.client, nodes, clock, log },
@@ -92,12 +92,12 @@ async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
     .join(' ');
 }
 
-/** The kubelet of another host, and its API server if it is a master. */
+/** Probes the kubelet of another host, and its API server if it is a master. */
 function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal) => Promise<void> {
   const ca = (): Promise<string> => readFile(nodeFiles(root).clientCa, 'utf8');
-  // A server that does not show its health to anonymous clients answers.
+  // A server that denies anonymous access to its health is running.
   const accept = (code: number): boolean => code < 400 || code === 401 || code === 403;
-  // Each keeps its connection.
+  // Cached, because each probe keeps its connection.
   const probes = new Map<string, Probe>();
   return async ({ metadata, status }, signal) => {
     const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
@@ -116,7 +116,7 @@ function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal)
   };
 }
 
-/** By a process of its own, which returns its memory when it ends. */
+/** In a separate process, which returns its memory when it ends. */
 async function saveStore({ root, paths }: Settings, version: string): Promise<string> {
   const directory = dirname(paths.updateRecord);
   const name = `store-${version}.db`;
@@ -159,7 +159,7 @@ function releaseFiles({ paths }: Settings, api: OpenedClient, informers: Informe
   };
 }
 
-/** `restart` without a service manager: the supervisor starts a host process that has ended. */
+/** Without a service manager `restart` only exits: the supervisor starts the host process again. */
 function executablesOf(root: string, paths: Paths): HostExecutables {
   const own = realpathSync(process.execPath);
   const managed = async (): Promise<boolean> => root === '/' && (await systemdRuns());
@@ -193,7 +193,7 @@ function executablesOf(root: string, paths: Paths): HostExecutables {
   });
 }
 
-/** `hyperedge update-guard`. Resolves with the exit code when no update is under way any more. */
+/** `hyperedge update-guard`. Resolves with the exit code when no update is in progress. */
 export async function guardUpdate(root: string | undefined): Promise<number> {
   const absolute = await canonicalRoot(root);
   const log = createProcessLog('hyperedge-update-guard', 2);

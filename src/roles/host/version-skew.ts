@@ -1,4 +1,4 @@
-/** Keeps a kubelet out of a cluster that its version does not fit: its Node is not Ready, with the reason. */
+/** Keeps a kubelet with an incompatible version out of a cluster: its Node is not Ready, with the reason. */
 
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
@@ -9,16 +9,16 @@ import type { ApiClient } from '../../client/index.ts';
 import { systemClock as clock } from '../process.ts';
 
 export interface VersionReport {
-  /** Of this host's kubelet. */
+  /** Version of this host's kubelet. */
   readonly kubelet: string;
-  /** Undefined: the API server has not answered yet. */
+  /** Undefined until the API server has answered. */
   readonly apiServer: string | undefined;
-  /** A line for each node whose version does not fit the API server's. */
+  /** One line for each node whose version is not compatible with the API server's. */
   readonly skew: readonly string[];
 }
 
 export interface VersionFollower {
-  /** Why this kubelet must not work with the API server; undefined: it may. */
+  /** Reason why this kubelet must not work with the API server; undefined if it may. */
   notReady(): string | undefined;
   report(): Promise<VersionReport>;
   stop(): void;
@@ -44,10 +44,10 @@ export function followVersions(client: ApiClient, log: Log): VersionFollower {
       const found = kubeletSkew(kubelet, gitVersion);
       if (found !== undefined && found !== reported) log.error('version skew', { problem: found });
       reported = found;
-      // An older one is served, and holds up upgrades of the cluster.
+      // An older kubelet is allowed, but blocks upgrades of the cluster.
       problem = newerKubelet(kubelet, gitVersion);
     } catch {
-      // The kubelet logs by itself that the API server does not answer.
+      // The kubelet itself logs that the API server does not answer.
       if (apiServer === undefined) delayMs = UNKNOWN_MS;
     }
     if (!stopped) timer = clock.setTimer(delayMs, () => void look());

@@ -1,11 +1,11 @@
-/** Operations on volumes whose file system may not answer, in a process of their own. */
+/** Operations on volumes whose file system may hang, in a separate process. */
 import { join, normalize } from 'node:path';
 import { createMounter } from '../../io/host/index.ts';
 import { runVolumeCall } from '../../io/kubelet-files/index.ts';
 import { selfCommand } from '../assets.ts';
 import { resolvedLinks } from '../config/data-links.ts';
 
-/** Paths that the host process uses itself: its own directories, without the volumes that are mounted for pods. */
+/** Paths that the host process accesses itself: its own directories, without the volumes that are mounted for pods. */
 export async function foreignPaths(root: string, volumeDirectory: string) {
   const named = ['etc/origin', 'var/lib/origin'].map((directory) => join(root, directory));
   const own = [...named, ...(await Promise.all(named.map(resolvedLinks)))];

@@ -1,4 +1,4 @@
-/** What the kubelet's volumes use on this host: CSI drivers, registration sockets and the host's tools. */
+/** Dependencies of the kubelet's volumes on this host: CSI drivers, registration sockets and the host's tools. */
 import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Log } from '../../base/log.ts';
@@ -18,8 +18,8 @@ export function volumeDeps(log: Log): VolumeDeps {
 }
 
 /**
- * Drivers' manifests name `/var/lib/kubelet`: a link there leads to the kubelet's directory. Undefined where another
- * program's directory stands in its place.
+ * Links `/var/lib/kubelet`, which drivers' manifests use, to the kubelet's directory. Undefined if another program's
+ * directory is in its place.
  */
 export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
   const link = driverRoot(root);
@@ -30,7 +30,7 @@ export async function linkDriverRoot(root: string, volumes: string): Promise<str
   return (await resolvedLinks(link)) === volumes ? link : undefined;
 }
 
-/** Removes the link of `linkDriverRoot`, and nothing that another program made. */
+/** Removes the link of `linkDriverRoot`, but no other file. */
 export async function unlinkDriverRoot(root: string, volumes: string): Promise<void> {
   const link = driverRoot(root);
   if ((await lstat(link).catch(() => undefined))?.isSymbolicLink() === true && (await resolvedLinks(link)) === volumes)
