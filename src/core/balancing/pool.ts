@@ -1,16 +1,17 @@
 /**
- * The API servers that a node's balancer knows: where each address was learned, its health, and how many connections it
- * carries. Decides which one a new connection tries next and which existing connections have to end. Health only orders
- * the choice: a server that every probe calls dead is still tried last, so that a wrong verdict never cuts a node off.
+ * API servers known to a node's balancer: the source of each address, its health, and its number of connections. The
+ * pool selects the server for a new connection and decides which existing connections must be closed. Health only
+ * affects the order: a server that every probe reports as dead is still tried last, so that a wrong result never
+ * isolates a node.
  */
 import type { Finding } from './port.ts';
 
-/** `local`: the API server of this host. `saved`: from disk. */
+/** `local`: the API server of this host. `saved`: read from disk. */
 export type Source = 'local' | 'bootstrap' | 'api' | 'gossip' | 'saved';
 
 export type Health = 'unknown' | 'ready' | 'unready' | 'stopping' | 'dead' | 'untrusted';
 
-/** `drain`: end when no request is under way. `reset`: end at once. */
+/** `drain`: close when no request is in progress. `reset`: close at once. */
 export type Treatment = 'keep' | 'drain' | 'reset';
 
 export interface Backend {
@@ -21,10 +22,10 @@ export interface Backend {
   readonly sources: ReadonlySet<Source>;
 }
 
-/** One election of the store makes every API server unready for a moment. */
+/** Greater than one, because an election of the store makes every API server unready for a moment. */
 const FAILURES_UNTIL_UNREADY = 3;
 const MAX_BACKENDS = 32;
-/** In this order when there are too many. */
+/** Order of preference if there are too many servers. */
 const SOURCES: readonly Source[] = ['local', 'bootstrap', 'api', 'gossip', 'saved'];
 const RANK: Readonly<Record<Health, number>> = { ready: 0, unknown: 1, unready: 2, stopping: 3, dead: 4, untrusted: 5 };
 
@@ -40,7 +41,10 @@ export class BackendPool {
   readonly #entries = new Map<string, Entry>();
   readonly #learned = new Map<Source, readonly string[]>();
 
-  /** Replaces what `source` names. A server that no source names any more leaves when its connections have ended. */
+  /**
+   * Replaces the targets of `source`. A server that no source lists any more is removed once its connections have
+   * ended.
+   */
   learn(source: Source, targets: readonly string[]): void {
     this.#learned.set(source, [...new Set(targets)]);
     const named = new Map<string, Set<Source>>();
@@ -64,7 +68,7 @@ export class BackendPool {
     }
   }
 
-  /** Returns the health before and after; undefined when the server is unknown or its health is the same. */
+  /** Returns the health before and after; undefined if the server is unknown or its health unchanged. */
   found(target: string, finding: Finding): { readonly before: Health; readonly after: Health } | undefined {
     const entry = this.#entries.get(target);
     if (entry === undefined) return undefined;
@@ -77,8 +81,8 @@ export class BackendPool {
   }
 
   /**
-   * The next server for a new connection that has tried `tried` without success: the healthiest, among those the one
-   * with the fewest connections, among those by `random` in [0, 1). Undefined: none is left.
+   * The next server for a new connection after failed attempts with `tried`: the healthiest one; among those, the one
+   * with the fewest connections; among those, selected by `random` in [0, 1). Undefined if no server is left.
    */
   choose(tried: ReadonlySet<string>, random: number): string | undefined {
     let best: Entry[] = [];
@@ -110,7 +114,7 @@ export class BackendPool {
   #treatment({ target, health, sources }: Entry): Treatment {
     const isLost = health === 'dead' || health === 'untrusted';
     const leaves = health === 'unready' || health === 'stopping' || sources.size === 0;
-    // Without a better server a connection that may still work must not end.
+    // Without a ready alternative, a connection that may still work is kept.
     if (!(isLost || leaves) || !this.#hasReadyBeside(target)) return 'keep';
     return isLost ? 'reset' : 'drain';
   }
@@ -146,8 +150,8 @@ function compare(left: Entry, right: Entry): number {
 const MAX_SAVED = 16;
 
 /**
- * What to save for the next cold boot: those known now, then those saved before. A server that is down while the others
- * are up may be the first one to be up at the next boot.
+ * Addresses to save for the next cold boot: the current ones, then those saved before. A server that is down now may be
+ * the first one to be up at the next boot.
  */
 export function remember(known: readonly string[], saved: readonly string[]): readonly string[] {
   return [...new Set([...known, ...saved])].slice(0, MAX_SAVED);

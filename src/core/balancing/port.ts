@@ -1,14 +1,14 @@
-/** What a probe found. */
+/** Result of a probe. */
 export type Finding =
-  /** `/readyz` answered 200, or does not allow anonymous requests. */
+  /** `/readyz` returned 200, or rejects anonymous requests. */
   | 'ready'
-  /** `/readyz` answered that a check fails. */
+  /** `/readyz` reported a failed check. */
   | 'unready'
-  /** `/readyz` answered that the server shuts down. */
+  /** `/readyz` reported that the server is shutting down. */
   | 'stopping'
-  /** The kernel accepted the connection; no answer came in time. */
+  /** The connection was accepted, but no response arrived in time. */
   | 'silent'
-  /** Refused, no route, or no handshake in time. */
+  /** Connection refused, no route, or no handshake in time. */
   | 'unreachable'
-  /** Its certificate is not one of this cluster. */
+  /** The certificate was not issued by this cluster. */
   | 'untrusted';

@@ -9,7 +9,7 @@ export interface Target {
 
 const TARGET = /^(?:\[([0-9a-fA-F:.]+)\]|([a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?)):(\d{1,5})$/;
 
-/** Undefined for anything that is no host with a port. */
+/** Undefined unless the text is a host with a port. */
 export function parseTarget(text: string): Target | undefined {
   const [, literal, name, digits] = TARGET.exec(text) ?? [];
   const host = literal ?? name;
@@ -22,7 +22,7 @@ export function targetText({ host, port }: Target): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Of a URL such as `https://10.0.0.5:8443`; undefined for other text. */
+/** Target of a URL such as `https://10.0.0.5:8443`; undefined for other text. */
 export function targetOfUrl(url: string): string | undefined {
   const [, authority] = /^https:\/\/([^/?#]+)\/?$/.exec(url) ?? [];
   if (authority === undefined) return undefined;
@@ -30,7 +30,7 @@ export function targetOfUrl(url: string): string | undefined {
   return target === undefined ? undefined : targetText(target);
 }
 
-/** False for loopback, link-local and other addresses that cannot be another host's. */
+/** False for loopback, link-local and other addresses that cannot belong to another host. */
 export function isRemote(text: string): boolean {
   const target = parseTarget(text);
   return target !== undefined && addressKind(target.host) === 'unicast';

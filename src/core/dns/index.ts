@@ -1,4 +1,4 @@
-/** Cluster DNS: the zone of a cluster, and messages as bytes. */
+/** Cluster DNS: the zone of a cluster, and the encoding of messages. */
 export {
   CLASSIC_UDP_BYTES,
   type Edns,

@@ -1,11 +1,11 @@
 /**
- * Queries as bytes. Only what a resolver sends is accepted: one question with an uncompressed name and at most one OPT
- * record. Sources: RFC 1035 §4.1, RFC 6891 (EDNS), RFC 9619 (one question).
+ * Parser of DNS queries. It accepts only queries as resolvers send them: one question with an uncompressed name and at
+ * most one OPT record. Sources: RFC 1035 §4.1, RFC 6891 (EDNS), RFC 9619 (one question).
  */
 import { TYPE } from './records.ts';
 
 export const HEADER_BYTES = 12;
-/** Without EDNS. */
+/** Limit of a UDP response without EDNS. */
 export const CLASSIC_UDP_BYTES = 512;
 
 export const FLAG = {
@@ -30,14 +30,14 @@ export interface Edns {
 export interface Query {
   readonly id: number;
   readonly flags: number;
-  /** Where the question ends; it begins after the header. */
+  /** Offset of the end of the question, which starts after the header. */
   readonly questionEnd: number;
   readonly type: number;
   readonly class: number;
   readonly edns: Edns | undefined;
 }
 
-/** 'ignore': not a query, or too short for an answer. 'malformed': to be answered with FORMERR. */
+/** 'ignore': not a query, or too short for a response. 'malformed': the response is FORMERR. */
 export type ParsedQuery = Query | 'ignore' | 'malformed' | 'unsupported';
 
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
@@ -68,7 +68,7 @@ export function parseQuery(bytes: Uint8Array): ParsedQuery {
   return { id: u16(bytes, 0), flags, questionEnd, type: u16(bytes, at), class: u16(bytes, at + 2), edns };
 }
 
-/** Signatures of transactions (TSIG) and other records with a name are passed over. */
+/** Finds the OPT record. Transaction signatures (TSIG) and other records with a name are skipped. */
 function ednsOf(bytes: Uint8Array, start: number, count: number): Edns | undefined | 'malformed' {
   let at = start;
   let found: Edns | undefined;
@@ -89,7 +89,7 @@ function ednsOf(bytes: Uint8Array, start: number, count: number): Edns | undefin
   return found;
 }
 
-/** Where a name ends, compressed or not; undefined when it runs out of the message. */
+/** End of a name, compressed or not; undefined if it exceeds the message. */
 export function skipName(bytes: Uint8Array, start: number): number | undefined {
   let at = start;
   for (;;) {
@@ -104,8 +104,8 @@ export function skipName(bytes: Uint8Array, start: number): number | undefined {
 }
 
 /**
- * The name of a question: lower case, without the final dot. Bytes outside of letters, digits, "-" and "_" are written
- * as `\DDD`, so that they equal no name of the zone.
+ * Name of a question: lower case, without the final dot. Bytes other than letters, digits, "-" and "_" are written as
+ * `\DDD`, so that they match no name of the zone.
  */
 export function questionName(bytes: Uint8Array): string {
   const labels: string[] = [];

@@ -34,7 +34,7 @@ export interface StartOfAuthority {
 
 export type RecordType = DnsRecord['type'];
 
-/** Numbers of query types. Source: IANA, DNS parameters. */
+/** Codes of query types. Source: IANA, DNS parameters. */
 export const TYPE = {
   A: 1,
   NS: 2,
@@ -56,10 +56,10 @@ export const CLASS_IN = 1;
 export const RCODE = { noError: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5, badVers: 16 } as const;
 
 const MAX_LABEL = 63;
-/** Of a name on the wire, with the length of each label and of the root. */
+/** Limit of an encoded name, including the length bytes of all labels and the root. */
 const MAX_NAME = 255;
 
-/** Whether the name fits on the wire: an object of the API may name a longer label. */
+/** Whether the name can be encoded. Objects in the API may contain longer labels. */
 export function fitsOnTheWire(name: string): boolean {
   return name.length + 2 <= MAX_NAME && name.split('.').every(({ length }) => length > 0 && length <= MAX_LABEL);
 }

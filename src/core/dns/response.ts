@@ -1,4 +1,6 @@
-/** Responses of other servers, as bytes: what a cache has to know. Sources: RFC 1035 §4.1, RFC 2308 §5. */
+/**
+ * Parser of responses from other servers, limited to the facts that a cache needs. Sources: RFC 1035 §4.1, RFC 2308 §5.
+ */
 import { FLAG, HEADER_BYTES, skipName } from './query.ts';
 import { RCODE, TYPE } from './records.ts';
 
@@ -6,26 +8,26 @@ export interface ResponseShape {
   readonly rcode: number;
   readonly truncated: boolean;
   readonly questionEnd: number;
-  /** Where the TTL of each record stands, and where the record ends; the OPT record is left out. */
+  /** Offsets of the TTL and the end of each record, without the OPT record. */
   readonly ttlOffsets: readonly number[];
   readonly recordEnds: readonly number[];
-  /** Seconds for which the response may be kept; 0: not at all. */
+  /** Seconds for which the response may be cached; 0 if it must not be cached. */
   readonly ttl: number;
-  /** Where the OPT record begins when it is the last one, else the end of the message. */
+  /** Start of the OPT record if it is the last record, otherwise the end of the message. */
   readonly end: number;
   readonly optBeforeEnd: boolean;
   readonly counts: { readonly answers: number; readonly authorities: number; readonly additionals: number };
 }
 
 const MAX_RECORDS = 4_096;
-/** As CoreDNS' cache: an hour, and half of it for a name that does not exist. */
+/** The limits of CoreDNS's cache: an hour, and half an hour for names that do not exist. */
 const MAX_POSITIVE_SECONDS = 3_600;
 const MAX_NEGATIVE_SECONDS = 1_800;
 
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
 const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2);
 
-/** Undefined: not a response to one question, or it does not parse. */
+/** Undefined if the message is malformed or not a response to one question. */
 export function parseResponse(bytes: Uint8Array): ResponseShape | undefined {
   if (bytes.length < HEADER_BYTES || u16(bytes, 4) !== 1) return undefined;
   const flags = u16(bytes, 2);

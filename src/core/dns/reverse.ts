@@ -6,7 +6,7 @@ import { canonicalAddress, groupsOf, ipFamilyOf, isInNetwork, textOf } from '../
 export const REVERSE_V4 = 'in-addr.arpa';
 export const REVERSE_V6 = 'ip6.arpa';
 
-/** The name of the PTR record of a valid address. */
+/** Name of the PTR record of a valid address. */
 export function reverseName(address: string): string {
   if (ipFamilyOf(address) === 4) return `${address.split('.').reverse().join('.')}.${REVERSE_V4}`;
   const digits = groupsOf(address)
@@ -15,7 +15,7 @@ export function reverseName(address: string): string {
   return `${[...digits].reverse().join('.')}.${REVERSE_V6}`;
 }
 
-/** The address whose PTR record has this name; undefined for another name. */
+/** Address whose PTR record has this name; undefined for other names. */
 export function addressOfReverse(name: string): string | undefined {
   if (name.endsWith(`.${REVERSE_V4}`)) {
     const address = name
@@ -32,14 +32,14 @@ export function addressOfReverse(name: string): string | undefined {
   return textOf(Array.from({ length: 8 }, (_, index) => Number.parseInt(text.slice(index * 4, index * 4 + 4), 16)));
 }
 
-/** A label of an address: `10-1-2-3`, `fd00--5`. */
+/** DNS label of an address: `10-1-2-3`, `fd00--5`. */
 export function addressLabel(address: string): string {
   const label = address.replaceAll(/[.:]/g, '-');
   // A label neither begins nor ends with "-".
   return `${label.startsWith('-') ? '0' : ''}${label}${label.endsWith('-') ? '0' : ''}`;
 }
 
-/** The address of a pod's name `1-2-3-4.ns.pod.zone`; undefined for a label that is no address. */
+/** Address in the first label of a pod's name, such as `1-2-3-4.ns.pod.zone`; undefined for other labels. */
 export function addressOfLabel(label: string): string | undefined {
   const dotted = label.replaceAll('-', '.');
   if (ipFamilyOf(dotted) === 4) return dotted;

@@ -1,5 +1,5 @@
 /**
- * One Service and its EndpointSlices → its records. Source: Kubernetes DNS-Based Service Discovery 1.1, §2.3 to §2.5.
+ * DNS records of a Service and its EndpointSlices. Source: Kubernetes DNS-Based Service Discovery 1.1, §2.3 to §2.5.
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -13,16 +13,16 @@ export interface RecordOptions {
   readonly ttl: number;
 }
 
-/** As CoreDNS: equal among the records of a name. */
+/** CoreDNS's value, the same for all SRV records of a name. */
 const PRIORITY = 0;
 const WEIGHT = 100;
 
-/** Records by name; a name without records exists and has no data (RFC 8020). */
+/** Records by name. A name with an empty list exists without data (RFC 8020). */
 export type ServiceRecords = ReadonlyMap<string, readonly DnsRecord[]>;
 
 export const isHeadless = (service: Service): boolean => service.spec?.clusterIP === 'None';
 
-/** PTR records are among them, under their reverse names. */
+/** The result includes PTR records under their reverse names. */
 export function serviceRecords(
   service: Service,
   slices: readonly EndpointSlice[],
@@ -59,7 +59,10 @@ class RecordSet {
     this.add({ name, type: ipFamilyOf(address) === 4 ? 'A' : 'AAAA', ttl, data: address });
   }
 
-  /** Of a named port under `_port._protocol`; of every port under the service's name, as CoreDNS answers. */
+  /**
+   * Adds SRV records: for a named port under `_port._protocol`, and for every port under the service's name, as CoreDNS
+   * does.
+   */
   addPort(own: string, port: { name?: string; protocol?: string; port?: number }, target: string, ttl: number): void {
     const data = { priority: PRIORITY, weight: WEIGHT, port: port.port ?? 0, target };
     this.add({ name: own, type: 'SRV', ttl, data });
@@ -73,7 +76,7 @@ class RecordSet {
 function addExternalName(records: RecordSet, own: string, service: Service, ttl: number): void {
   const target = (service.spec?.externalName ?? '').toLowerCase().replace(/\.$/, '');
   const found = records.exists(own);
-  // An address is no name: such a service has none of the records of its kind.
+  // An externalName that is an address gives no CNAME record.
   if (target === own || ipFamilyOf(target) !== 0 || !fitsOnTheWire(target)) return;
   found.push({ name: own, type: 'CNAME', ttl, data: target });
 }
@@ -89,7 +92,7 @@ function addClusterIps(records: RecordSet, own: string, service: Service, ttl: n
   for (const port of ports) records.addPort(own, port, own, ttl);
 }
 
-/** Without a ready endpoint the name does not exist (§2.4.1). */
+/** Adds the records of a headless service. Without a ready endpoint the name does not exist (§2.4.1). */
 function addHeadless(
   records: RecordSet,
   own: string,

@@ -1,5 +1,5 @@
 /**
- * The cluster's zone: records of all services, the records of the zone itself, names of pods, and reverse names of the
+ * The cluster's zone: records of all services, records of the zone itself, names of pods, and reverse names of the
  * cluster's ranges. Sources: Kubernetes DNS-Based Service Discovery 1.1; RFC 2308 and 8020 (NXDOMAIN and no data); RFC
  * 6303 (private reverse zones); RFC 6761 (localhost).
  */
@@ -12,11 +12,11 @@ import { type ServiceRecords, serviceRecords } from './service-records.ts';
 
 export interface ZoneOptions {
   readonly zone: string;
-  /** Seconds, of every record. */
+  /** TTL of every record in seconds. */
   readonly ttl: number;
   /** Addresses of the name server itself, of one or two families. */
   readonly serverAddresses: readonly string[];
-  /** Ranges of pods and services: their reverse names are answered here or nowhere. */
+  /** Ranges of pods and services. Queries for their reverse names are never forwarded. */
   readonly ranges: readonly string[];
 }
 
@@ -24,26 +24,26 @@ export interface ZoneAnswer {
   readonly rcode: number;
   readonly answers: readonly DnsRecord[];
   readonly additionals: readonly DnsRecord[];
-  /** Present in an answer without records: how long that may be cached. */
+  /** Only in a response without records: it limits how long the response is cached. */
   readonly soa: DnsRecord | undefined;
-  /** The answer ends with a CNAME whose target is still to be resolved. */
+  /** Target of the final CNAME, if it must still be resolved by another server. */
   readonly alias: string | undefined;
 }
 
 const SCHEMA_VERSION = '1.1.0';
-/** CNAMEs that are followed within the zone. */
+/** Limit of CNAMEs followed within the zone. */
 const MAX_ALIASES = 8;
 
 export class ClusterZone {
   readonly #options: ZoneOptions;
   readonly #names = new Map<string, readonly DnsRecord[]>();
-  /** Several headless services may have an endpoint at one address. */
+  /** A nested map, because several headless services may have an endpoint with the same address. */
   readonly #reverse = new Map<string, Map<string, readonly DnsRecord[]>>();
   readonly #services = new Map<string, { readonly namespace: string; readonly records: ServiceRecords }>();
   readonly #namespaces = new Map<string, number>();
   #serial: number;
 
-  /** `serial`: of the SOA record, which then counts changes. */
+  /** @param serial Initial serial of the SOA record, which increases with every change. */
   constructor(options: ZoneOptions, serial: number) {
     this.#options = options;
     this.#serial = serial >>> 0;
@@ -53,7 +53,7 @@ export class ClusterZone {
     return this.#services.size;
   }
 
-  /** Replaces the records of one service. Returns false when nothing changed. */
+  /** Replaces the records of one service. Returns false if nothing changed. */
   setService(service: Service, slices: readonly EndpointSlice[]): boolean {
     const { namespace = '', name = '' } = service.metadata ?? {};
     const key = `${namespace}/${name}`;
@@ -62,7 +62,7 @@ export class ClusterZone {
     if (known !== undefined && sameRecords(known.records, records)) return false;
     this.#remove(key);
     this.#services.set(key, { namespace, records });
-    // A service without a record has no name, and neither has a namespace of only such services.
+    // A service without records does not exist in DNS, and neither does a namespace with only such services.
     if (records.size > 0) this.#namespaces.set(namespace, (this.#namespaces.get(namespace) ?? 0) + 1);
     for (const [owner, list] of records) {
       if (!isReverse(owner)) {
@@ -77,14 +77,14 @@ export class ClusterZone {
     return true;
   }
 
-  /** `key`: `namespace/name`. */
+  /** @param key `namespace/name`. */
   removeService(key: string): boolean {
     if (!this.#remove(key)) return false;
     this.#changed();
     return true;
   }
 
-  /** Undefined: the name is not the cluster's, and another server is to be asked. `type` is a number (TYPE). */
+  /** Returns undefined if the name is not in the cluster's zones, so that another server must be queried. */
   lookup(name: string, type: RecordType | 'ANY' | undefined): ZoneAnswer | undefined {
     const answers: DnsRecord[] = [];
     let current = name;
@@ -116,7 +116,7 @@ export class ClusterZone {
     return { rcode: RCODE.servFail, answers: [], additionals: [], soa: undefined, alias: undefined };
   }
 
-  /** Undefined: the name does not exist. */
+  /** Undefined if the name does not exist. */
   #find(name: string): readonly DnsRecord[] | 'elsewhere' | undefined {
     const { zone, ttl, serverAddresses } = this.#options;
     if (name === 'localhost' || name.endsWith('.localhost')) {
@@ -150,7 +150,7 @@ export class ClusterZone {
     }
   }
 
-  /** §2.6: of every address, whether or not a pod has it. */
+  /** Pod name (§2.6), which exists for every address, whether or not a pod has it. */
   #pod(name: string, label: string): readonly DnsRecord[] | undefined {
     const data = addressOfLabel(label);
     if (data === undefined) return undefined;
@@ -222,7 +222,7 @@ const complete = (answers: readonly DnsRecord[]): ZoneAnswer => ({
   alias: undefined,
 });
 
-/** Source: RFC 8482 §4.2. */
+/** Minimal response to an ANY query. Source: RFC 8482 §4.2. */
 const minimalAny = (name: string, ttl: number): DnsRecord => ({
   name,
   type: 'HINFO',

@@ -1,4 +1,4 @@
-/** Network policies in the form that the planner evaluates. Source: KEP-2079 (endPort), networking.k8s.io/v1. */
+/** Compiles network policies for the planner. Source: KEP-2079 (endPort), networking.k8s.io/v1. */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../base/addresses.ts';
@@ -14,7 +14,7 @@ export interface PolicyPod {
   readonly key: string;
   readonly namespace: string;
   readonly labels: Labels;
-  /** Canonical texts. */
+  /** Addresses in canonical form. */
   readonly ips: readonly string[];
   readonly nodeName: string;
   readonly ports: readonly { readonly name: string; readonly protocol: Protocol; readonly port: number }[];
@@ -22,7 +22,7 @@ export interface PolicyPod {
 
 /** Pods of one namespace, or of the namespaces that a selector matches. */
 export interface PodSelection {
-  /** Equal selections have equal ids. */
+  /** Equal for equivalent selections. */
   readonly id: string;
   readonly namespace: string | undefined;
   readonly namespaceSelector: LabelSelector;
@@ -51,9 +51,9 @@ export interface PortRange {
 }
 
 export interface PolicyRule {
-  /** Undefined: every peer. */
+  /** Undefined for every peer. */
   readonly peers: readonly Peer[] | undefined;
-  /** Undefined: every protocol and port. Ranges are sorted and disjoint. */
+  /** Undefined for every protocol and port. Ranges are sorted and disjoint. */
   readonly ports: { readonly ranges: readonly PortRange[]; readonly names: readonly NamedPort[] } | undefined;
 }
 
@@ -62,12 +62,12 @@ export interface CompiledPolicy {
   readonly key: string;
   readonly namespace: string;
   readonly podSelector: LabelSelector;
-  /** Undefined: the policy does not isolate pods in this direction. */
+  /** Undefined if the policy does not isolate pods in this direction. */
   readonly ingress: readonly PolicyRule[] | undefined;
   readonly egress: readonly PolicyRule[] | undefined;
 }
 
-/** Undefined for pods that have no address of their own: those of the host's network and finished ones. */
+/** Undefined for pods without their own address: pods in the host's network and finished pods. */
 export function policyPodOf({ metadata, spec, status }: Pod): PolicyPod | undefined {
   if (spec?.hostNetwork === true || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
   const namespace = metadata?.namespace ?? '';
@@ -87,7 +87,7 @@ export function policyPodOf({ metadata, spec, status }: Pod): PolicyPod | undefi
   };
 }
 
-/** Only well-formed addresses reach the packet filter's language. */
+/** Canonical forms of the valid addresses; nft programs must contain no other text. */
 export function canonicalAddresses(texts: readonly (string | undefined)[]): string[] {
   return [...new Set(texts.flatMap((text) => (text === undefined ? [] : (canonicalAddress(text) ?? []))))];
 }
@@ -95,7 +95,7 @@ export function canonicalAddresses(texts: readonly (string | undefined)[]): stri
 export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy {
   const namespace = metadata?.namespace ?? '';
   const types = spec?.policyTypes ?? [];
-  // Upstream's defaulting, for objects that were stored without it: ingress always, egress when rules are present.
+  // Upstream's defaults, for objects stored without them: ingress always, egress if rules are present.
   const isolates = (type: string, otherwise: boolean): boolean =>
     types.length === 0 ? otherwise : types.some((each) => each === type);
   const rule = (peers: readonly NetworkPolicyPeer[], ports: readonly NetworkPolicyPort[]): PolicyRule => ({
@@ -115,7 +115,7 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
   };
 }
 
-/** A selector that this version cannot read selects nothing: what it would have allowed stays denied. */
+/** Parses a selector. An unknown kind of selector matches no pods, so the traffic it would allow stays denied. */
 function selectorOf(object: Parameters<typeof labelSelectorOf>[0]): LabelSelector {
   try {
     return labelSelectorOf(object);
@@ -147,7 +147,7 @@ function peerOf({ podSelector, namespaceSelector, ipBlock }: NetworkPolicyPeer, 
   ];
 }
 
-/** Undefined when any part cannot be read: a block without one of its exceptions would allow too much. */
+/** Undefined if a part cannot be parsed, because a block without one of its exceptions would allow too much. */
 function blockOf(cidr: string, except: readonly string[]): Block | undefined {
   const whole = networkOf(cidr);
   const parts = except.map(networkOf);
@@ -186,7 +186,7 @@ function portsOf(given: readonly NetworkPolicyPort[]): NonNullable<PolicyRule['p
   return { ranges: merged(ranges), names: [...names.values()] };
 }
 
-/** The packet filter refuses sets whose intervals overlap. */
+/** Merges overlapping ranges, because nft rejects sets with overlapping intervals. */
 function merged(ranges: readonly PortRange[]): PortRange[] {
   const sorted = [...ranges].sort((left, right) =>
     left.protocol === right.protocol ? left.from - right.from : left.protocol < right.protocol ? -1 : 1,

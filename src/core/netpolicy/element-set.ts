@@ -1,6 +1,6 @@
-/** The elements of one nft set: what it should hold, and what differs from what it holds. */
+/** Elements of one nft set: the desired state, and its difference from the applied state. */
 export class ElementSet {
-  /** Element → how many owners want it: two pods can report one address while it changes hands. */
+  /** Number of owners by element. Two pods can report the same address while it is being reassigned. */
   readonly #counts = new Map<string, number>();
   readonly #applied = new Set<string>();
   readonly #touched = new Set<string>();
@@ -21,7 +21,7 @@ export class ElementSet {
     return [...this.#counts.keys()];
   }
 
-  /** The changes since the last call, which count as applied. */
+  /** Returns the changes since the last call and counts them as applied. */
   take(): { readonly added: readonly string[]; readonly removed: readonly string[] } {
     const added: string[] = [];
     const removed: string[] = [];
@@ -40,7 +40,7 @@ export class ElementSet {
     return { added, removed };
   }
 
-  /** The kernel's set is empty again. */
+  /** Records that the kernel's set is empty. */
   reset(): void {
     this.#applied.clear();
     for (const element of this.#counts.keys()) this.#touched.add(element);

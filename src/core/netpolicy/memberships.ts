@@ -1,24 +1,24 @@
 /**
- * Which pods the selectors of peers match and where the named ports of rules are, kept as pods and namespaces change.
- * Only what the rules of this node refer to is kept.
+ * Pods matched by peer selectors, and ports matched by named ports, updated as pods and namespaces change. Only the
+ * selectors used by rules of this node are tracked.
  */
 import { type Labels, matchesLabels } from '../../base/selector.ts';
 import type { Family, NamedPort, PodSelection, PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
 
 export interface TrackedSet {
-  /** Unique in the table and never used again: texts of users are in no name. */
+  /** Unique in the table and never reused. It contains no text from users. */
   readonly name: string;
   readonly type: string;
   readonly content: ElementSet;
 }
 
-/** What rules refer to. */
+/** A selection or named port that rules refer to. */
 export interface Tracked {
   readonly sets: Readonly<Record<Family, TrackedSet>>;
-  /** The fixed namespace; undefined: pods of every namespace are looked at. */
+  /** The namespace of the selection; undefined if pods of every namespace are checked. */
   readonly namespace: string | undefined;
-  /** Pod key → its elements. */
+  /** Elements by pod key. */
   readonly members: Map<string, readonly Element[]>;
   elementsOf(pod: PolicyPod): readonly Element[];
   used: boolean;
@@ -41,7 +41,7 @@ export class Memberships {
   #numbers = 0;
   #collected = new Set<Tracked>();
 
-  /** Both maps are the owner's; it reports each change after it made it. */
+  /** The caller owns both maps and reports each change after making it. */
   constructor(pods: ReadonlyMap<string, PolicyPod>, namespaces: ReadonlyMap<string, Labels>) {
     this.#pods = pods;
     this.#namespaces = namespaces;
@@ -70,7 +70,7 @@ export class Memberships {
     return this.#podsByNamespace.get(namespace) ?? [];
   }
 
-  /** Marks the set as used and makes it when it does not exist. */
+  /** Marks the set as used, and creates it if it does not exist. */
   selection(selection: PodSelection, family: Family): string {
     const { namespace, namespaceSelector, podSelector } = selection;
     return this.#use(`pods ${selection.id}`, family, namespace, ADDRESS_TYPES, (pod) => {
@@ -97,18 +97,18 @@ export class Memberships {
     });
   }
 
-  /** Begins a new round of marks; `unused` ends it. */
+  /** Starts a new round of marks, which `dropUnused` ends. */
   unmark(): void {
     for (const tracked of this.#tracked.values()) tracked.used = false;
   }
 
-  /** What `make` asks for. */
+  /** Calls `make` and returns its result with the sets that it used. */
   collect<T>(make: () => T): { readonly made: T; readonly uses: ReadonlySet<Tracked> } {
     this.#collected = new Set();
     return { made: make(), uses: this.#collected };
   }
 
-  /** Marks what an earlier `collect` returned; false when a part of it was dropped. */
+  /** Marks sets returned by an earlier `collect`. Returns false if one of them was dropped. */
   mark(uses: ReadonlySet<Tracked>): boolean {
     for (const tracked of uses) {
       if (tracked.dropped) return false;
@@ -117,7 +117,7 @@ export class Memberships {
     return true;
   }
 
-  /** Drops the sets that have not been used since `unmark`. */
+  /** Drops the sets that were not used since `unmark`. */
   dropUnused(): void {
     for (const [id, tracked] of this.#tracked) {
       if (tracked.used) continue;
@@ -167,7 +167,7 @@ function update(tracked: Tracked, key: string, pod: PolicyPod | undefined): void
   const before = tracked.members.get(key) ?? [];
   const after = pod === undefined ? [] : tracked.elementsOf(pod);
   if (before.length === 0 && after.length === 0) return;
-  // Added first: an element that stays is never counted down to zero.
+  // Additions come first, so that the count of an unchanged element never reaches zero.
   for (const { family, text } of after) tracked.sets[family].content.add(text);
   for (const { family, text } of before) tracked.sets[family].content.remove(text);
   if (after.length === 0) tracked.members.delete(key);

@@ -1,8 +1,8 @@
 /**
- * Network policies of a cluster → the packet filter of one node. A pod that policies select is isolated: its addresses
- * lead, in a verdict map for each direction, to a chain that jumps to the chains of its policies and drops what none of
- * them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so one pod's arrival adds
- * elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ * Plans the packet filter of one node from the cluster's network policies. A pod that policies select is isolated: a
+ * verdict map per direction leads from its addresses to a chain that jumps to the chains of its policies and drops all
+ * packets that none of them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so a
+ * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { type Labels, matchesLabels } from '../../base/selector.ts';
@@ -17,7 +17,7 @@ export interface PlannerOptions {
   readonly nodeName: string;
 }
 
-/** The policies that isolate a pod, per direction; undefined: not isolated. */
+/** Policies that isolate a pod, by direction; undefined if not isolated. */
 type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | 'all' | undefined>>;
 
 interface Rules {
@@ -34,7 +34,9 @@ interface LocalPod {
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress'];
 const FREE: Isolation = { ingress: undefined, egress: undefined };
 
-/** Not for several callers at a time. Every text of a user is either compared or replaced by a number. */
+/**
+ * Must not be used concurrently. Text from users is only compared or replaced by numbers, never written to programs.
+ */
 export class PolicyPlanner {
   readonly #options: PlannerOptions;
   readonly #policies = new Map<string, CompiledPolicy>();
@@ -42,11 +44,11 @@ export class PolicyPlanner {
   readonly #namespaces = new Map<string, Labels>();
   /** Pods as the API reports them. */
   readonly #pods = new Map<string, PolicyPod>();
-  /** Addresses that this node gave to pods, by pod key: known before the API reports them. */
+  /** Addresses that this node assigned to pods, by pod key. They are known before the API reports them. */
   readonly #attached = new Map<string, readonly string[]>();
   readonly #memberships = new Memberships(this.#pods, this.#namespaces);
   readonly #local = new Map<string, LocalPod>();
-  /** Keys of local pods by address: two have the same one while it changes hands. */
+  /** Keys of local pods by address. Two pods can have the same address while it is being reassigned. */
   readonly #owners = new Map<string, Set<string>>();
   readonly #maps: PolicyTable['maps'] = {
     ingress4: new ElementSet(),
@@ -110,7 +112,7 @@ export class PolicyPlanner {
     this.#podChanged(key, old.namespace);
   }
 
-  /** A pod of this node has these addresses, whatever the API reports of it. */
+  /** Records the addresses of a pod on this node, independent of the API. */
   attach(namespace: string, name: string, ips: readonly string[]): void {
     this.#attached.set(`${namespace}/${name}`, canonicalAddresses(ips));
     this.#podChanged(`${namespace}/${name}`, namespace);
@@ -124,18 +126,20 @@ export class PolicyPlanner {
     return this.#policies.size;
   }
 
-  /** Whether rules of this node hold for the pod. */
+  /** Whether rules of this node apply to the pod. */
   isIsolated(namespace: string, name: string): boolean {
     const isolation = this.#local.get(`${namespace}/${name}`)?.isolation ?? FREE;
     return isolation !== FREE;
   }
 
-  /** The next program replaces the table, whatever it holds. */
+  /** Makes the next program replace the whole table. */
   reset(): void {
     this.#applied = undefined;
   }
 
-  /** Brings the table from what the last program left to the present; '' when nothing differs. Counts as applied. */
+  /**
+   * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
+   */
   program(): string {
     if (this.#structureChanged) this.#restructure();
     const sets = this.#memberships.sets();
@@ -160,7 +164,7 @@ export class PolicyPlanner {
     this.#place(key, namespace);
   }
 
-  /** Computes what holds for a pod if it is one of this node. */
+  /** Computes the isolation of a pod if it is on this node. */
   #place(key: string, namespace: string): void {
     const pod = this.#pods.get(key);
     const attached = this.#attached.get(key);
@@ -204,7 +208,7 @@ export class PolicyPlanner {
     const policies = [...(this.#policiesByNamespace.get(namespace)?.values() ?? [])];
     const found = (direction: Direction): Isolation[Direction] => {
       const isolating = policies.filter((policy) => policy[direction] !== undefined);
-      // Labels that are not known could be those of any policy: nothing passes until they are.
+      // While the labels are unknown, the pod could match any policy, so all traffic is dropped.
       if (pod === undefined) return isolating.length > 0 ? 'all' : undefined;
       const selecting = isolating.filter(({ podSelector }) => matchesLabels(podSelector, pod.labels));
       if (selecting.length === 0) return undefined;
@@ -227,7 +231,7 @@ export class PolicyPlanner {
     return name;
   }
 
-  /** Made once for each policy: the same array again is a chain that did not change. */
+  /** Cached per policy: an identical array means an unchanged chain. */
   #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
     const memberships = this.#memberships;
     const known = this.#rules[direction].get(policy);
@@ -242,7 +246,7 @@ export class PolicyPlanner {
     return rules.made;
   }
 
-  /** The chains that the pods of this node need. */
+  /** Rebuilds the chains for the pods of this node. */
   #restructure(): void {
     const chains = new Map<string, readonly string[]>();
     const memberships = this.#memberships;
@@ -265,14 +269,14 @@ export class PolicyPlanner {
       }
     }
     memberships.dropUnused();
-    // Names of chains that no longer exist are not used again.
+    // Names of deleted chains are never reused.
     for (const [id, name] of this.#names) if (!chains.has(name)) this.#names.delete(id);
     this.#chains = chains;
     this.#structureChanged = false;
   }
 }
 
-/** Policies are compared by identity: a changed one is compiled again. */
+/** Compares policies by identity, because a changed policy is compiled again. */
 function sameIsolation(left: Isolation, right: Isolation): boolean {
   return DIRECTIONS.every((direction) => {
     const [a, b] = [left[direction], right[direction]];

@@ -1,4 +1,4 @@
-/** The policy table in nft's language. */
+/** Renders the policy table as nft programs. */
 import type { ElementSet } from './element-set.ts';
 import type { TrackedSet } from './memberships.ts';
 
@@ -6,7 +6,7 @@ type MapName = 'ingress4' | 'ingress6' | 'egress4' | 'egress6' | 'self4' | 'self
 
 export interface PolicyTable {
   readonly name: string;
-  /** Chain name → its rules in order. */
+  /** Rules in order by chain name. */
   readonly chains: ReadonlyMap<string, readonly string[]>;
   /** Elements of the verdict maps are `address : jump chain`. */
   readonly maps: Readonly<Record<MapName, ElementSet>>;
@@ -22,16 +22,16 @@ const DECLARATIONS: Readonly<Record<MapName, string>> = {
   self6: 'set self6 { type ipv6_addr . ipv6_addr; }',
 };
 
-/** An accepted packet ends its base chain only: what the egress chain accepts still passes the ingress chain. */
+/** Accept only ends the base chain, so packets accepted by the egress chain still pass the ingress chain. */
 const BASE_CHAINS = [
   { direction: 'egress', side: 'saddr', priority: -6 },
   { direction: 'ingress', side: 'daddr', priority: -5 },
 ];
 
 /**
- * The program that replaces whatever the table holds, in one transaction. Traffic of the host's own processes is not
- * forwarded, so it passes: "traffic to and from the node where a Pod is running is always allowed". Destinations of
- * services are rewritten before the forward hook.
+ * Program that replaces the whole table in one transaction. Traffic of the host's own processes is not forwarded and
+ * therefore passes: "traffic to and from the node where a Pod is running is always allowed". Destinations of services
+ * are rewritten before the forward hook.
  */
 export function replaceTable(desired: PolicyTable): string {
   const table = `inet ${desired.name}`;
@@ -49,7 +49,10 @@ export function replaceTable(desired: PolicyTable): string {
   return `${lines.filter((line) => line !== '').join('\n')}\n`;
 }
 
-/** What is pointed at is added before what points to it and removed after. '' when nothing differs. */
+/**
+ * Program for the difference; '' if there is none. Referenced objects are added before their references and removed
+ * after them.
+ */
 export function difference(
   current: { readonly chains: PolicyTable['chains']; readonly sets: ReadonlySet<string> },
   desired: PolicyTable,
@@ -58,7 +61,7 @@ export function difference(
   const lines: string[] = [];
   const late: string[] = [];
   const change = (name: string, { added, removed }: ReturnType<ElementSet['take']>): void => {
-    // A verdict map's key is all of an element that is deleted.
+    // An element of a verdict map is deleted by its key.
     const keys = removed.map((element) => element.split(' : ')[0]);
     if (removed.length > 0) late.push(`delete element ${table} ${name} { ${keys.join(', ')} }`);
     if (added.length > 0) late.push(`add element ${table} ${name} { ${added.join(', ')} }`);

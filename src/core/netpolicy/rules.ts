@@ -1,4 +1,4 @@
-/** The rules of one policy in nft's language. */
+/** Renders the rules of one policy for nft. */
 import type { Block, CompiledPolicy, Direction, Family, NamedPort, Peer, PodSelection, PortRange } from './compile.ts';
 
 /** Names of the sets that rules refer to. */
@@ -10,7 +10,7 @@ export interface SetNames {
 const FAMILIES: readonly Family[] = [4, 6];
 const ip = (family: Family): string => (family === 4 ? 'ip' : 'ip6');
 
-/** Each rule accepts; what no rule accepts returns to the chain of the pod. */
+/** Each rule accepts packets. All other packets return to the chain of the pod. */
 export function rulesOf(policy: CompiledPolicy, direction: Direction, names: SetNames): string[] {
   const side = direction === 'ingress' ? 'saddr' : 'daddr';
   const lines: string[] = [];
@@ -22,7 +22,7 @@ export function rulesOf(policy: CompiledPolicy, direction: Direction, names: Set
           ? ['']
           : [
               ...(ports.ranges.length === 0 ? [] : [rangesOf(ports.ranges)]),
-              // A port's name is that of the destination: this pod's own for ingress, the peer's for egress.
+              // A named port refers to the destination: this pod for ingress, the peer for egress.
               ...ports.names.map(
                 (port) => `${ip(family)} daddr . meta l4proto . th dport @${names.port(port, family)} `,
               ),

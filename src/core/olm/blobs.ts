@@ -1,6 +1,6 @@
 /**
- * The documents of a file-based catalog: packages, channels and bundles. A document that is wrong makes a sentence, no
- * exception: a catalog is read to its end and reports what it leaves out. Source:
+ * Parser for the documents of a file-based catalog: packages, channels and bundles. An invalid document gives a message
+ * instead of an exception, so that the rest of the catalog is still read. Source:
  * https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
  */
 import { parseRange } from './semver.ts';
@@ -11,7 +11,7 @@ export type GvkKey = string;
 export type Constraint =
   | { readonly type: 'package'; readonly name: string; readonly range: string }
   | { readonly type: 'gvk'; readonly gvk: GvkKey }
-  /** An operator whose properties satisfy the rule, which is CEL. */
+  /** Requires an operator whose properties satisfy the CEL rule. */
   | { readonly type: 'cel'; readonly rule: string; readonly message: string }
   | { readonly type: 'all' | 'any' | 'none'; readonly of: readonly Constraint[]; readonly message: string };
 
@@ -43,18 +43,18 @@ export interface BundleBlob {
   readonly version: string;
   readonly provides: readonly GvkKey[];
   readonly requires: readonly Constraint[];
-  /** Whether its objects stand in the catalog; else they are in the image. */
+  /** Whether the bundle's objects are in the catalog; otherwise they are in the image. */
   readonly hasObjects: boolean;
-  /** Properties that the fields above do not hold, as JSON; empty: none. */
+  /** Properties without their own field, as JSON; empty if there are none. */
   readonly otherProperties: string;
 }
 
 export type Blob = PackageBlob | ChannelBlob | BundleBlob;
 
-/** `problem`: what is wrong; undefined `blob` without one: a schema that is none of ours. */
+/** Result of parsing a document. Without `blob` and `problem`, the document has an unknown schema. */
 export interface ReadBlob {
   readonly blob?: Blob;
-  /** Of which package, where that is known. */
+  /** Package of the document, if known. */
   readonly package?: string;
   readonly problem?: string;
 }
@@ -65,7 +65,7 @@ const MAX_PROPERTIES = 1_000;
 const MAX_CONSTRAINT_DEPTH = 8;
 const MAX_RULE = 8_192;
 const MAX_OTHER_PROPERTIES = 64 * 1024;
-/** Properties that are the bundle's content, or that a bundle's fields hold. */
+/** Properties that are represented by fields, or are the bundle's content. */
 const READ: ReadonlySet<unknown> = new Set([
   'olm.bundle.object',
   'olm.csv.metadata',
@@ -123,7 +123,7 @@ function packageOf(fields: Fields): PackageBlob {
   return {
     schema: 'olm.package',
     name,
-    // One that is missing is the package's problem, found when its channels are known.
+    // A missing channel is reported later, when the channels of the package are known.
     defaultChannel: textOf(fields['defaultChannel']).slice(0, MAX_NAME),
   };
 }
@@ -184,7 +184,7 @@ export interface BundleProperties {
   readonly requires: readonly Constraint[];
 }
 
-/** What properties say of a bundle; also those in an annotation of an installed version. Throws an Error. */
+/** Parses the properties of a bundle, or those in the annotation of an installed version. Throws an Error. */
 export function readProperties(properties: readonly unknown[], what: string, owner: string): BundleProperties {
   let version = '';
   const provides: GvkKey[] = [];
@@ -220,7 +220,7 @@ const gvkOf = (fields: Fields): GvkKey =>
 function leafOf(type: string, fields: Fields, what: string): Constraint {
   if (type === 'gvk') return { type, gvk: gvkOf(fields) };
   const name = textOf(fields['packageName']);
-  // The old spelling of dependencies.yaml is `version`.
+  // dependencies.yaml uses the older name `version`.
   const range = textOf(fields['versionRange']) || textOf(fields['version']);
   if (name === '' || parseRange(range) === undefined)
     throw new Wrong(`${what}: requires package ${JSON.stringify(name)} in no range of versions`);
@@ -246,6 +246,6 @@ function constraintOf(fields: Fields, what: string, depth: number): Constraint {
       throw new Wrong(`${what}: constraint cel has no rule of at most ${MAX_RULE} characters`);
     return { type: 'cel', rule, message };
   }
-  // Skipped, it would install what its author excluded.
+  // To ignore the constraint could install a version that its author excluded.
   throw new Wrong(`${what}: constraint ${Object.keys(fields).sort().join(', ').slice(0, 64)} is not supported`);
 }

@@ -1,11 +1,12 @@
 /**
- * A catalog as the resolver sees it: packages, the update graph of each channel, and where each bundle stands in the
- * catalog's files. The content of bundles is not kept. Source: operator-registry alpha/model (rules of validity).
+ * A catalog as the resolver uses it: packages, the update graph of each channel, and the location of each bundle in the
+ * catalog's files. The content of bundles is not kept in memory. Source: operator-registry alpha/model (rules of
+ * validity).
  */
 import type { BundleBlob, ChannelBlob, ChannelEntry, Constraint, GvkKey, PackageBlob, ReadBlob } from './blobs.ts';
 import { parseVersion, type Version } from './semver.ts';
 
-/** Where a document stands. */
+/** Location of a document in the catalog's files. */
 export interface Location {
   readonly file: number;
   readonly offset: number;
@@ -27,7 +28,7 @@ export interface Bundle {
 export interface Channel {
   readonly name: string;
   readonly head: string;
-  /** From the head along `replaces`, then those that are only skipped, newest version first. */
+  /** Entries from the head along `replaces`, then those that are only skipped, newest version first. */
   readonly entries: readonly ChannelEntry[];
 }
 
@@ -40,7 +41,7 @@ export interface CatalogPackage {
 
 export interface Catalog {
   readonly packages: ReadonlyMap<string, CatalogPackage>;
-  /** Sentences about packages that are left out. */
+  /** Messages about packages that are excluded. */
   readonly problems: readonly string[];
 }
 
@@ -57,11 +58,11 @@ const MAX_PROBLEMS = 20;
 export class CatalogBuilder {
   readonly #drafts = new Map<string, Draft>();
   readonly #problems: string[] = [];
-  /** Properties of many bundles are the same. */
+  /** Deduplicates strings, because many bundles have the same properties. */
   readonly #interned = new Map<string, string>();
   #bundles = 0;
 
-  /** Throws an Error when the catalog is larger than can be kept. */
+  /** Throws an Error if the catalog exceeds its size limit. */
   add(read: ReadBlob, location: Location): void {
     if (read.problem !== undefined) {
       if (read.package === undefined) this.#note(read.problem);
@@ -140,7 +141,7 @@ export class CatalogBuilder {
   }
 }
 
-/** Or what is wrong with it. */
+/** Returns the package, or the reason why it is invalid. */
 function packageOf(name: string, draft: Draft): CatalogPackage | string {
   if (draft.problem !== undefined) return draft.problem;
   if (draft.package === undefined) return 'has no document of schema olm.package';
@@ -178,7 +179,7 @@ function channelOf({ name, entries }: ChannelBlob, bundles: ReadonlyMap<string, 
   return { name, head: head.name, entries: [...chain, ...rest.sort(newest)] };
 }
 
-/** By version, those without one first, then by name. */
+/** Sorts by version, bundles without one first, then by name. */
 function byVersion(a: Bundle | undefined, b: Bundle | undefined): number {
   const [own, other] = [a?.version, b?.version];
   const order =

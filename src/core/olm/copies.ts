@@ -1,10 +1,10 @@
-/** Whether the masters have the same copy of a catalog's directory, and what each of them shall take. */
+/** Compares the masters' copies of a catalog's directory and plans which copy each master fetches. */
 import type { CatalogCopy } from '../../api/kinds/nodes/catalog-report.ts';
 import { firstVersion, judgeCopies, lacking } from './lineage.ts';
 
 export interface CopyReport {
   readonly master: string;
-  /** Undefined: it has no copy. */
+  /** Undefined if the master has no copy. */
   readonly found: { readonly digest: string; readonly copy: CatalogCopy | undefined } | undefined;
 }
 
@@ -12,14 +12,14 @@ export interface Copies {
   readonly status: 'True' | 'False';
   readonly reason: 'CopiesEqual' | 'CopiesDiffer' | 'CopiesConflict';
   readonly message: string;
-  /** By master: what it shall take. Masters that lack nothing are absent. */
+  /** Copy to fetch, by master. Masters with the newest copy are absent. */
   readonly wanted: ReadonlyMap<string, CatalogCopy>;
 }
 
 const MAX_NAMED = 10;
 const SHOWN = 'sha256:'.length + 12;
 
-/** `offered`: digest of the copy of the master that leads; undefined: it has none. */
+/** @param offered Digest of the leader's copy; undefined if it has none. */
 export function copiesOf(offered: string | undefined, reports: readonly CopyReport[]): Copies {
   const copies = reports.flatMap(({ found }) =>
     found === undefined ? [] : [found.copy ?? firstVersion(found.digest)],
@@ -38,7 +38,7 @@ export function copiesOf(offered: string | undefined, reports: readonly CopyRepo
   const { newest } = judged;
   const wanted = new Map<string, CatalogCopy>();
   for (const { master, found } of reports) {
-    // A host of an older release takes nothing.
+    // A host of an older release fetches no copies.
     const own = found === undefined ? undefined : (found.copy ?? firstVersion(found.digest));
     if (lacking(own, newest) !== undefined) wanted.set(master, newest);
   }

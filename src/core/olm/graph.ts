@@ -1,4 +1,4 @@
-/** Ways through the update graph of a channel. Source: operator-lifecycle-manager pkg/controller/registry/resolver. */
+/** Paths through the update graph of a channel. Source: operator-lifecycle-manager pkg/controller/registry/resolver. */
 import type { ChannelEntry } from './blobs.ts';
 import type { Bundle, CatalogPackage, Channel } from './catalog.ts';
 import { compareVersions, parseRange, type Version } from './semver.ts';
@@ -15,8 +15,8 @@ export function channelNamed(owner: CatalogPackage, name: string): Channel | und
 }
 
 /**
- * What a new subscription may install, best first: the head and what it replaces, step by step. Versions that are only
- * skipped are not installed unless `starting` names one.
+ * Versions that a new subscription may install, best first: the head and the versions it replaces, step by step.
+ * Versions that are only skipped are excluded, except the one named by `starting`.
  */
 export function installable(owner: CatalogPackage, channel: Channel, starting: string): Bundle[] {
   if (starting !== '') {
@@ -30,7 +30,7 @@ export function installable(owner: CatalogPackage, channel: Channel, starting: s
   );
 }
 
-/** What may replace the installed version in one step, newest first: by `replaces`, `skips` or `skipRange`. */
+/** Versions that may replace the installed one in one step by `replaces`, `skips` or `skipRange`, newest first. */
 export function successors(owner: CatalogPackage, channel: Channel, installed: InstalledVersion): Bundle[] {
   const skipped = new Set(channel.entries.flatMap((each) => each.skips));
   return bundlesOf(
@@ -49,7 +49,7 @@ export function successors(owner: CatalogPackage, channel: Channel, installed: I
 function isInSkipRange(entry: ChannelEntry, bundle: Bundle | undefined, installed: InstalledVersion): boolean {
   if (entry.skipRange === '' || installed.version === undefined) return false;
   if (parseRange(entry.skipRange)?.includes(installed.version) !== true) return false;
-  // A range that reaches beyond its own version must not lead back.
+  // A skipRange beyond its own version must not cause a downgrade.
   return bundle?.version === undefined || compareVersions(bundle.version, installed.version) > 0;
 }
 

@@ -1,12 +1,12 @@
 /**
- * Operator groups: which namespaces the operators of a namespace watch, and whether a version can do that. Source:
+ * Operator groups: the namespaces that the operators of a namespace watch, and whether a version supports that. Source:
  * operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
  */
 import type { Namespace } from 'kubernetes-types/core/v1';
 import type { ClusterServiceVersion, InstallMode, OperatorGroup } from '../../api/kinds/olm/types.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 
-/** Sorted; one empty name for all namespaces. */
+/** Sorted; one empty name means all namespaces. */
 export function targetNamespaces({ spec = {} }: OperatorGroup, namespaces: readonly Namespace[]): string[] {
   const named = spec.targetNamespaces ?? [];
   if (named.length > 0) return named.includes('') ? [''] : [...new Set(named)].sort();
@@ -24,7 +24,7 @@ export interface GroupProblem {
   readonly message: string;
 }
 
-/** The operator group of a namespace, or why operators cannot be installed there. */
+/** Returns the operator group of a namespace, or the reason why operators cannot be installed there. */
 export function groupOf(groups: readonly OperatorGroup[]): OperatorGroup | GroupProblem {
   const [group] = groups;
   if (group === undefined) return { reason: 'NoOperatorGroup', message: 'csv in namespace with no operatorgroups' };
@@ -39,7 +39,7 @@ export function groupOf(groups: readonly OperatorGroup[]): OperatorGroup | Group
 export const isProblem = (group: OperatorGroup | GroupProblem): group is GroupProblem =>
   'reason' in group && 'message' in group;
 
-/** Why the version cannot watch these namespaces; undefined when it can. */
+/** Reason why the version cannot watch these namespaces; undefined if it can. */
 export function unsupportedMode(
   { spec }: ClusterServiceVersion,
   own: string,
@@ -48,7 +48,7 @@ export function unsupportedMode(
   const supported = new Set(
     (spec?.installModes ?? []).filter((each: InstallMode) => each.supported === true).map((each) => each.type),
   );
-  // Versions without any install modes are of before there were some.
+  // Versions without install modes predate them and are accepted.
   if (supported.size === 0 && (spec?.installModes ?? []).length === 0) return undefined;
   const missing = (mode: string, what: string): string | undefined =>
     supported.has(mode) ? undefined : `${mode} InstallModeType not supported, cannot configure to ${what}`;
@@ -64,7 +64,7 @@ export function unsupportedMode(
     : missing('SingleNamespace', 'watch one namespace');
 }
 
-/** `Kind.version.group`, sorted, as the annotation olm.providedAPIs has them. */
+/** `Kind.version.group`, sorted, in the format of the annotation olm.providedAPIs. */
 export function providedApis(csvs: readonly ClusterServiceVersion[]): string {
   const apis = csvs.flatMap(({ spec }) => [
     ...(spec?.customresourcedefinitions?.owned ?? []).map(

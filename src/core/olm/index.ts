@@ -1,4 +1,4 @@
-/** Operators: catalogs, resolution, install plans and the phases of versions. Pure. */
+/** Operators: catalogs, resolution, install plans and phases of versions. Pure. */
 export { fieldsOf, listOf, readBlob, textOf } from './blobs.ts';
 export { type Bundle, type Catalog, CatalogBuilder, type CatalogPackage } from './catalog.ts';
 export { copiesOf } from './copies.ts';

@@ -1,6 +1,6 @@
 /**
- * Catalogs in ConfigMaps of the older form: lists of versions, custom resources and packages. They become documents of
- * a file-based catalog. Source: operator-registry pkg/sqlite/configmap.go.
+ * Converts catalogs in ConfigMaps of the older format (lists of versions, custom resources and packages) to documents
+ * of a file-based catalog. Source: operator-registry pkg/sqlite/configmap.go.
  */
 import { encodeBase64 } from '../../api/validation/base64.ts';
 import { fieldsOf, listOf, textOf } from './blobs.ts';

@@ -1,16 +1,16 @@
 /**
- * Which copy of a catalog's directory is the newest. Each edit makes a version that names its ancestors, as commits do,
- * so that an older copy differs from one that was edited elsewhere.
+ * Finds the newest copy of a catalog's directory. Each edit creates a version with a list of its ancestors, like
+ * commits, so that an outdated copy can be distinguished from one that was edited independently.
  */
 import type { CatalogCopy } from '../../api/kinds/nodes/catalog-report.ts';
 import { digestOf } from './names.ts';
 
-/** A copy that has missed more edits is a conflict. */
+/** Number of recorded ancestors. A copy that is further behind counts as a conflict. */
 const MAX_ANCESTORS = 16;
 
 export const firstVersion = (digest: string): CatalogCopy => ({ digest, version: digestOf(digest), ancestors: [] });
 
-/** The same edit of the same version has the same name on each host. */
+/** Records an edit. The same edit of the same version gets the same name on each host. */
 export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy => ({
   digest,
   version: digestOf(`${before.version} ${digest}`),
@@ -18,12 +18,12 @@ export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy 
 });
 
 export type Judgement =
-  /** What all masters shall have. */
+  /** Copy that all masters should have. */
   | { readonly newest: CatalogCopy }
-  /** Digests of copies none of which descends from the others. */
+  /** Digests of copies that were edited independently of each other. */
   | { readonly conflict: readonly string[] };
 
-/** Undefined: there is no copy. */
+/** Undefined if there is no copy. */
 export function judgeCopies(copies: readonly CatalogCopy[]): Judgement | undefined {
   const ancestors = new Map<string, Set<string>>();
   for (const copy of copies)
@@ -33,7 +33,7 @@ export function judgeCopies(copies: readonly CatalogCopy[]): Judgement | undefin
   );
   const digests = [...new Set(heads.map(({ digest }) => digest))].sort();
   if (digests.length > 1) return { conflict: digests };
-  // Equal content that was made in several ways: all take the same of its versions.
+  // The contents are equal but were created by different edits, so all masters take the same one of these versions.
   const newest = heads.reduce<CatalogCopy | undefined>(
     (best, each) => (best === undefined || each.version > best.version ? each : best),
     undefined,
@@ -43,7 +43,7 @@ export function judgeCopies(copies: readonly CatalogCopy[]): Judgement | undefin
   return { newest: { ...newest, ancestors: [...known].slice(0, MAX_ANCESTORS) } };
 }
 
-/** What a host with `own` lacks to have `newest`; undefined: nothing, or its own copy is no ancestor of it. */
+/** Difference from `own` to `newest`; undefined if there is none, or if `own` is not an ancestor of `newest`. */
 export function lacking(own: CatalogCopy | undefined, newest: CatalogCopy): 'content' | 'version' | undefined {
   if (own === undefined) return 'content';
   if (own.version === newest.version || own.ancestors.includes(newest.version)) return undefined;

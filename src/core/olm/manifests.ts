@@ -1,16 +1,17 @@
 /**
- * What users see of a package before they install it. Source: operator-lifecycle-manager
- * pkg/package-server/apis/operators/v1 (CreateCSVDescription). Icons are left out: they are most of a catalog.
+ * Package manifests, which describe packages before their installation. Source: operator-lifecycle-manager
+ * pkg/package-server/apis/operators/v1 (CreateCSVDescription). Icons are omitted because they are the largest part of a
+ * catalog.
  */
 import type { CatalogSource, PackageManifestStatus } from '../../api/kinds/olm/types.ts';
 import { fieldsOf, listOf, textOf } from './blobs.ts';
 import type { CatalogPackage } from './catalog.ts';
 
-/** Descriptions are kept up to here: they are shown, not processed. */
+/** Limit of descriptions, which are only displayed. */
 const MAX_DESCRIPTION = 8 * 1024;
 const MAX_ANNOTATION = 1024;
 
-/** `metadata` holds the CSV, or the olm.csv.metadata property, of each channel's head, by name. */
+/** @param metadata CSV, or the olm.csv.metadata property, of each channel's head, by name. */
 export function manifestOf(
   owner: CatalogPackage,
   source: CatalogSource,
@@ -38,7 +39,7 @@ export function manifestOf(
   };
 }
 
-/** A CSV has its fields in spec; olm.csv.metadata has them at its top. */
+/** Fields of a CSV are in spec; olm.csv.metadata has them at the top level. */
 const specOf = (value: unknown): Readonly<Record<string, unknown>> => {
   const fields = fieldsOf(value);
   return fields['spec'] === undefined ? fields : fieldsOf(fields['spec']);
@@ -87,7 +88,7 @@ function describe(value: unknown, version: string): object {
   };
 }
 
-/** Labels of the package manifest: the catalog, and what its head's author set. */
+/** Labels of the package manifest: its catalog, and the labels set by the author of its head. */
 export function manifestLabels(source: CatalogSource): Record<string, string> {
   const { name = '', namespace = '' } = source.metadata ?? {};
   return { catalog: name, 'catalog-namespace': namespace };

@@ -1,4 +1,4 @@
-/** Labels, annotations and names that operators and consoles know. Source: operator-lifecycle-manager. */
+/** Labels, annotations and names that operators and consoles use. Source: operator-lifecycle-manager. */
 import type { ClusterServiceVersion } from '../../api/kinds/olm/types.ts';
 
 export const OWNER_LABEL = 'olm.owner';
@@ -13,14 +13,14 @@ export const TARGET_NAMESPACES = 'olm.targetNamespaces';
 export const PROVIDED_APIS = 'olm.providedAPIs';
 export const CLEANUP_FINALIZER = 'operators.coreos.com/csv-cleanup';
 export const COMPONENT_LABEL_PREFIX = 'operators.coreos.com/';
-/** The user as whom the controllers install where no service account is named. */
+/** User as which the controllers install if no service account is specified. */
 export const LIFECYCLE_MANAGER = 'system:controller:operator-lifecycle-manager';
 
 const LABEL_LIMIT = 63;
 const OFFSETS = [0x811c9dc5, 0x01000193] as const;
 const PRIME = 0x01000193;
 
-/** Text that follows `value`, of 13 characters of base 36: FNV-1a twice. For names, not for secrets. */
+/** Digest of `value` with 13 characters of base 36 (FNV-1a twice). For names only; not cryptographic. */
 export function digestOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return OFFSETS.map((offset) => {
@@ -32,13 +32,13 @@ export function digestOf(value: unknown): string {
     .slice(0, 13);
 }
 
-/** A value of a label: names of versions may be longer than one. */
+/** Shortens a name to a valid label value, because names of versions may be longer. */
 export const labelValue = (name: string): string =>
   name.length <= LABEL_LIMIT
     ? name
     : `${name.slice(0, LABEL_LIMIT - 14).replace(/[^a-z0-9]+$/i, '')}-${digestOf(name)}`;
 
-/** `prefix-digest`, within the limit of names. */
+/** `prefix-digest`, shortened to the limit of names. */
 export const nameWithDigest = (prefix: string, value: unknown): string =>
   `${prefix.slice(0, 200).replace(/[^a-z0-9]+$/, '')}-${digestOf(value)}`;
 

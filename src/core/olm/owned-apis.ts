@@ -1,14 +1,14 @@
 /** Limits of the APIs that a version may own. Fields: operator-framework/api, ClusterServiceVersionSpec. */
 import type { ClusterServiceVersion } from '../../api/kinds/olm/types.ts';
 
-/** `<plural>.<group>`; the API server accepts definitions of no other form. */
+/** `<plural>.<group>`; the API server rejects definitions with other names. */
 const CRD_NAME =
   /^[a-z](?:[-a-z0-9]*[a-z0-9])?\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+)$/;
 const GROUP_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+$/;
 
 /**
  * Reason why the version must not own an API, or undefined. Roles for owned APIs are aggregated into admin, edit and
- * view, and a definition or APIService of a group that the server serves would replace the server's own.
+ * view, and a definition or APIService of a group that the server itself serves would replace the server's own.
  */
 export function refusedApi({ spec }: ClusterServiceVersion, serverGroups: ReadonlySet<string>): string | undefined {
   for (const { name = '' } of spec?.customresourcedefinitions?.owned ?? []) {

@@ -1,5 +1,5 @@
 /**
- * The phases of a version. Snapshot in, next phase out. Source: operator-lifecycle-manager
+ * Phases of a version: computes the next phase from a snapshot. Source: operator-lifecycle-manager
  * pkg/controller/operators/olm/operator.go (transitionCSVState), reasons of operator-framework/api.
  */
 import type {
@@ -10,28 +10,28 @@ import type {
 import type { GroupProblem } from './groups.ts';
 
 export interface Health {
-  /** Everything that the strategy creates is there as it should be. */
+  /** All objects of the strategy exist as specified. */
   readonly applied: boolean;
   readonly ready: boolean;
-  /** What is waited for. */
+  /** Description of the pending condition. */
   readonly message: string;
-  /** The strategy cannot be carried out as it is. */
+  /** Reason why the strategy is invalid. */
   readonly invalid?: string;
 }
 
 export interface PhaseSnapshot {
   readonly csv: ClusterServiceVersion;
-  /** What is wrong with the operator group, or with the version in it. */
+  /** Problem of the operator group, or of the version in it. */
   readonly problem: GroupProblem | undefined;
   readonly requirements: readonly RequirementStatus[];
   readonly requirementsMet: boolean;
-  /** The version that replaces this one, where there is one. */
+  /** Version that replaces this one, if any. */
   readonly successor: ClusterServiceVersion | undefined;
-  /** The version that this one replaces, where it is still there. */
+  /** Version that this one replaces, if it still exists. */
   readonly predecessor: ClusterServiceVersion | undefined;
-  /** Why the predecessor must not be replaced now. */
+  /** Reason why the predecessor must not be replaced now. */
   readonly notUpgradeable: string | undefined;
-  /** Another version that owns what this one owns. */
+  /** Other version that owns the same APIs. */
   readonly conflict: string | undefined;
   readonly failForward: boolean;
   readonly health: Health;
@@ -42,13 +42,13 @@ export interface NextPhase {
   readonly phase: string;
   readonly reason: string;
   readonly message: string;
-  /** The strategy is to be carried out now. */
+  /** The strategy must be applied now. */
   readonly install: boolean;
-  /** The version is to be deleted. */
+  /** The version must be deleted. */
   readonly remove: boolean;
 }
 
-/** As the progress deadline of upstream's install check. */
+/** The same as upstream's progress deadline of an installation. */
 export const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const GROUP_REASONS: ReadonlySet<string> = new Set([
   'NoOperatorGroup',
@@ -71,7 +71,7 @@ export function nextPhase(snapshot: PhaseSnapshot): NextPhase {
   const stay = (doing: Partial<NextPhase> = {}): NextPhase => to(phase, reason, csv.status?.message ?? '', doing);
   if (phase === 'Deleting') return stay({ remove: true });
   if (phase === 'Replacing') return replacing(snapshot, stay);
-  // An operator that runs goes on running until its successor does.
+  // A running operator keeps running until its successor runs.
   if (successor !== undefined && (phase === 'Succeeded' || (phase === 'Failed' && snapshot.failForward)))
     return to('Replacing', 'BeingReplaced', `being replaced by csv: ${successor.metadata?.name}`);
   if (problem !== undefined) return to('Failed', problem.reason, problem.message);
@@ -92,7 +92,7 @@ export function nextPhase(snapshot: PhaseSnapshot): NextPhase {
 }
 
 function replacing({ successor }: PhaseSnapshot, stay: () => NextPhase): NextPhase {
-  // The successor was deleted before it ran: this version is in charge again.
+  // The successor was deleted before it ran, so this version becomes active again.
   if (successor === undefined) return to('Pending', 'RequirementsUnknown', 'requirements not yet checked');
   if (successor.status?.phase !== 'Succeeded') return stay();
   return to(
@@ -106,7 +106,7 @@ function pending({ requirementsMet, notUpgradeable, predecessor, failForward }: 
   if (notUpgradeable !== undefined)
     return to('Pending', 'OperatorConditionNotUpgradeable', `operator is not upgradeable: ${notUpgradeable}`);
   const before = predecessor?.status?.phase;
-  // A predecessor that does not run yet would fight for the same deployments.
+  // A predecessor that is still being installed would conflict over the same deployments.
   if (before !== undefined && before !== 'Replacing' && !(before === 'Failed' && failForward))
     return to(
       'Pending',
@@ -139,7 +139,7 @@ function succeeded(snapshot: PhaseSnapshot, stay: (doing: Partial<NextPhase>) =>
   const { requirementsMet, health } = snapshot;
   if (!requirementsMet) return to('Pending', 'RequirementsNotMet', "one or more requirements couldn't be found");
   if (health.invalid !== undefined) return to('Failed', 'InstallComponentFailed', health.invalid);
-  // What has been changed or deleted is created again; the pods may go on meanwhile.
+  // Changed or deleted objects are created again; pods keep running meanwhile.
   if (!health.applied) return to('Pending', 'NeedsReinstall', 'calculated deployment install is bad; reinstalling');
   if (!health.ready) return to('Failed', 'ComponentUnhealthy', `installing: ${health.message}`);
   return stay({});
@@ -147,7 +147,7 @@ function succeeded(snapshot: PhaseSnapshot, stay: (doing: Partial<NextPhase>) =>
 
 function failed(snapshot: PhaseSnapshot, stay: () => NextPhase): NextPhase {
   const { reason = '' } = snapshot.csv.status ?? {};
-  // The problem was another one, or is no more.
+  // The earlier problem no longer exists.
   if (GROUP_REASONS.has(reason) || reason === 'RequirementsNotMet')
     return to('Pending', 'RequirementsUnknown', 'requirements not yet checked');
   if (reason === 'ComponentUnhealthy' || reason === 'InstallCheckFailed')
@@ -163,7 +163,7 @@ function failed(snapshot: PhaseSnapshot, stay: () => NextPhase): NextPhase {
 
 const MAX_CONDITIONS = 20;
 
-/** The status after a transition; undefined when nothing changes. `now` is RFC 3339. */
+/** Status after a transition; undefined if unchanged. `now` is RFC 3339. */
 export function statusAfter(
   { status = {} }: ClusterServiceVersion,
   next: NextPhase,

@@ -1,7 +1,7 @@
 import { fieldsOf, listOf } from './blobs.ts';
 import type { Bundle } from './catalog.ts';
 
-/** The properties of a bundle as its catalog has them, without its objects. */
+/** Properties of a bundle as in its catalog, without its objects. */
 export function propertiesOf(owner: string, bundle: Bundle): readonly unknown[] {
   const { versionText: version, provides, requires, otherProperties } = bundle;
   return [

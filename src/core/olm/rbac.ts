@@ -15,7 +15,7 @@ const permissionsOf = (
   scope: 'permissions' | 'clusterPermissions',
 ): StrategyPermissions[] => csv.spec?.install?.spec?.[scope] ?? [];
 
-/** Service accounts that the version needs, `default` among them. */
+/** Service accounts that the version needs, including `default`. */
 export function serviceAccountNames(csv: ClusterServiceVersion): string[] {
   const named = [...permissionsOf(csv, 'permissions'), ...permissionsOf(csv, 'clusterPermissions')];
   const ofPods = (csv.spec?.install?.spec?.deployments ?? []).map(
@@ -27,7 +27,7 @@ export function serviceAccountNames(csv: ClusterServiceVersion): string[] {
 
 export type RbacObject = ServiceAccount | Role | RoleBinding | ClusterRole | ClusterRoleBinding;
 
-/** What an install plan creates of it, in the operator's own namespace and in the cluster. */
+/** RBAC objects that an install plan creates for the version, in the operator's own namespace and in the cluster. */
 export function rbacOf(csv: ClusterServiceVersion, namespace: string): RbacObject[] {
   const accounts: ServiceAccount[] = serviceAccountNames(csv)
     .filter((name) => name !== 'default')
@@ -40,8 +40,8 @@ export function rbacOf(csv: ClusterServiceVersion, namespace: string): RbacObjec
 }
 
 /**
- * What the operator needs to watch its target namespaces: roles there, or cluster roles where it watches all. `csv` is
- * installed in `own`.
+ * RBAC objects for the operator's target namespaces: roles there, or cluster roles if it watches all namespaces. `csv`
+ * is installed in `own`.
  */
 export function targetRbacOf(csv: ClusterServiceVersion, own: string, targets: readonly string[]): RbacObject[] {
   const permissions = permissionsOf(csv, 'permissions');
@@ -92,7 +92,7 @@ function clusterRolesOf(
   ];
 }
 
-/** Whether a rule grants everything: what an install of it is announced for. */
+/** Whether a rule grants all permissions, in which case the installation is announced. */
 export function asksForEverything(csv: ClusterServiceVersion): boolean {
   return permissionsOf(csv, 'clusterPermissions').some(({ rules = [] }) =>
     rules.some(
@@ -108,7 +108,7 @@ const VERBS = {
   view: ['get', 'list', 'watch'],
 } as const;
 
-/** Roles by which users of the default roles admin, edit and view reach a custom resource that an operator owns. */
+/** Roles that give users with the default roles admin, edit and view access to a custom resource of an operator. */
 export function providedApiRoles({ name = '', version = '', kind = '' }: CrdDescription): ClusterRole[] {
   const [plural = '', ...group] = name.split('.');
   const rules = (verbs: readonly string[]): PolicyRule[] => [

@@ -1,4 +1,4 @@
-/** What a version needs of the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
+/** Requirements of a version on the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { ClusterServiceVersion, RequirementStatus } from '../../api/kinds/olm/types.ts';
 import { serviceAccountNames } from './rbac.ts';
@@ -6,15 +6,14 @@ import { compareVersions, parseVersion } from './semver.ts';
 
 export interface ClusterFacts {
   readonly kubeVersion: string;
-  /** By name; undefined: there is none. */
+  /** Custom resource definition by name, if it exists. */
   crd(
     name: string,
   ): { readonly uid: string; readonly established: boolean; readonly served: readonly string[] } | undefined;
   /** UID of a service account of the namespace. */
   serviceAccount(name: string): string | undefined;
-  /** Whether the service account has the rule, here or in the whole cluster. */
+  /** Whether the service account has the permission, in its namespace or in the whole cluster. */
   allows(serviceAccount: string, rule: PolicyRule, clusterWide: boolean): boolean;
-  /** Whether a kind is served. */
   serves(group: string, version: string, kind: string): boolean;
 }
 

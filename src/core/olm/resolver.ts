@@ -1,35 +1,35 @@
 /**
- * Chooses the versions that satisfy all subscriptions of a namespace together. A depth-first search with backtracking:
- * complete within its bound, and deterministic; the first answer is the one that prefers the options of the first
- * subscription, then those of the second, and so on. Source: operator-lifecycle-manager's resolver (its constraints;
- * it uses a SAT solver).
+ * Selects versions that satisfy all subscriptions of a namespace together. A depth-first search with backtracking:
+ * complete within its step limit, and deterministic. The first solution prefers the options of the first subscription,
+ * then those of the second, and so on. Source: operator-lifecycle-manager's resolver (its constraints; it uses a SAT
+ * solver).
  */
 import type { Constraint, GvkKey } from './blobs.ts';
 import { parseRange, type Range, type Version } from './semver.ts';
 
-/** A version that may be in the answer. */
+/** A version that may be part of a solution. */
 export interface Member {
-  /** Of the CSV: there is one version of a name. */
+  /** Name of the CSV, which is unique in a solution. */
   readonly name: string;
-  /** Empty: an installed version of which no package is known. */
+  /** Empty for an installed version whose package is unknown. */
   readonly package: string;
   readonly version: Version | undefined;
   readonly provides: readonly GvkKey[];
   readonly requires: readonly Constraint[];
-  /** The catalog that it is from; empty: it is installed. */
+  /** Catalog of the version; empty if it is installed. */
   readonly catalog: string;
   readonly channel: string;
   readonly installed: boolean;
-  /** Whether its properties satisfy a rule in CEL; absent: no rule. */
+  /** Whether the version's properties satisfy a CEL rule. Absent if CEL rules are not supported. */
   satisfies?(rule: string): boolean;
 }
 
 export interface Wanted {
   /** Name of the subscription. */
   readonly name: string;
-  /** Best first. The installed version, where there is one, is the last. */
+  /** Best first. The installed version, if any, comes last. */
   readonly options: readonly Member[];
-  /** Why there are no options. */
+  /** Reason why there are no options. */
   readonly reason: string;
 }
 
@@ -37,9 +37,9 @@ export interface Problem {
   readonly wanted: readonly Wanted[];
   /** Installed versions without a subscription. */
   readonly fixed: readonly Member[];
-  /** Versions that a dependency may add, best first; `from` is the catalog of the version that requires it. */
+  /** Versions that a dependency may add, best first. `from` is the catalog of the version that requires it. */
   candidates(constraint: Leaf, from: string): Iterable<Member>;
-  /** What is wrong with a rule in CEL. */
+  /** Error in a CEL rule, if any. */
   mistakeIn?(rule: string): string | undefined;
   readonly maxSteps?: number;
 }
@@ -50,7 +50,7 @@ export type Resolution =
   | { readonly chosen: readonly Member[] }
   | { readonly failure: string; readonly reason: 'ConstraintsNotSatisfiable' | 'ErrorPreventedResolution' };
 
-/** Some tens of milliseconds. */
+/** Takes some tens of milliseconds. */
 const MAX_STEPS = 20_000;
 
 export function resolve(problem: Problem): Resolution {
@@ -67,7 +67,10 @@ export function resolve(problem: Problem): Resolution {
 
 class Search {
   readonly #problem: Problem;
-  /** What installed versions need of each other today has to remain so; what is missing already does not count. */
+  /**
+   * Requirements between installed versions that are currently satisfied and must remain so. Requirements that are
+   * already violated are ignored.
+   */
   readonly #kept: ReadonlyMap<Member, readonly Constraint[]>;
   readonly #members: Member[] = [];
   #steps = 0;
@@ -103,7 +106,7 @@ class Search {
     return false;
   }
 
-  /** Adds what is still required; true when nothing is. */
+  /** Adds members for open requirements. Returns true if all are satisfied. */
   #settle(): boolean {
     for (const member of this.#members) {
       for (const constraint of this.#kept.get(member) ?? member.requires) {
@@ -151,7 +154,7 @@ class Search {
     }
   }
 
-  /** True when `next` succeeds with the member added; else it is removed again. */
+  /** Returns true if `next` succeeds with the member added; otherwise the member is removed again. */
   #with(member: Member, why: string, next: () => boolean): boolean {
     this.#steps += 1;
     if (this.#steps > (this.#problem.maxSteps ?? MAX_STEPS)) {
@@ -179,7 +182,7 @@ class Search {
   }
 }
 
-/** One version of a name and of a package, and one provider of a kind. */
+/** Whether two members exclude each other: same name, same package, or providers of the same kind. */
 export function excludes(a: Member, b: Member): boolean {
   return (
     a.name === b.name ||
@@ -198,7 +201,7 @@ export function matches(constraint: Leaf, member: Member): boolean {
   );
 }
 
-/** A constraint is compared with many versions. */
+/** Cache, because a constraint is compared with many versions. */
 const ranges = new WeakMap<Leaf, Range>();
 
 function rangeOf(constraint: Extract<Leaf, { readonly type: 'package' }>): Range | undefined {

@@ -1,4 +1,4 @@
-/** What the resolver is given: subscriptions, installed versions and catalogs, in order of preference. */
+/** Inputs of the resolver: subscriptions, installed versions and catalogs, in order of preference. */
 import type { ClusterServiceVersion, Subscription } from '../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { type Constraint, fieldsOf, listOf, readProperties } from './blobs.ts';
@@ -9,7 +9,7 @@ import { propertiesOf } from './properties.ts';
 import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
 import { parseVersion } from './semver.ts';
 
-/** Where package and dependencies of an installed version stand. */
+/** Annotation with the package and dependencies of an installed version. */
 export const PROPERTIES_ANNOTATION = 'operatorframework.io/properties';
 
 export interface VisibleCatalog {
@@ -21,25 +21,25 @@ export interface VisibleCatalog {
 
 export interface Situation {
   readonly subscriptions: readonly Subscription[];
-  /** Of the namespace, copies excluded. */
+  /** Versions in the namespace, without copies. */
   readonly installed: readonly ClusterServiceVersion[];
-  /** Subscriptions that keep the version that they have: it is not installed completely. */
+  /** Subscriptions that keep their version because its installation is not complete. */
   readonly held: ReadonlySet<string>;
   readonly catalogs: readonly VisibleCatalog[];
-  /** Catalogs that cannot be read, with why. */
+  /** Unreadable catalogs with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;
   readonly rules: PropertyRules;
 }
 
-/** Rules in CEL about the properties of operators. */
+/** Evaluates CEL rules about the properties of operators. */
 export interface PropertyRules {
-  /** `of` is what has the properties; the outcome of a rule is the same for it as long as it exists. */
+  /** Whether the rule holds. `of` identifies the owner of the properties, for which the result is cached. */
   holds(rule: string, of: object, properties: () => readonly unknown[]): boolean;
-  /** What is wrong with the rule; undefined: nothing. */
+  /** Error in the rule; undefined if it is valid. */
   mistakeIn(rule: string): string | undefined;
 }
 
-/** A member with the bundle that it is. */
+/** A member with its bundle. */
 export interface Choice extends Member {
   readonly bundle: Bundle;
   readonly replaces: string;
@@ -57,11 +57,11 @@ export function currentOf(
     const found = name === undefined ? undefined : installed.find((each) => each.metadata?.name === name);
     if (found !== undefined) return found;
   }
-  // A subscription that was created after its operator takes over what is there.
+  // A subscription that was created after its operator adopts the installed version.
   return installed.find((each) => packageOf(each) === spec?.name && !isReplaced(each, installed));
 }
 
-/** Of which package an installed version is; empty where that is not known. */
+/** Package of an installed version; empty if unknown. */
 export const packageOf = (csv: ClusterServiceVersion): string => memberOf(csv, '').package;
 
 /** Whether an install plan of the same package and namespace has created or updated the object. */
@@ -93,7 +93,7 @@ const nameOf = ({ metadata }: Subscription): string => metadata?.name ?? '';
 const byPreference = (a: VisibleCatalog, b: VisibleCatalog): number =>
   b.priority - a.priority || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
-/** On its way out: its successor counts in its place. */
+/** Whether another installed version replaces this one, so that the other one counts instead. */
 const isReplaced = ({ metadata }: ClusterServiceVersion, all: readonly ClusterServiceVersion[]): boolean =>
   all.some(({ spec }) => spec?.replaces === metadata?.name);
 
@@ -160,13 +160,13 @@ function choiceOf(
     installed: false,
     bundle,
     satisfies: (rule) => rules.holds(rule, bundle, () => propertiesOf(owner.name, bundle)),
-    // Reached by skips or skipRange, it replaces what is there instead of what the channel names.
+    // An update by skips or skipRange replaces the installed version instead of the one in the channel.
     replaces: current ?? entry?.replaces ?? '',
     skips: entry?.skips ?? [],
   };
 }
 
-/** Of an installed version: what its annotation and its spec say. */
+/** Member for an installed version, from its annotation and spec. */
 export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: PropertyRules): Member {
   const { name = '', annotations = {} } = csv.metadata ?? {};
   let requires: readonly Constraint[] = [];
@@ -183,7 +183,7 @@ export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: Prop
       )['packageName'] ?? '',
     );
   } catch {
-    // An annotation that an administrator has changed says nothing.
+    // An annotation that an administrator has changed is ignored.
   }
   const owned = csv.spec?.customresourcedefinitions?.owned ?? [];
   const apis = csv.spec?.apiservicedefinitions?.owned ?? [];

@@ -1,7 +1,7 @@
 /**
- * Semantic versions and ranges as catalogs write them. Source: semver.org 2.0.0; ranges as github.com/blang/semver
- * reads them: comparisons that all hold, alternatives separated by `||`, and `x` for any number. Unlike npm's ranges,
- * pre-releases are in every range that their order puts them in.
+ * Semantic versions and ranges as used in catalogs. Source: semver.org 2.0.0; ranges as github.com/blang/semver parses
+ * them: comparisons that must all hold, alternatives separated by `||`, and `x` for any number. Unlike in npm, a range
+ * includes every pre-release between its bounds.
  */
 
 export interface Version {
@@ -12,7 +12,7 @@ export interface Version {
 }
 
 export interface Range {
-  /** True when one of the alternatives holds. */
+  /** Whether one of the alternatives holds. */
   includes(version: Version): boolean;
 }
 
@@ -23,7 +23,7 @@ const VERSION = new RegExp(`^v?${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}$`);
 const PARTIAL = new RegExp(`^v?${NUMBER}(?:\\.(?:${NUMBER}|[xX*])(?:\\.(?:${NUMBER}|[xX*])${SUFFIX})?)?$`);
 const COMPARISON = /^(>=|<=|!=|==|=|>|<|!)?(.+)$/;
 
-/** Undefined when `text` is no semantic version. A leading `v` is tolerated. */
+/** Undefined if `text` is no semantic version. A leading `v` is accepted. */
 export function parseVersion(text: string): Version | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const match = VERSION.exec(text.trim());
@@ -36,12 +36,15 @@ export function parseVersion(text: string): Version | undefined {
 function preOf(text: string | undefined): (string | number)[] | undefined {
   if (text === undefined) return [];
   const parts = text.split('.');
-  // Numbers of a pre-release have no leading zeros.
+  // Numbers of a pre-release must not have leading zeros.
   if (parts.some((part) => /^0\d+$/.test(part))) return undefined;
   return parts.map((part) => (/^\d{1,15}$/.test(part) ? Number(part) : part));
 }
 
-/** Negative, zero or positive, as semver.org orders versions. Build metadata has no order. */
+/**
+ * Compares versions as specified by semver.org, ignoring build metadata. Returns a negative number, zero or a positive
+ * number.
+ */
 export function compareVersions(a: Version, b: Version): number {
   return a.major - b.major || a.minor - b.minor || a.patch - b.patch || comparePre(a.pre, b.pre);
 }
@@ -61,13 +64,13 @@ function comparePre(a: readonly (string | number)[], b: readonly (string | numbe
 
 type Test = (version: Version) => boolean;
 
-/** Undefined when `text` is no range. */
+/** Undefined if `text` is no range. */
 export function parseRange(text: string): Range | undefined {
   if (text.length > MAX_LENGTH || text.trim() === '') return undefined;
   const alternatives: Test[][] = [];
   for (const alternative of text.split('||')) {
     const tests: Test[] = [];
-    // An operator may stand apart from its version.
+    // Operators may be separated from their version by spaces.
     const joined = alternative.replace(/([<>=!]+)\s+/g, '$1').trim();
     if (joined === '') return undefined;
     for (const part of joined.split(/[\s,]+/)) {
@@ -88,7 +91,7 @@ function comparisonOf(part: string): readonly Test[] | undefined {
   if (exact !== undefined) return [testOf(operator, exact)];
   const partial = PARTIAL.exec(text);
   if (partial === null || partial[4] !== undefined) return undefined;
-  // `1.2.x` is everything from 1.2.0 up to, not including, 1.3.0.
+  // `1.2.x` means 1.2.0 up to, but not including, 1.3.0.
   const [major, minor] = [Number(partial[1]), partial[2] === undefined ? undefined : Number(partial[2])];
   const low: Version = { major, minor: minor ?? 0, patch: 0, pre: [] };
   const high: Version =

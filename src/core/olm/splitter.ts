@@ -1,19 +1,19 @@
 /**
- * Finds the documents of a file-based catalog in a stream of bytes, without keeping more than one of them: JSON values
- * one after the other, or YAML documents separated by lines of `---`. Source: operator-registry's file-based catalogs,
- * https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
+ * Splits a file-based catalog into documents while it is read, with at most one document in memory. The catalog
+ * contains consecutive JSON values, or YAML documents separated by lines of `---`. Source: operator-registry's
+ * file-based catalogs, https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
  */
 
 export interface FoundDocument {
-  /** Of its first byte in the file. */
+  /** Offset of the first byte in the file. */
   readonly offset: number;
   readonly bytes: Uint8Array;
 }
 
 export interface DocumentSplitter {
-  /** The documents that end in this piece of the file. Throws an Error when one is larger than the limit. */
+  /** Returns the documents that end in this chunk. Throws an Error if one exceeds the limit. */
   push(chunk: Uint8Array): FoundDocument[];
-  /** What is left at the end of the file. Throws an Error when it is an unfinished JSON value. */
+  /** Returns the last document at the end of the file. Throws an Error for an unfinished JSON value. */
   end(): FoundDocument[];
 }
 
@@ -33,7 +33,7 @@ export function yamlSplitter(maxBytes: number): DocumentSplitter {
   return new YamlSplitter(maxBytes);
 }
 
-/** Bytes of one document that came in several pieces. */
+/** Bytes of one document from several chunks. */
 class Pieces {
   readonly #maxBytes: number;
   #pieces: Uint8Array[] = [];
@@ -52,7 +52,7 @@ class Pieces {
     this.#length += bytes.length;
     if (this.#length > this.#maxBytes)
       throw new Error(`a document at byte ${this.offset} is larger than ${this.#maxBytes} bytes`);
-    // A copy, which `slice` of Node's buffers is not: the reader uses its buffer again.
+    // Copied, because the reader reuses its buffer; `slice` of a Node buffer would share it.
     if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
   }
 
@@ -121,7 +121,7 @@ class JsonSplitter implements DocumentSplitter {
 class YamlSplitter implements DocumentSplitter {
   readonly #current: Pieces;
   #position = 0;
-  /** Dashes at the beginning of the line so far; -1 where the line is no separator. */
+  /** Number of dashes at the beginning of the current line; -1 if the line is no separator. */
   #dashes = 0;
 
   constructor(maxBytes: number) {
@@ -143,7 +143,7 @@ class YamlSplitter implements DocumentSplitter {
         this.#dashes = 0;
       } else if (this.#dashes >= 0) {
         if (byte === DASH) this.#dashes = this.#dashes < 3 ? this.#dashes + 1 : -1;
-        // Blanks may follow the separator; anything else on the line makes it content.
+        // Only blanks may follow the separator.
         else if (this.#dashes !== 3 || !BLANKS.has(byte ?? 0)) this.#dashes = -1;
       }
     }
@@ -156,7 +156,7 @@ class YamlSplitter implements DocumentSplitter {
     return this.#take(this.#dashes === 3);
   }
 
-  /** The document so far, without the separator that ends it. */
+  /** Returns the current document without the separator that ends it. */
   #take(separated: boolean): FoundDocument[] {
     const { offset, bytes } = this.#current.take();
     let end = bytes.length;

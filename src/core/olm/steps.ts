@@ -1,7 +1,7 @@
 /**
- * The steps of an install plan: the objects of a bundle and the RBAC of its version, in the order in which they are
- * created. Source: operator-lifecycle-manager pkg/controller/registry/resolver/steps.go and
- * operator-registry pkg/lib/bundle (supported kinds).
+ * Steps of an install plan: the objects of a bundle and the RBAC of its version, in order of creation. Source:
+ * operator-lifecycle-manager pkg/controller/registry/resolver/steps.go and operator-registry pkg/lib/bundle (supported
+ * kinds).
  */
 import type { ClusterServiceVersion, InstallPlanStep } from '../../api/kinds/olm/types.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -11,7 +11,7 @@ import type { Choice } from './selection.ts';
 export const CSV_KIND = 'ClusterServiceVersion';
 export const CRD_KIND = 'CustomResourceDefinition';
 
-/** Kinds that a bundle may hold beside its version. */
+/** Kinds that a bundle may contain besides its version. */
 const SUPPORTED: ReadonlySet<string> = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
@@ -32,7 +32,7 @@ const SUPPORTED: ReadonlySet<string> = new Set([
   'ServiceAccount',
   'ServiceMonitor',
 ]);
-/** Kinds that a cluster may lack: the plan goes on without them. */
+/** Kinds that a cluster may lack; the plan skips them. */
 const OPTIONAL: ReadonlySet<string> = new Set([
   'ConsoleCLIDownload',
   'ConsoleLink',
@@ -41,7 +41,7 @@ const OPTIONAL: ReadonlySet<string> = new Set([
   'PrometheusRule',
   'ServiceMonitor',
 ]);
-/** The version first: it owns the others. */
+/** Order of creation. The version comes first because it owns the other objects. */
 const ORDER = [CSV_KIND, CRD_KIND, 'PriorityClass', 'ServiceAccount', 'Secret', 'ConfigMap', 'Role', 'ClusterRole'];
 const MAX_OBJECTS = 500;
 
@@ -50,7 +50,7 @@ export interface BundleContent {
   readonly others: readonly KubeObject[];
 }
 
-/** The version and the other objects of a bundle, or what is wrong with them. */
+/** Returns the version and the other objects of a bundle, or an error message. */
 export function bundleContent(name: string, objects: readonly unknown[]): BundleContent | string {
   if (objects.length > MAX_OBJECTS) return `bundle ${name}: has more than ${MAX_OBJECTS} objects`;
   const versions: ClusterServiceVersion[] = [];
@@ -73,7 +73,10 @@ export function bundleContent(name: string, objects: readonly unknown[]): Bundle
   return { csv, others };
 }
 
-/** `choice` is installed in `namespace`; `properties` are those of its bundle. */
+/**
+ * @param choice Version to install in `namespace`.
+ * @param properties Properties of its bundle.
+ */
 export function stepsOf(
   { csv, others }: BundleContent,
   choice: Choice,
@@ -95,7 +98,7 @@ export function stepsOf(
     },
     spec: {
       ...spec,
-      // The channel decides what is replaced, not what the author once wrote.
+      // The channel decides which version is replaced, not the CSV.
       ...(choice.replaces === '' ? {} : { replaces: choice.replaces }),
       ...(choice.skips.length === 0 ? {} : { skips: [...choice.skips] }),
     },
@@ -120,7 +123,7 @@ const CLUSTER_SCOPED: ReadonlySet<string> = new Set([
   'PriorityClass',
 ]);
 
-/** Objects of a bundle are created in the namespace of the operator and in no other. */
+/** Objects of a bundle are only created in the operator's namespace. */
 function inNamespace(object: KubeObject, namespace: string): KubeObject {
   const { namespace: _own, ...metadata } = object.metadata ?? {};
   return {

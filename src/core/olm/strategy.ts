@@ -1,5 +1,5 @@
 /**
- * What runs of a version: deployments, services and their certificates, webhooks and aggregated APIs. Source:
+ * Running parts of a version: deployments, services and their certificates, webhooks and aggregated APIs. Source:
  * operator-lifecycle-manager pkg/controller/install.
  */
 import type { Deployment } from 'kubernetes-types/apps/v1';
@@ -14,7 +14,7 @@ import type {
 import type { KubeObject } from '../../api/meta/object.ts';
 import { digestOf, nameWithDigest, ownerLabels, SPEC_HASH_LABEL } from './names.ts';
 
-/** Too large for every pod, or of no use there. */
+/** Annotations that are too large or useless for pods. */
 const NOT_FOR_PODS: ReadonlySet<string> = new Set([
   'alm-examples',
   'kubectl.kubernetes.io/last-applied-configuration',
@@ -33,10 +33,10 @@ export function ownerReference({ metadata }: ClusterServiceVersion): OwnerRefere
 }
 
 export interface DeploymentContext {
-  /** olm.targetNamespaces and the like. */
+  /** olm.targetNamespaces and similar annotations. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly config: SubscriptionConfig;
-  /** A digest of the certificates that deployments serve with, by deployment: a new one restarts their pods. */
+  /** Digests of serving certificates by deployment. A new certificate restarts the pods. */
   readonly certificates: ReadonlyMap<string, string>;
 }
 
@@ -120,7 +120,7 @@ const byPath = (own: readonly VolumeMount[], added: readonly VolumeMount[]): Vol
   ...added,
 ];
 
-/** Where aggregated API servers and webhook servers look for their certificates. */
+/** Volumes at the paths from which aggregated API servers and webhook servers read their certificates. */
 function servingVolumes(secret: string): { volumes: Volume[]; mounts: VolumeMount[] } {
   const volume = (name: string, cert: string, key: string): Volume => ({
     name,
@@ -144,7 +144,7 @@ function servingVolumes(secret: string): { volumes: Volume[]; mounts: VolumeMoun
   };
 }
 
-/** Of a deployment that serves: `-service`, and `-cert` of that. */
+/** Name of the service of a serving deployment. The secret of its certificate has the suffix `-cert`. */
 export const serviceName = (deployment: string): string => `${deployment.replaceAll('.', '-')}-service`;
 export const secretName = (deployment: string): string => `${serviceName(deployment)}-cert`;
 
@@ -174,7 +174,7 @@ function servedBy({ spec }: ClusterServiceVersion): Served[] {
   return [...webhooks, ...apis];
 }
 
-/** Deployments that need a serving certificate; a name that is none of the version's is a mistake of its author. */
+/** Names of deployments that need a serving certificate. They may include names that the version does not define. */
 export function servingDeployments(csv: ClusterServiceVersion): string[] {
   return [...new Set(servedBy(csv).map((each) => each.deployment))].sort();
 }
@@ -213,9 +213,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is base64
- * of PEM. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version match
- * namespaced resources only.
+ * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is PEM in
+ * base64. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version only match
+ * namespaced resources.
  */
 export function webhookConfigurations(
   csv: ClusterServiceVersion,
@@ -293,7 +293,10 @@ export interface ConversionPatch {
   readonly conversion: object;
 }
 
-/** How the custom resources that the version converts are to be converted. Only what it owns: see the caller. */
+/**
+ * Conversion settings of custom resources that the version converts. The caller must only apply them to owned
+ * resources.
+ */
 export function conversionsOf(csv: ClusterServiceVersion, caBundle: string): ConversionPatch[] {
   const owned = new Set((csv.spec?.customresourcedefinitions?.owned ?? []).map(({ name }) => name));
   return (csv.spec?.webhookdefinitions ?? [])

@@ -1,11 +1,11 @@
 import type { Overlay, OverlayChange, PodRoute, TunnelForward, TunnelLink, TunnelNeighbor } from './port.ts';
 
-/** An order that needs no second attempt: links before entries before routes, and removal the other way round. */
+/** Changes in an order without failures: links before neighbors before routes, and removals in reverse order. */
 export function overlayChanges(desired: Overlay, present: Overlay): OverlayChange[] {
   const changes: OverlayChange[] = [];
   const { remade, links } = linkChanges(desired.links, present.links);
   changes.push(...links);
-  // Entries of a link end with it.
+  // Deleting a link also deletes its entries.
   const standing = {
     neighbors: present.neighbors.filter(({ link }) => !remade.has(link)),
     forwards: present.forwards.filter(({ link }) => !remade.has(link)),
@@ -22,7 +22,7 @@ export function overlayChanges(desired: Overlay, present: Overlay): OverlayChang
   changes.push(...forwards.gone.map((forward) => ({ op: 'delete-forward' as const, forward })));
   const gone = present.links.filter(({ name }) => !desired.links.some((link) => link.name === name));
   changes.push(...gone.map(({ name }) => ({ op: 'delete-link' as const, name })));
-  // What a deleted link takes with it needs no removal of its own.
+  // Objects that are deleted with their link need no removal.
   const dead = new Set(gone.map(({ name }) => name));
   return changes.filter((change) => !(isRemoval(change) && dead.has(linkOf(change) ?? '')));
 }

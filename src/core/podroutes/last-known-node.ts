@@ -1,10 +1,7 @@
-/**
- * What a host remembers of the Nodes of its cluster while no API server is in reach: what routes and service rules
- * need.
- */
+/** Facts about Nodes that a host saves for times without an API server: those that routes and service rules need. */
 import type { Node } from 'kubernetes-types/core/v1';
 
-/** Without status reports, which change every few seconds. */
+/** Returns a copy without status reports, which change every few seconds. */
 export function lastKnownNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
   const { name, uid, labels, annotations } = metadata ?? {};
   const addresses = status?.addresses;

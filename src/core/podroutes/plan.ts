@@ -1,7 +1,7 @@
 /**
- * Nodes and the ways to them → routes, neighbors and VXLAN entries that lead to their pods. A host on the same link is
- * the next hop itself; other hosts are reached by VXLAN (RFC 7348), where each host answers for its pod range under one
- * MAC address that follows from the range, so nothing has to be announced.
+ * Plans routes, neighbors and VXLAN entries to the pods of other nodes. A host on the same link is the next hop itself.
+ * Other hosts are reached through VXLAN (RFC 7348), where each host has a MAC address that is derived from its pod
+ * range, so no announcements are needed.
  */
 import { ipFamilyOf, isInNetwork } from '../../base/addresses.ts';
 import { addressText, networkText, parseNetwork, widthOf } from '../../base/networks.ts';
@@ -22,25 +22,25 @@ export interface OverlayInput {
   readonly paths: ReadonlyMap<string, PeerPath>;
   readonly backend: Backend;
   readonly clusterCidrs: readonly string[];
-  /** Names of the VXLAN devices by the family of the hosts' addresses. */
+  /** Names of the VXLAN devices by address family of the hosts. */
   readonly tunnelNames: Readonly<Record<Family, string>>;
-  /** Links of the pod network itself: no host is reached through them. */
+  /** Links of the pod network itself, through which no host is reached. */
   readonly podLinks: ReadonlySet<string>;
   /** MTU of the link with this host's own address. */
   readonly linkMtu: number;
-  /** Set by the configuration; undefined: discovered. */
+  /** Configured MTU; undefined if it is discovered. */
   readonly mtu: number | undefined;
 }
 
 export interface OverlayPlan {
   readonly overlay: Overlay;
-  /** MTU of the pods' links: the smallest of all ways. */
+  /** MTU of the pods' links: the smallest of all paths. */
   readonly podMtu: number;
-  /** Nodes without a way to their pods. */
+  /** Nodes whose pods cannot be reached. */
   readonly problems: readonly { readonly node: string; readonly why: string }[];
 }
 
-/** Outer IP, UDP and VXLAN headers and the inner Ethernet header. */
+/** Size of the outer IP, UDP and VXLAN headers and the inner Ethernet header. */
 export const VXLAN_OVERHEAD: Readonly<Record<Family, number>> = { 4: 50, 6: 70 };
 /** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
 const MIN_MTU = 1280;
@@ -56,7 +56,7 @@ interface Way {
 
 const familyOf = (address: string): Family | undefined => ipFamilyOf(address) || undefined;
 
-/** Canonical pod ranges; what is no range is left out. */
+/** Canonical pod ranges. Invalid ones are omitted. */
 function rangesOf(peer: Peer): string[] {
   return peer.podCidrs.flatMap((cidr) => {
     const network = parseNetwork(cidr);
@@ -66,7 +66,7 @@ function rangesOf(peer: Peer): string[] {
 
 const baseOf = (cidr: string): string => cidr.split('/')[0] ?? '';
 
-/** The MAC address of the host with this pod range: locally administered, and unique as the range is. */
+/** MAC address of the host with this pod range: locally administered, and as unique as the range. */
 export function tunnelMac(podCidr: string): string | undefined {
   const network = parseNetwork(podCidr);
   if (network === undefined) return undefined;
@@ -78,7 +78,7 @@ export function tunnelMac(podCidr: string): string | undefined {
   );
 }
 
-/** The address through which a peer is reached: IPv4 first, so that both ends choose the same family. */
+/** Address through which a peer is reached. IPv4 is preferred, so that both ends select the same family. */
 function wayTo(peer: Peer, input: OverlayInput): Way | string {
   const own = new Set(input.own.addresses);
   if (peer.addresses.some((address) => own.has(address)))
@@ -97,14 +97,14 @@ function wayTo(peer: Peer, input: OverlayInput): Way | string {
   return sorted.length === 0 ? 'it has no InternalIP outside of the pod network' : `no route to ${sorted.join(', ')}`;
 }
 
-/** Only a tunnel carries a pod range of a family that the way's addresses do not have. */
+/** Only a tunnel can carry a pod range of another address family than that of the hosts. */
 function carriageOf(way: Way, cidr: string, backend: Backend): 'direct' | 'tunnel' | undefined {
   if (way.tunneled) return 'tunnel';
   if (familyOf(baseOf(cidr)) === way.underlay) return 'direct';
   return backend === 'routes' ? undefined : 'tunnel';
 }
 
-/** Pure: the same input gives the same plan, in the same order. */
+/** Deterministic: the same input gives the same plan in the same order. */
 export function planOverlay(input: OverlayInput): OverlayPlan {
   const problems: { node: string; why: string }[] = [];
   const routes: PodRoute[] = [];
@@ -162,7 +162,7 @@ export function planOverlay(input: OverlayInput): OverlayPlan {
   };
 }
 
-/** Usable ways, the preferred one first; a text says why there is none. */
+/** Usable paths, the preferred one first; otherwise a text with the reason why there is none. */
 function waysTo(peer: Peer, input: OverlayInput): Way[] | string {
   const first = wayTo(peer, input);
   if (typeof first === 'string') return first;
@@ -171,7 +171,10 @@ function waysTo(peer: Peer, input: OverlayInput): Way[] | string {
   return typeof second === 'string' ? [first] : [first, second];
 }
 
-/** What no node owns is not sent to the default gateway. */
+/**
+ * Unreachable routes for the cluster's ranges, so that packets to unassigned addresses are not sent to the default
+ * gateway.
+ */
 function unreachable(clusterCidrs: readonly string[]): PodRoute[] {
   return clusterCidrs.flatMap((cidr) => {
     const network = parseNetwork(cidr);
@@ -189,7 +192,7 @@ function tunnelLinks(input: OverlayInput, mtus: ReadonlyMap<Family, number>): Tu
     return [
       {
         ...{ name: input.tunnelNames[underlay], underlay, mac, mtu },
-        // A device without a source address is an IPv4 device.
+        // A device without a source address uses IPv4.
         local: underlay === 4 ? undefined : input.own.addresses.find((address) => familyOf(address) === 6),
         addresses: ranges.map((cidr) => {
           const { base, family } = parseNetwork(cidr) ?? { base: 0n, family: 4 as const };

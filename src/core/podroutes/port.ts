@@ -1,23 +1,23 @@
-/** What the pod network between hosts needs of a kernel. */
+/** Port to the kernel for the pod network between hosts. */
 
 export type Family = 4 | 6;
 
-/** The kernel's way to an address of another host. */
+/** Path to an address of another host, according to the kernel. */
 export interface PeerPath {
   readonly link: string;
-  /** Undefined: the address is on the link itself. */
+  /** Undefined if the address is on the link itself. */
   readonly gateway: string | undefined;
-  /** Of the whole path, as far as the kernel has learnt it; bytes. */
+  /** MTU of the whole path in bytes, as far as the kernel knows it. */
   readonly mtu: number;
 }
 
-/** A route of this program in the main table. */
+/** A route in the main table, owned by this program. */
 export interface PodRoute {
   /** In canonical form: `10.128.2.0/23`. */
   readonly destination: string;
-  /** Undefined: the destination is unreachable. */
+  /** Undefined if the destination is unreachable. */
   readonly via: { readonly link: string; readonly gateway: string; readonly onLink: boolean } | undefined;
-  /** 0: that of the link. */
+  /** 0 for the MTU of the link. */
   readonly mtu: number;
 }
 
@@ -28,9 +28,11 @@ export interface TunnelLink {
   readonly underlay: Family;
   readonly mac: string;
   readonly mtu: number;
-  /** Source address; IPv4 devices take the route's. */
+  /** Source address; undefined for IPv4 devices, which use the route's. */
   readonly local: string | undefined;
-  /** Own addresses, `10.128.2.0/32`: the source of what this host sends through the tunnel. */
+  /**
+   * Addresses of the device, such as `10.128.2.0/32`: the source of packets that this host sends through the tunnel.
+   */
   readonly addresses: readonly string[];
 }
 
@@ -40,14 +42,14 @@ export interface TunnelNeighbor {
   readonly mac: string;
 }
 
-/** Entry of a VXLAN device's forwarding table: frames to `mac` travel to the host `destination`. */
+/** Entry of a VXLAN device's forwarding table: frames for `mac` are sent to the host `destination`. */
 export interface TunnelForward {
   readonly link: string;
   readonly mac: string;
   readonly destination: string;
 }
 
-/** The kernel objects that lead to pods of other hosts. */
+/** Kernel objects for the paths to pods of other hosts. */
 export interface Overlay {
   readonly links: readonly TunnelLink[];
   readonly neighbors: readonly TunnelNeighbor[];
@@ -65,21 +67,21 @@ export type OverlayChange =
 
 export interface OverlayKernel {
   /**
-   * The ways to addresses of hosts; an address without a route is absent. `probe`: datagrams as large as the link takes
-   * are sent first, so that routers on the way report a smaller MTU (RFC 1191, RFC 8201).
+   * Paths to addresses of hosts; an address without a route is absent. With `probe`, datagrams of the link's MTU are
+   * sent first, so that routers report a smaller path MTU (RFC 1191, RFC 8201).
    */
   paths(addresses: readonly string[], options: { readonly probe: boolean }): Promise<ReadonlyMap<string, PeerPath>>;
   /** MTU of the link with this address; undefined without such a link. */
   linkMtu(address: string): Promise<number | undefined>;
-  /** Objects of this program only: routes by their protocol number, links by their names. */
+  /** Reads the objects of this program: routes by protocol number, links by name. */
   observe(): Promise<Overlay>;
-  /** Applies every change that it can. Throws the first complaint. */
+  /** Applies every change that is possible, then throws the first error. */
   apply(changes: readonly OverlayChange[]): Promise<void>;
   /**
-   * Keeps tunnel frames from other senders than these hosts out; undefined: there are no tunnels. Idempotent: restores
-   * what was deleted.
+   * Drops tunnel frames from senders other than these hosts; undefined if there are no tunnels. Idempotent: restores
+   * deleted rules.
    */
   guard(hosts: readonly string[] | undefined): Promise<void>;
-  /** Reports changes of the host's own addresses and routes. Returns the function that stops it. */
+  /** Calls `changed` after changes of the host's own addresses and routes. Returns a function that stops this. */
   watch(changed: () => void): () => void;
 }

@@ -1,29 +1,29 @@
 /**
- * Revisions of one component on one master: what the host does next with what is on its disk. It needs no API server.
- * Source: enhancement "static pod fallback".
+ * Revisions of one component on one master: the host's next action, based on its disk. It needs no API server. Source:
+ * enhancement "static pod fallback".
  */
 import { prunable } from './prune.ts';
 import type { Failure } from './types.ts';
 
 export interface HostRevision {
   readonly revision: number;
-  /** Of all input files. */
+  /** Digest of all input files. */
   readonly digest: string;
-  /** Of the input files that the component reads at its start only. */
+  /** Digest of the input files that the component reads only when it starts. */
   readonly restartDigest: string;
   readonly overlay: string;
   readonly reason: string;
   readonly atMs: number;
   readonly outcome: 'trial' | 'good' | 'failed';
-  /** From its installation until it was healthy; undefined: it was not, or needed no restart. */
+  /** Time from the installation until the component was healthy; undefined if it was not, or needed no restart. */
   readonly tookMs?: number;
 }
 
 export interface HostState {
-  /** The revision that runs; 0: none yet. */
+  /** The running revision; 0 if there is none yet. */
   readonly current: number;
   readonly revisions: readonly HostRevision[];
-  /** Present: `current` has been started and is not known to be healthy yet. */
+  /** Present while `current` has been started but is not known to be healthy. */
   readonly trial?: { readonly sinceMs: number };
   readonly failure?: Failure;
 }
@@ -32,29 +32,31 @@ export const EMPTY_STATE: HostState = { current: 0, revisions: [] };
 
 export interface HostView {
   readonly nowMs: number;
-  /** The files as they are now. */
+  /** Digest of the current files. */
   readonly digest: string;
   readonly restartDigest: string;
   /** Names of the files that differ from those of the newest revision. */
   readonly changed: readonly string[];
-  /** What the leader wants; undefined: nothing, or no API server answers. */
+  /** Revision that the leader requests; undefined if there is none, or no API server responds. */
   readonly target?: {
     readonly revision: number;
     readonly overlay: string;
     readonly reason: string;
-    /** Failures of the revision here that the leader knew when it set the target: a later one has ended it. */
+    /**
+     * Number of failures of the revision on this host when the leader set the target. A later failure ends the target.
+     */
     readonly knownFailures: number;
   };
-  /** How long no API server has answered; 0: it does. */
+  /** Time since an API server last responded; 0 if one does. */
   readonly apiAwayMs: number;
-  /** The component is about to start anyway: at a start of the host, or on request. */
+  /** The component is about to start in any case: because the host starts, or on request. */
   readonly isStarting: boolean;
   readonly health: { readonly state: 'healthy' | 'starting' | 'crashing'; readonly message: string };
 }
 
 export type HostAction =
   | { readonly type: 'none' }
-  /** The files of now become this revision. Without `restart` the component runs them already. */
+  /** Installs the current files as this revision. Without `restart`, the component already uses them. */
   | {
       readonly type: 'install';
       readonly revision: number;
@@ -65,12 +67,14 @@ export type HostAction =
   | { readonly type: 'succeed' }
   | { readonly type: 'fallBack'; readonly to: number; readonly message: string };
 
-/** With the restart of the older revision, less than the minute within which the component answers again. */
+/**
+ * Together with the restart of the older revision, less than the minute within which the component must respond again.
+ */
 const TRIAL_MS = 40_000;
-/** A slow host gets as many times what its slowest good revision took. */
+/** A slow host gets this multiple of the duration of its slowest successful revision. */
 const SLOW_FACTOR = 3;
 const LONGEST_TRIAL_MS = 300_000;
-/** An API server restarts in less. */
+/** Longer than the restart of an API server. */
 const API_AWAY_MS = 15_000;
 
 const NONE: HostAction = { type: 'none' };
@@ -81,7 +85,7 @@ const newestOf = ({ revisions }: HostState): HostRevision | undefined =>
     undefined,
   );
 
-/** The last revision tried here; its inputs are not tried again without a request. */
+/** The last revision tried on this host. Its inputs are not tried again without a request. */
 export const attemptOf = newestOf;
 
 export function hostStep(state: HostState, view: HostView): HostAction {
@@ -100,12 +104,12 @@ export function hostStep(state: HostState, view: HostView): HostAction {
   }
   if (state.trial !== undefined) {
     const verdict = judge(state, view, state.trial.sinceMs);
-    // Without a good revision to go back to, changed files are the way out.
+    // Without a good revision to return to, changed files are tried.
     if (verdict.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return verdict;
   }
   const newest = newestOf(state) ?? current;
   const mayDecide = view.isStarting || view.apiAwayMs >= API_AWAY_MS;
-  // Inputs that failed are not installed again; they are the newest revision then.
+  // Inputs that failed are not installed again; they are those of the newest revision.
   if (!mayDecide || view.digest === newest.digest || view.digest === current.digest) return NONE;
   return {
     type: 'install',
@@ -116,7 +120,7 @@ export function hostStep(state: HostState, view: HostView): HostAction {
   };
 }
 
-/** The first revision is what the host starts with. */
+/** The first revision consists of the files with which the host starts. */
 function first(state: HostState, { target }: HostView): HostAction {
   const revision = Math.max(1, target?.revision ?? 0, (newestOf(state)?.revision ?? 0) + 1);
   return { type: 'install', revision, overlay: target?.overlay ?? '', reason: 'initial revision', restart: false };
@@ -133,7 +137,7 @@ function judge(state: HostState, { nowMs, health }: HostView, sinceMs: number): 
 const trialMs = ({ revisions }: HostState): number =>
   Math.min(LONGEST_TRIAL_MS, Math.max(TRIAL_MS, ...revisions.map(({ tookMs = 0 }) => SLOW_FACTOR * tookMs)));
 
-/** The newest revision that was healthy here, else the newest that has not failed; not the current one. */
+/** The newest other revision that was healthy on this host; otherwise the newest one that has not failed. */
 function lastGood({ revisions, current }: HostState): HostRevision | undefined {
   const rank = ({ outcome, revision }: HostRevision): number => (outcome === 'good' ? 1e9 : 0) + revision;
   return revisions
@@ -150,7 +154,7 @@ export function installed(state: HostState, revision: HostRevision, isTrial: boo
     : succeeded({ ...next, revisions: [...others, { ...revision, outcome: 'good' }] }, undefined);
 }
 
-/** A failure is forgotten once its revision or a newer one is healthy. */
+/** Records that the revision is healthy. This clears failures of the revision and of older ones. */
 export function succeeded(state: HostState, tookMs: number | undefined): HostState {
   const { trial: _, failure, ...rest } = state;
   return {
@@ -164,7 +168,7 @@ export function succeeded(state: HostState, tookMs: number | undefined): HostSta
   };
 }
 
-/** The current revision failed, and `to` runs again. */
+/** Records that the current revision failed and `to` runs again. */
 export function fellBack(state: HostState, to: number, message: string, nowMs: number): HostState {
   const { trial: _, ...rest } = state;
   const before = state.failure?.revision === state.current ? state.failure : undefined;

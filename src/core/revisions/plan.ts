@@ -1,17 +1,17 @@
 /**
- * Revisions of a control-plane component, planned by the leader: when there is a new one, and which master installs it
- * next. Source: library-go pkg/operator/staticpod/controller/{installer,revision,prune}; enhancement "static pod
- * fallback".
+ * Revisions of a control plane component, planned by the leader: when a new revision is created, and which master
+ * installs it next. Source: library-go pkg/operator/staticpod/controller/{installer,revision,prune}; enhancement
+ * "static pod fallback".
  */
 import { prunable } from './prune.ts';
 import type { MasterFacts, NodeProgress, Revision, RevisionPlan, RevisionState } from './types.ts';
 
-/** A master that is not Ready for longer does not hold up the others. */
+/** A master that is not Ready for longer than this does not delay the other masters. */
 export const SET_ASIDE_MS = 120_000;
-/** After a revision failed on a host: 10 s, half as much again each time, at most 10 min. */
+/** Delay after a revision failed on a host: 10 s, growing by half each time, at most 10 min. */
 const FIRST_RETRY_MS = 10_000;
 const LAST_RETRY_MS = 600_000;
-/** After a host went back to an older revision: 10 min, half as much again each time, at most 2 h. */
+/** Delay after a host returned to an older revision: 10 min, growing by half each time, at most 2 h. */
 const FIRST_FALLBACK_RETRY_MS = 600_000;
 const LAST_FALLBACK_RETRY_MS = 7_200_000;
 const GROWTH = 1.5;
@@ -22,7 +22,7 @@ export function retryDelayMs({ count, fallbacks }: { readonly count: number; rea
     : Math.min(FIRST_RETRY_MS * GROWTH ** Math.max(0, count - 1), LAST_RETRY_MS);
 }
 
-/** Deterministic: the same state at the same time gives the same plan, and a plan that is applied gives itself. */
+/** Deterministic and idempotent: planning again after a plan was applied gives the same plan. */
 export function planRevisions(state: RevisionState, nowMs: number): RevisionPlan {
   const revisions = withNewRevision(state);
   const latest = revisions.at(-1)?.revision ?? 0;
@@ -59,7 +59,7 @@ function withNewRevision({ latest, overlay, revisions, masters }: RevisionState)
   ];
   const reports = masters.flatMap(({ name, report }) => (report === undefined ? [] : [{ name, report }]));
   if (reports.length === 0) return all;
-  // A host installs changed files by itself when it starts, and while no API server answers.
+  // A host installs changed files by itself when it starts, and while no API server responds.
   const ahead = reports
     .filter(({ report }) => report.attempt.revision > last)
     .sort((left, right) => right.report.attempt.revision - left.report.attempt.revision)[0];
@@ -81,7 +81,7 @@ function withNewRevision({ latest, overlay, revisions, masters }: RevisionState)
   return changed.length === 0 ? all : make(last + 1, changed.join('; '), overlay);
 }
 
-/** Names the settings that differ; overlays are JSON objects. */
+/** Names of the settings that differ. Overlays are JSON objects. */
 function changeOf(before: string, after: string): string {
   const [left, right] = [before, after].map((text) => (text === '' ? {} : (JSON.parse(text) as object)));
   const keys = [...new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])].sort();
@@ -94,7 +94,9 @@ function changeOf(before: string, after: string): string {
 const isSetAside = ({ notReadySinceMs }: MasterFacts, nowMs: number): boolean =>
   notReadySinceMs !== undefined && nowMs - notReadySinceMs >= SET_ASIDE_MS;
 
-/** The status of a master with what it reports; its target ends when it is reached, has failed or is set aside. */
+/**
+ * Updates a master's status from its report. Its target ends when it is reached, has failed or the master is set aside.
+ */
 function observed(master: MasterFacts, before: NodeProgress | undefined, latest: number, nowMs: number): NodeProgress {
   const { report } = master;
   const failure = report?.failure;
@@ -108,7 +110,7 @@ function observed(master: MasterFacts, before: NodeProgress | undefined, latest:
   return {
     nodeName: master.name,
     currentRevision: current,
-    // A newer revision overtakes the one that is being installed.
+    // A newer revision replaces the one that is being installed.
     targetRevision: target === 0 || hasEnded ? 0 : latest,
     lastFailedRevision: failure?.revision ?? 0,
     lastFailedTimeMs: failure?.atMs ?? 0,
@@ -119,7 +121,7 @@ function observed(master: MasterFacts, before: NodeProgress | undefined, latest:
   };
 }
 
-/** One master at a time: the one that is in the worst state. */
+/** Selects one master at a time: the one in the worst state. */
 function withTarget(
   progress: readonly NodeProgress[],
   masters: readonly MasterFacts[],

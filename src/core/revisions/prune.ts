@@ -1,4 +1,4 @@
-/** Which revisions are kept. Source: library-go pkg/operator/staticpod/controller/prune. */
+/** Selects the revisions to keep. Source: library-go pkg/operator/staticpod/controller/prune. */
 
 export const DEFAULT_KEPT = 5;
 
@@ -8,7 +8,7 @@ interface Kept {
 }
 
 export interface KeepLimits {
-  /** Negative: all. */
+  /** Negative values keep all. */
   readonly failed: number;
   readonly succeeded: number;
 }
@@ -17,7 +17,10 @@ export interface KeepLimits {
 export const keepLimit = (given: number | undefined): number =>
   given === undefined || given === 0 ? DEFAULT_KEPT : given;
 
-/** Numbers to delete, in their order. `used`: revisions that are current, wanted or newest, which always stay. */
+/**
+ * Numbers of the revisions to delete, in ascending order. `used` contains revisions that are always kept: the current,
+ * wanted and newest ones.
+ */
 export function prunable(all: readonly Kept[], used: ReadonlySet<number>, limits: KeepLimits): number[] {
   const newestFirst = [...all].sort((left, right) => right.revision - left.revision);
   const left = { good: limits.succeeded, bad: limits.failed };

@@ -1,10 +1,10 @@
-/** Which files of a directory a configuration names. */
+/** Finds the files of a directory to which a configuration refers. */
 
 const MAX_DEPTH = 32;
 
 /**
- * Names, relative to `directory`, of those of `names` that a text in `document` names, relative to the directory or
- * absolutely. Sections, if given, are the only top-level keys that count.
+ * The members of `names` that `document` mentions, relative to the directory or as absolute paths. If `sections` are
+ * given, only those top-level keys count.
  */
 export function referredFiles(
   document: unknown,

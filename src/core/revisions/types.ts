@@ -1,32 +1,32 @@
-/** What revisions of the control plane are planned from. Times are milliseconds since the epoch. */
+/** Inputs and results of planning control plane revisions. Times are milliseconds since the epoch. */
 
-/** Why a revision failed on a host. */
+/** Failure of a revision on a host. */
 export interface Failure {
   readonly revision: number;
   readonly atMs: number;
   readonly reason: string;
-  /** Failures of this revision on this host. */
+  /** Number of failures of this revision on this host. */
   readonly count: number;
-  /** How often the host went back to an older revision because of it. */
+  /** Number of times the host returned to an older revision because of it. */
   readonly fallbacks: number;
   readonly errors: readonly string[];
 }
 
-/** The last revision that a host has tried, with the inputs that it had. */
+/** The last revision that a host has tried, with its inputs. */
 export interface Attempt {
   readonly revision: number;
-  /** Of the input files, without the settings of the cluster. */
+  /** Digest of the input files, without the cluster's settings. */
   readonly digest: string;
-  /** Settings of the cluster that were laid over the files. */
+  /** Settings of the cluster that override the files. */
   readonly overlay: string;
   readonly reason: string;
 }
 
-/** What a master publishes about one component. */
+/** Report of a master about one component. */
 export interface NodeReport {
-  /** The revision that runs; 0: none yet. */
+  /** The running revision; 0 if there is none yet. */
   readonly current: number;
-  /** Of the files as they are now. */
+  /** Digest of the current files. */
   readonly digest: string;
   /** Names of the files that differ from those of `attempt`. */
   readonly changed: readonly string[];
@@ -37,9 +37,9 @@ export interface NodeReport {
 
 export interface MasterFacts {
   readonly name: string;
-  /** Undefined: the node is Ready. */
+  /** Undefined if the node is Ready. */
   readonly notReadySinceMs?: number;
-  /** Undefined: the host has not published anything yet. */
+  /** Undefined if the host has not reported yet. */
   readonly report?: NodeReport;
 }
 
@@ -52,7 +52,7 @@ export interface Revision {
   readonly overlay: string;
 }
 
-/** As in the status of the operator's object. */
+/** Progress of a node, as in the status of the operator's object. */
 export interface NodeProgress {
   readonly nodeName: string;
   readonly currentRevision: number;
@@ -66,11 +66,11 @@ export interface NodeProgress {
 }
 
 export interface RevisionState {
-  /** False: nothing is installed; new revisions are made all the same. */
+  /** If false, nothing is installed, but new revisions are still created. */
   readonly isManaged: boolean;
-  /** Settings of the cluster as the operator's object has them now. */
+  /** Current settings of the cluster in the operator's object. */
   readonly overlay: string;
-  /** 0: there is none yet. */
+  /** 0 if there is none yet. */
   readonly latest: number;
   readonly revisions: readonly Revision[];
   readonly progress: readonly NodeProgress[];
@@ -81,11 +81,11 @@ export interface RevisionState {
 
 export interface RevisionPlan {
   readonly latest: number;
-  /** In the order of their numbers; a new one is among them. */
+  /** Sorted by number, including a new revision. */
   readonly revisions: readonly Revision[];
   readonly progress: readonly NodeProgress[];
-  /** Numbers of the revisions that are deleted. */
+  /** Numbers of the revisions to delete. */
   readonly pruned: readonly number[];
-  /** When the plan changes by itself; undefined: never. */
+  /** Time at which the plan may change without a further event, if any. */
   readonly wakeAtMs?: number;
 }

@@ -1,13 +1,13 @@
 /**
- * Chooses a server of a route: the pool by weight, then the server by the route's algorithm. State is kept by route and
- * server, so that a new table does not begin again. Source: HAProxy's configuration manual, `balance`, `cookie`.
+ * Selects a server of a route: first the pool by weight, then the server by the route's algorithm. State is kept by
+ * route and server, so that a new table does not reset it. Source: HAProxy's configuration manual, `balance`, `cookie`.
  */
 import { fnv, hashNumber } from './hash.ts';
 import type { Backend, Balancing, Choice, Client, Endpoint, Pool } from './port.ts';
 
 const CONNECTION_WINDOW_MS = 3_000;
 const REQUEST_WINDOW_MS = 10_000;
-/** Sources that are counted at once; the oldest are forgotten. */
+/** Limit of client addresses with counters; the oldest are dropped. */
 const MAX_SOURCES = 100_000;
 
 interface Counts {
@@ -21,14 +21,14 @@ interface Counts {
 export const endpointKey = ({ address, port }: Endpoint): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 
-/** `random` is uniform in [0, 1). */
+/** @param random Returns a number uniform in [0, 1). */
 export class Balancer implements Balancing {
   readonly #random: () => number;
   readonly #inFlight = new Map<string, number>();
-  /** By route: what smooth weighted round robin has left over for each pool, and whose turn it is in each. */
+  /** By route, the state of smooth weighted round robin for each pool, and its next server. */
   readonly #turns = new Map<string, Map<string, { left: number; next: number }>>();
   readonly #sources = new Map<string, Counts>();
-  /** Cookie values by server; bounded with the servers. */
+  /** Cookie values by server; as many as there are servers. */
   readonly #cookies = new Map<string, string>();
 
   constructor(random: () => number) {
@@ -63,7 +63,7 @@ export class Balancer implements Balancing {
     else this.#inFlight.set(key, count);
   }
 
-  /** Forgets routes that are no longer in the table. */
+  /** Deletes the state of routes that are no longer in the table. */
   retain(ids: ReadonlySet<string>): void {
     for (const id of this.#turns.keys()) if (!ids.has(id)) this.#turns.delete(id);
     this.#cookies.clear();
@@ -173,7 +173,7 @@ export class Balancer implements Balancing {
       }
       case 'leastconn': {
         const load = (each: Endpoint): number => this.#inFlight.get(endpointKey(each)) ?? 0;
-        // Begins at a random server, or all load of an idle route would go to the first.
+        // Starts at a random server; otherwise all load of an idle route would go to the first one.
         const from = Math.floor(this.#random() * endpoints.length);
         const rotated = [...endpoints.slice(from), ...endpoints.slice(0, from)];
         return rotated.reduce((best, each) => (load(each) < load(best) ? each : best));

@@ -1,13 +1,13 @@
-/** Pairs of certificate and key in secrets; what judges those of routes and listeners. */
+/** Certificates and keys in secrets, and the check for certificates of routes and listeners. */
 import type { Secret } from 'kubernetes-types/core/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
 import { decodeBase64 } from '../../api/validation/base64.ts';
 import type { Certificate } from './port.ts';
 
-/** Finds what is wrong with a certificate: one sentence that names field and fix; undefined: nothing. */
+/** Checks a certificate. Returns an error that names the field and a fix; undefined if it is valid. */
 export type CertificateCheck = (tls: NonNullable<NonNullable<Route['spec']>['tls']>) => string | undefined;
 
-/** Of a secret of type `kubernetes.io/tls`; undefined: it has no pair. */
+/** Certificate and key of a secret of type `kubernetes.io/tls`; undefined if it has none. */
 export function certificateOf(secret: Secret | undefined): Certificate | undefined {
   const text = (key: string): string => {
     const value = secret?.data?.[key];

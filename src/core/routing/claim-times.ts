@@ -1,5 +1,5 @@
 /**
- * Times at which an object claimed its hosts. Admission records the time of each claim that an update adds; claims
+ * Times at which an object claimed its hosts. Admission records the time of each claim that an update adds. Claims
  * without a record are as old as the object.
  */
 import type { Ingress } from 'kubernetes-types/networking/v1';
@@ -7,7 +7,7 @@ import type { Route } from '../../api/kinds/routes/types.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { type Age, ageOf } from './rows.ts';
 
-/** Written by admission alone: JSON of claims and their times, RFC 3339. */
+/** Written only by admission: JSON of claims and their times (RFC 3339). */
 export const HOST_CLAIMS = 'hyperedge.dev/host-claims';
 const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
@@ -33,13 +33,13 @@ export const classOf = ({ metadata, spec }: Ingress): string | undefined =>
   spec?.ingressClassName ?? metadata?.annotations?.[CLASS_ANNOTATION];
 export const parentClaim = (namespace: string, { namespace: at, name, sectionName, port }: ParentReference): string =>
   `parent:${[at ?? namespace, name, sectionName, port].join('/')}`;
-/** Everything that decides which hosts and routes the listener serves; certificates do not. */
+/** All fields that decide which hosts and routes the listener serves, without certificates. */
 export const listenerClaim = ({ name, hostname, port, protocol, tls, allowedRoutes }: Listener): string =>
   `listener:${JSON.stringify([name, hostname, port, protocol, tls?.mode, allowedRoutes])}`;
 
 type Claims = (object: KubeObject) => string[];
 
-/** Claims of the kinds that claim hosts, by `plural.group`. */
+/** Functions that list an object's claims, by `plural.group`. */
 export const CLAIMS: ReadonlyMap<string, Claims> = new Map<string, Claims>([
   ['routes.route.openshift.io', ({ spec }: Route) => [hostClaim(spec?.host ?? '')]],
   [
@@ -84,7 +84,7 @@ function recordOf({ metadata }: KubeObject): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Age of a host that needs all of `claims`: that of the youngest. */
+/** Age of a host that needs all of `claims`: that of the youngest claim. */
 export function claimAge(object: KubeObject, claims: readonly string[]): Age {
   const age = ageOf(object);
   if (object.metadata?.annotations?.[HOST_CLAIMS] === undefined) return age;
@@ -100,8 +100,8 @@ export function claimAge(object: KubeObject, claims: readonly string[]): Age {
 export const youngest = (a: Age, b: Age): Age => (b.created > a.created ? { ...a, created: b.created } : a);
 
 /**
- * Value of the annotation after an update; undefined: none. Claims that `old` has keep their time. `now` in RFC 3339,
- * whole seconds: times are compared as text with creation timestamps.
+ * Value of the annotation after an update; undefined for none. Claims that `old` already has keep their time. `now` is
+ * RFC 3339 with whole seconds, because times are compared with creation timestamps as text.
  */
 export function recordedClaims(claims: Claims, object: KubeObject, old: KubeObject, now: string): string | undefined {
   const before = new Set(claims(old));

@@ -2,22 +2,22 @@
 import { ipFamilyOf } from '../../base/addresses.ts';
 import type { Row } from './rows.ts';
 
-/** Names of the cluster itself. Only namespaces `openshift-*` get them. */
+/** Names of the cluster itself, which only namespaces `openshift-*` may claim. */
 export interface HostPolicy {
-  /** Domain of routes without a host. */
+  /** Domain for routes without a host. */
   readonly domain: string;
-  /** Routes with `wildcardPolicy: Subdomain` are admitted. */
+  /** Whether routes with `wildcardPolicy: Subdomain` are admitted. */
   readonly wildcardRoutes: boolean;
   /** Further names of the cluster's API and hosts. */
   readonly names?: readonly string[];
 }
 
 const SYSTEM_NAMESPACE = /^openshift-/;
-/** First labels of the console's, the OAuth server's and the other platform routes' names in OpenShift. */
+/** First labels of the platform's routes in OpenShift, such as those of the console and the OAuth server. */
 const SYSTEM_LABEL =
   /^(?:oauth-openshift|.+-openshift-(?:authentication|console|image-registry|ingress|ingress-canary|monitoring))$/;
 
-/** Sentence that names the reservation of the host; undefined: every namespace may claim it. */
+/** Error that names the reservation of the host; undefined if every namespace may claim it. */
 export function reservation(host: string, namespace: string, { domain, names = [] }: HostPolicy): string | undefined {
   if (ipFamilyOf(host) !== 0) return `${host} is an address; use a DNS name`;
   if (SYSTEM_NAMESPACE.test(namespace)) return undefined;
@@ -32,14 +32,14 @@ interface Claim {
 }
 
 /**
- * The namespace that claimed a host first owns it; other objects of the namespace share it by path. A wildcard owns the
- * names one label below its domain.
+ * Ownership of hosts. The namespace that claimed a host first owns it; other objects of the namespace share it by path.
+ * A wildcard owns the names one label below its domain.
  */
 export class HostClaims {
   readonly #policy: HostPolicy;
   readonly #hosts = new Map<string, Claim>();
   readonly #wildcards = new Map<string, Claim>();
-  /** By domain: owners of a name one label below it. */
+  /** Owners of a name one label below a domain, by domain. */
   readonly #below = new Map<string, Claim>();
   readonly #paths = new Map<string, Claim>();
 
@@ -47,13 +47,13 @@ export class HostClaims {
     this.#policy = policy;
   }
 
-  /** Namespace of an exact name; '' for a reserved name that has no owner; undefined for a free one. */
+  /** Owning namespace of an exact name; '' for a reserved name without an owner, undefined for a free one. */
   ownerOf(host: string): string | undefined {
     const owner = this.#hosts.get(host)?.namespace;
     return owner ?? (reservation(host, '', this.#policy) === undefined ? undefined : '');
   }
 
-  /** Reason why the row does not get its host; undefined: it holds the host from now on. */
+  /** Claims the row's host. Returns the reason if it is not available; undefined if the row now owns it. */
   claim({ backend, host, wildcard, path, age }: Row, isRoute: boolean): string | undefined {
     const { namespace } = backend;
     const mine: Claim = { namespace, key: age.key };
@@ -75,7 +75,7 @@ export class HostClaims {
     }
     if (wildcard === 'none') {
       if (!this.#hosts.has(host)) this.#hosts.set(host, mine);
-      // One owner is enough: a wildcard of its namespace is checked against the others by their hosts.
+      // One owner is enough, because a wildcard of its namespace is checked against all hosts of other namespaces.
       const known = this.#below.get(parent);
       if (known === undefined) this.#below.set(parent, mine);
       else if (known.namespace !== namespace) this.#below.set(parent, { namespace: '', key: known.key });
@@ -86,7 +86,7 @@ export class HostClaims {
   #reservation(host: string, wildcard: Row['wildcard'], namespace: string): string | undefined {
     if (wildcard === 'none') return reservation(host, namespace, this.#policy);
     const { domain } = this.#policy;
-    // Several labels below a parent of the domain are names below the domain too.
+    // Names several labels below a parent of the domain can also be below the domain.
     const covers = wildcard === 'any' && domain.endsWith(`.${host}`);
     return reservation(covers ? `*.${domain}` : `*.${host}`, namespace, this.#policy);
   }

@@ -1,6 +1,6 @@
 /**
- * Definitions of the Gateway API's kinds that this router serves, created at start. The schemas are our own and hold
- * the fields of release 1 that are served; other fields are preserved, and refused by name in the routes' conditions.
+ * CustomResourceDefinitions of the Gateway API kinds that this router serves, created at start. The schemas contain the
+ * supported fields of release 1. Other fields are preserved, and reported as unsupported in the routes' conditions.
  */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 

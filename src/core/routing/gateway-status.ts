@@ -14,7 +14,7 @@ interface Condition {
   readonly lastTransitionTime?: string;
 }
 
-/** Equal but for the times of transitions. */
+/** Compares statuses without transition times. */
 export function sameStatus(present: unknown, wanted: unknown): boolean {
   const timeless = (value: unknown): string =>
     JSON.stringify(value, (key, each: unknown) => (key === 'lastTransitionTime' ? undefined : each));
@@ -29,7 +29,10 @@ const condition = (object: KubeObject, type: string, status: boolean, reason: st
   observedGeneration: object.metadata?.generation ?? 0,
 });
 
-/** `attached`: routes by the name of the listener. `now` in RFC 3339. */
+/**
+ * @param attached Number of routes by listener name.
+ * @param now RFC 3339.
+ */
 export function gatewayStatus(
   gateway: Gateway,
   addresses: readonly string[],
@@ -67,12 +70,12 @@ export function gatewayStatus(
   };
 }
 
-/** `refused`: the route's hosts belong to another namespace. */
+/** @param refused The route's hosts belong to another namespace. */
 export function httpRouteStatus(
   route: HttpRoute,
   attachments: readonly Attachment[],
   refused: string | undefined,
-  /** A back end of another namespace that no ReferenceGrant permits. */
+  /** Back end in another namespace that no ReferenceGrant permits. */
   unpermitted: string | undefined,
   now: string,
 ): NonNullable<HttpRoute['status']> {

@@ -65,7 +65,7 @@ const GATEWAYS = {
   plural: 'gateways',
   namespaced: true,
 } as const;
-/** Custom kinds: their definitions are created by the controller. */
+/** Custom kinds, whose definitions the controller creates. */
 export const gateways: ResourceType<Gateway> = GATEWAYS;
 export const httpRoutes: ResourceType<HttpRoute> = { ...GATEWAYS, kind: 'HTTPRoute', plural: 'httproutes' };
 export const gatewayClasses: ResourceType = {
@@ -77,7 +77,7 @@ export const gatewayClasses: ResourceType = {
 
 export const isOwnGateway = ({ spec }: Gateway): boolean => spec?.gatewayClassName === ROUTER_CLASS;
 
-/** Why a parent does not accept a route; undefined: it does. */
+/** Relation of a route to a parent, with the reason if the parent does not accept it. */
 export interface Attachment {
   readonly parent: ParentReference;
   readonly gateway: Gateway;
@@ -85,7 +85,7 @@ export interface Attachment {
   readonly refusal: { readonly reason: string; readonly message: string } | undefined;
 }
 
-/** Parents of a route that are Gateways of this router; others are another controller's. */
+/** Parents of a route that are Gateways of this router. Other parents belong to other controllers. */
 export function attachments(
   route: HttpRoute,
   gateway: (key: string) => Gateway | undefined,
@@ -119,7 +119,7 @@ export function attachments(
   });
 }
 
-/** The first field whose value this router does not serve. */
+/** The first field with a value that this router does not support. */
 function unsupportedOf({ spec }: HttpRoute): string | undefined {
   for (const { matches = [], filters = [] } of spec?.rules ?? []) {
     const filter = filters.find(({ type }) => type !== 'RequestRedirect');
@@ -132,7 +132,7 @@ function unsupportedOf({ spec }: HttpRoute): string | undefined {
   return undefined;
 }
 
-/** Host names of the route as the listener narrows them. '' for every host. */
+/** Host names of the route, restricted by the listener. '' means every host. */
 function hostsOf({ spec }: HttpRoute, { hostname = '' }: Listener): string[] {
   const names = spec?.hostnames ?? [];
   if (names.length === 0) return [hostname];
@@ -153,7 +153,7 @@ interface Place {
   age: Age;
 }
 
-/** The youngest of the claims that make the route serve the host: its own, its parent reference and the listener. */
+/** Age of the youngest claim that makes the route serve the host: its own, its parent reference or the listener. */
 function ageOfPlace(
   route: HttpRoute,
   parent: ParentReference,
@@ -162,7 +162,7 @@ function ageOfPlace(
   listener: Listener,
 ): Age {
   const own = (route.spec?.hostnames ?? []).some((each) => each.toLowerCase() === host.toLowerCase());
-  // A host that is narrowed by the listener is in no list of the route: all of them decide.
+  // A host that results from the listener's restriction is not in the route's list, so all of its names count.
   const hosts = own ? [host] : (route.spec?.hostnames ?? ['']);
   const { namespace = '' } = route.metadata ?? {};
   return youngest(
@@ -243,7 +243,7 @@ function pathOf({ path }: Match): PathMatch {
   return type === 'Exact' ? { kind: 'exact', value } : { kind: 'prefix', value: value.replace(/(?<!\/)\/$/, '') };
 }
 
-/** A service of another namespace has no servers unless a ReferenceGrant permits it. */
+/** Pool of a reference. A service of another namespace has no servers unless a ReferenceGrant permits it. */
 function poolOfReference(
   namespace: string,
   reference: NonNullable<HttpRouteRule['backendRefs']>[number],
@@ -262,7 +262,7 @@ const isPermitted = (
   permits: Permits,
 ): boolean => permits({ from: { kind: 'HTTPRoute', namespace }, to: { kind: 'Service', namespace: other, name } });
 
-/** The first back end that a ReferenceGrant would have to permit. */
+/** The first back end that needs a missing ReferenceGrant. */
 export function unpermittedBackend({ metadata, spec }: HttpRoute, permits: Permits): string | undefined {
   const { namespace = '' } = metadata ?? {};
   const references = (spec?.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs);

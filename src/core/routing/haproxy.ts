@@ -1,19 +1,21 @@
-/** The table as an HAProxy configuration that serves the same routes. Source: HAProxy 2.6 configuration manual. */
+/**
+ * Renders the table as an HAProxy configuration that serves the same routes. Source: HAProxy 2.6 configuration manual.
+ */
 import { endpointKey } from './balance.ts';
 import type { Backend } from './port.ts';
 import type { Row } from './rows.ts';
 import type { RoutingTable } from './table.ts';
 
-/** Where HAProxy finds certificates; the printed configuration holds no keys. */
+/** Paths at which HAProxy reads certificates; the configuration itself contains no keys. */
 export interface HaproxyFiles {
-  /** Directory of PEM files with certificate and key; undefined: TLS is not ended. */
+  /** Directory of PEM files with certificate and key; undefined if TLS is not terminated. */
   readonly certificates: string | undefined;
-  /** Bundle that re-encrypted connections are verified by. */
+  /** CA bundle that verifies re-encrypted connections. */
   readonly ca: string;
 }
 
 const BALANCES = { random: 'random', source: 'source', roundrobin: 'roundrobin', leastconn: 'leastconn' } as const;
-/** HAProxy's own limit of a server's weight. */
+/** HAProxy's limit of a server's weight. */
 const MAX_WEIGHT = 256;
 
 export function haproxyConfig(
@@ -21,7 +23,7 @@ export function haproxyConfig(
   ports: { readonly http: number; readonly https: number },
   files: HaproxyFiles,
 ): string {
-  // A line break would begin another directive.
+  // Excludes rows with line breaks, which would start another directive.
   const rows = table.rows
     .filter(isPrintable)
     .sort(
@@ -129,15 +131,15 @@ function backendLines(row: Row, ca: string): string[] {
   return lines;
 }
 
-/** Names with characters that HAProxy does not take are spelled by their code. */
+/** Replaces characters that HAProxy does not accept in names with their codes. */
 const nameOf = ({ backend: { id, path, host } }: Row): string =>
   `be_${`${id}_${host}${path}`.replace(/[^A-Za-z0-9.-]/g, (each) => (each === '/' ? ':' : `_${each.charCodeAt(0).toString(16)}_`))}`;
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-/** In single quotes HAProxy takes everything literally. */
+/** Quotes a text with single quotes, in which HAProxy takes everything literally. */
 const quoted = (text: string): string => `'${text.replace(/'/g, `'"'"'`)}'`;
 
-/** Literal in a log format, in which `%` begins an expression and a backslash a reference. */
+/** Escapes a text for a log format, in which `%` starts an expression and a backslash a reference. */
 const formatText = (text: string): string => text.replace(/\\/g, '\\\\').replace(/%/g, '%%');
 
 const PRINTABLE = /^[\x20-\x7e]*$/;

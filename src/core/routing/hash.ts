@@ -1,4 +1,4 @@
-/** FNV-1a of 64 bits as 16 hexadecimal digits, over UTF-16 units. Spreads keys; no secret depends on it. */
+/** 64-bit FNV-1a over UTF-16 units, as 16 hexadecimal digits. Distributes keys; not cryptographic. */
 export function fnv(text: string): string {
   let high = 0xcbf29ce4;
   let low = 0x84222325;

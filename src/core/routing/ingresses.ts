@@ -8,7 +8,7 @@ import { readOptions } from './options.ts';
 import type { Certificate, Pool } from './port.ts';
 import { type PathMatch, poolOf, type Row, type ServiceSource } from './rows.ts';
 
-/** Of the class `hyperedge`, and of the Gateway class. */
+/** Controller name of the class `hyperedge` and of the Gateway class. */
 export const ROUTER_CONTROLLER = 'hyperedge.dev/router';
 export const ROUTER_CLASS = 'hyperedge';
 
@@ -16,14 +16,14 @@ export interface IngressSource extends ServiceSource {
   certificate(namespace: string, secret: string): Certificate | undefined;
 }
 
-/** True where this router serves the ingress: by its class, or by the annotation of earlier releases. */
+/** Whether this router serves the ingress, by its class or by the annotation of earlier releases. */
 export function isServed(ingress: Ingress, classes: readonly IngressClass[]): boolean {
   const name = classOf(ingress);
   if (name === undefined) return false;
   return classes.some((each) => each.metadata?.name === name && each.spec?.controller === ROUTER_CONTROLLER);
 }
 
-/** Secrets that the ingresses' certificates are in, as `NAMESPACE/NAME`. */
+/** Secrets with the ingress's certificates, as `NAMESPACE/NAME`. */
 export const secretsOf = ({ metadata, spec }: Ingress): string[] =>
   (spec?.tls ?? []).flatMap(({ secretName }) => (secretName ? [`${metadata?.namespace ?? ''}/${secretName}`] : []));
 
@@ -79,7 +79,7 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
   });
 }
 
-/** `Prefix` compares whole segments, so a slash at its end means nothing. */
+/** `Prefix` compares whole segments, so a trailing slash has no effect. */
 function pathOf(path: string, type: string | undefined): PathMatch {
   if (type === 'Exact') return { kind: 'exact', value: path };
   return { kind: 'prefix', value: path.replace(/(?<!\/)\/$/, '') };
@@ -90,7 +90,7 @@ function poolOfTarget(namespace: string, { service }: IngressBackend, source: In
   return poolOf(source, key, portName(source.service(key), service?.port ?? {}), 1);
 }
 
-/** The name under which the slices show a port of the service; a name that no port has, for an unknown port. */
+/** Name under which EndpointSlices list a port of the service. For an unknown port, a name that no port has. */
 export function portName(
   service: Service | undefined,
   { name, number }: { readonly name?: string; readonly number?: number },

@@ -1,4 +1,4 @@
-/** Listeners of Gateways: what this router serves of them. Source: gateway-api.sigs.k8s.io, release 1, "Listener". */
+/** Listeners of Gateways that this router supports. Source: gateway-api.sigs.k8s.io, release 1, "Listener". */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { CertificateCheck } from './certificate-check.ts';
 import type { Certificate } from './port.ts';
@@ -21,13 +21,13 @@ export interface Listener {
 }
 
 export interface ListenerProblem {
-  /** The condition that is False. */
+  /** Type of the condition that is False. */
   readonly condition: 'Accepted' | 'ResolvedRefs';
   readonly reason: string;
   readonly message: string;
 }
 
-/** What is wrong with the pair of a secret; undefined: it can be served. */
+/** Returns the problem with the certificate of a secret; undefined if it can be served. */
 export type CertificateProblem = (namespace: string, secret: string) => string | undefined;
 
 export const certificateProblem =
@@ -42,10 +42,12 @@ export const certificateProblem =
     return problem === undefined ? undefined : `secret ${namespace}/${name}: ${problem.replace(/^spec\.tls\./, '')}`;
   };
 
-/** The hosts' router has these two, whatever ports its host opens for them. */
+/** Ports of the router, independent of the ports that its host opens for them. */
 const PORTS: Readonly<Record<string, number>> = { HTTP: 80, HTTPS: 443 };
 
-/** Why the listener is not served; undefined: it is, if its certificate is (`certificates`). */
+/**
+ * Reason why the listener is not served; undefined if it is. With `certificates`, its certificate is checked as well.
+ */
 export function listenerProblem(
   gateway: KubeObject,
   listener: Listener,
@@ -101,7 +103,7 @@ export const refusedNames = (
       : [],
   );
 
-/** Secrets of the certificates of a Gateway's listeners that are served, as `NAMESPACE/NAME`. */
+/** Secrets with the certificates of a Gateway's served listeners, as `NAMESPACE/NAME`. */
 export const secretsOfGateway = (
   gateway: KubeObject & { readonly spec?: { readonly listeners?: readonly Listener[] } },
   permits: Permits,
@@ -112,7 +114,7 @@ export const secretsOfGateway = (
     return secret === undefined ? [] : [`${secret.namespace}/${secret.name}`];
   });
 
-/** Namespace and name of the secret that holds the listener's certificate; undefined: the default certificate. */
+/** Namespace and name of the secret with the listener's certificate; undefined for the default certificate. */
 export function certificateOfListener(
   gateway: KubeObject,
   { protocol, tls }: Listener,

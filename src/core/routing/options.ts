@@ -19,7 +19,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
   ['d', 86_400_000],
 ]);
-/** HAProxy's limit of a timeout: 2^31 - 1 ms, which is that of timers here too. */
+/** HAProxy's limit of a timeout, 2^31 - 1 ms, which also is the limit of timers in Node. */
 const MAX_TIMEOUT_MS = 2_147_483_647;
 const MAX_COUNT = 2_147_483_647;
 const COOKIE_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -41,13 +41,16 @@ export const DEFAULT_OPTIONS: RouteOptions = {
 
 export interface ReadOptions {
   readonly options: RouteOptions;
-  /** One sentence each, naming the annotation. */
+  /** One message per problem, which names the annotation. */
   readonly problems: readonly string[];
 }
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** `cookieName`: of routes without an annotation; `passthrough` routes have no cookies and balance by source. */
+/**
+ * Parses the annotations. `cookieName` is the default cookie name. `passthrough` routes have no cookies and balance by
+ * source.
+ */
 export function readOptions(annotations: Annotations, cookieName: string, passthrough: boolean): ReadOptions {
   const reader = new AnnotationReader(annotations);
   const options: RouteOptions = {
@@ -91,7 +94,7 @@ class AnnotationReader {
     this.#annotations = annotations;
   }
 
-  /** '' counts as absent, as in the router's template. */
+  /** Reads an annotation. '' counts as absent, as in the router's template. */
   #read(name: string): { readonly key: string; readonly value: string } | undefined {
     for (const prefix of [PREFIX, OTHER_PREFIX]) {
       const key = `${prefix}${name}`;
@@ -114,7 +117,7 @@ class AnnotationReader {
   matching(name: string, pattern: RegExp, fix: string): string | undefined {
     const found = this.#read(name);
     if (found === undefined) return undefined;
-    // `$` of a pattern matches before a last line feed in other languages; here CR and LF are refused by themselves.
+    // CR and LF are rejected separately, because `$` matches before a final line feed in other languages.
     if (/[\r\n\0]/.test(found.value) || !pattern.test(found.value)) return this.#refuse(found.key, found.value, fix);
     return found.value;
   }

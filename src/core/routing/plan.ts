@@ -1,4 +1,6 @@
-/** Objects in, routing table and verdicts out. Each host and the leader's controller come to the same result. */
+/**
+ * Computes the routing table and the status of all objects. Every host and the leader's controller get the same result.
+ */
 import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
 import type { Route } from '../../api/kinds/routes/types.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -17,9 +19,9 @@ export interface RoutingInput extends IngressSource {
   readonly ingresses: readonly Ingress[];
   readonly ingressClasses: readonly IngressClass[];
   readonly httpRoutes: readonly HttpRoute[];
-  /** Of this router's class. */
+  /** Gateways of this router's class. */
   readonly gateways: readonly Gateway[];
-  /** Of ReferenceGrants. */
+  /** Permissions from ReferenceGrants. */
   readonly permits: Permits;
   readonly check: CertificateCheck;
   readonly ports: Ports;
@@ -28,9 +30,9 @@ export interface RoutingInput extends IngressSource {
 
 export interface RoutingPlan {
   readonly table: RoutingTable;
-  /** By `route/NAMESPACE/NAME`; routes that are missing are admitted. */
+  /** Rejections by `route/NAMESPACE/NAME`. Absent routes are admitted. */
   readonly rejected: ReadonlyMap<string, Rejection>;
-  /** Ingresses and HTTP routes of which a host belongs to another namespace, by id. */
+  /** Ingresses and HTTP routes with a host that belongs to another namespace, by ID. */
   readonly refused: ReadonlyMap<string, string>;
 }
 

@@ -1,4 +1,4 @@
-/** What the proxy needs of the routing table; every call is synchronous and must not throw. */
+/** Port between the routing table and the proxy. Every call is synchronous and must not throw. */
 
 /** A server behind a route. */
 export interface Endpoint {
@@ -6,40 +6,40 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** The servers of one service; connections are shared among the pools of a route by weight. */
+/** Servers of one service. Connections are distributed among the pools of a route by weight. */
 export interface Pool {
   /** `NAMESPACE/NAME` of the service. */
   readonly service: string;
   readonly weight: number;
   readonly endpoints: readonly Endpoint[];
-  /** The service port speaks HTTP/2 without TLS. */
+  /** The service port uses HTTP/2 without TLS. */
   readonly http2: boolean;
-  /** The service has been idled: its workloads start when it has traffic. */
+  /** The service is idled: its workloads start when it receives traffic. */
   readonly idled?: boolean;
 }
 
 export type Balance = 'random' | 'source' | 'roundrobin' | 'leastconn';
 
-/** Over the windows of OpenShift's template: connections in 3 s, requests in 10 s. */
+/** Limits over the windows of OpenShift's template: connections in 3 s, requests in 10 s. */
 export interface RateLimits {
   readonly concurrent: number | undefined;
   readonly connections: number | undefined;
   readonly requests: number | undefined;
 }
 
-/** Of a route's annotations. Durations are milliseconds. */
+/** Options from a route's annotations. Durations are milliseconds. */
 export interface RouteOptions {
   readonly balance: Balance;
   readonly serverTimeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly tunnelTimeoutMs: number;
-  /** Networks and addresses that may connect; undefined: all. */
+  /** Networks and addresses that may connect; undefined for all. */
   readonly allowed: readonly string[] | undefined;
   readonly limits: RateLimits | undefined;
-  /** Undefined: no sticky cookie. */
+  /** Undefined for no sticky cookie. */
   readonly cookie: { readonly name: string; readonly sameSite: string } | undefined;
   readonly hsts: string | undefined;
-  /** Replaces the path of the route at the start of a request's path. */
+  /** Replacement for the route's path at the start of a request's path. */
   readonly rewrite: string | undefined;
 }
 
@@ -49,12 +49,12 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** How the proxy reaches the servers: in the clear, or by TLS that is verified. */
+/** Connection to the servers: in plain text, or with verified TLS. */
 export type Upstream =
   | { readonly tls: false }
   | {
       readonly tls: true;
-      /** PEM bundle; undefined: the cluster's. The name is verified against the cluster's CA only. */
+      /** PEM bundle; undefined for the cluster's CA. The server name is verified only with the cluster's CA. */
       readonly ca: string | undefined;
       readonly serverName: string;
     };
@@ -74,7 +74,7 @@ export interface Backend {
   readonly namespace: string;
   readonly name: string;
   readonly host: string;
-  /** '' where every path belongs to it. */
+  /** '' if the row serves every path. */
   readonly path: string;
   readonly pools: readonly Pool[];
   readonly upstream: Upstream;
@@ -96,23 +96,25 @@ export interface RequestFacts {
 }
 
 export type Found =
-  /** `path`: with query, as the server shall see it. */
+  /** `path`: path and query for the server. */
   | { readonly kind: 'backend'; readonly backend: Backend; readonly path: string }
   | { readonly kind: 'redirect'; readonly status: number; readonly location: string }
-  /** The host's TLS ends elsewhere or nowhere: the request came by a connection for another host. */
+  /** The TLS of this host is terminated elsewhere or not at all: the request used a connection for another host. */
   | { readonly kind: 'misdirected' }
   | { readonly kind: 'none' };
 
 export type TlsFound =
   | { readonly kind: 'passthrough'; readonly backend: Backend }
-  /** The host's listener has no certificate that can be served: no handshake with another one's. */
+  /**
+   * The host's listener has no valid certificate, so the handshake is rejected instead of using another certificate.
+   */
   | { readonly kind: 'refused' }
-  /** `certificate` undefined: the default one. */
+  /** `certificate` is undefined for the default one. */
   | { readonly kind: 'terminate'; readonly certificate: Certificate | undefined };
 
-/** The routing table; the proxy replaces it as a whole. */
+/** Immutable routing table; the proxy replaces it as a whole. */
 export interface RoutingView {
-  /** By the name of a ClientHello, lower case; '' without one. */
+  /** Looks up the lower-case server name of a ClientHello; '' if it has none. */
   tls(serverName: string): TlsFound;
   request(facts: RequestFacts): Found;
   /** Number of rows. */
@@ -121,17 +123,17 @@ export interface RoutingView {
 
 export interface Client {
   readonly address: string;
-  /** Of the sticky cookie; undefined: none. */
+  /** Value of the sticky cookie; undefined for none. */
   readonly cookie: string | undefined;
 }
 
-/** Chooses servers, and counts what routes are limited by. */
+/** Selects servers and counts connections and requests for the limits of routes. */
 export interface Balancing {
-  /** Undefined: no server is left. */
+  /** Undefined if no server is left. */
   pick(backend: Backend, client: Client, tried: ReadonlySet<string>): Choice | undefined;
   opened(choice: Choice): void;
   closed(choice: Choice): void;
-  /** False: the client has exceeded a limit of the route. */
+  /** Returns false if the client has exceeded a limit of the route. */
   admitRequest(backend: Backend, address: string, nowMs: number): boolean;
   admitConnection(backend: Backend, address: string, nowMs: number): boolean;
   connectionClosed(backend: Backend, address: string): void;

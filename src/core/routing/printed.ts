@@ -1,4 +1,4 @@
-/** Lists of objects as the planner wants them, for a table that is printed once. */
+/** Plans a table from lists of objects, to print it once. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { type HaproxyFiles, haproxyConfig } from './haproxy.ts';

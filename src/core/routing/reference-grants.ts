@@ -19,7 +19,7 @@ export const referenceGrants: ResourceType<ReferenceGrant> = {
 export interface Reference {
   /** Kind of group `gateway.networking.k8s.io`. */
   readonly from: { readonly kind: string; readonly namespace: string };
-  /** Of the core group. */
+  /** Kind of the core group. */
   readonly to: { readonly kind: string; readonly namespace: string; readonly name: string };
 }
 

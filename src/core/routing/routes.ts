@@ -1,6 +1,6 @@
 /**
- * Routes as rows of the table, and why a route is rejected. Source: openshift/router pkg/router/controller (unique
- * host, extended validation, status).
+ * Rows of the table from routes, and reasons for their rejection. Source: openshift/router pkg/router/controller
+ * (unique host, extended validation, status).
  */
 import type { Route, RouteTarget } from '../../api/kinds/routes/types.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
@@ -26,10 +26,10 @@ const ALLOW_NON_DNS_HOST = 'route.openshift.io/allow-non-dns-compliant-host';
 
 export const routeId = ({ metadata }: Route): string => `route/${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
 
-/** Host of a route, lower case; '' without one. */
+/** Lower-case host of a route; '' if it has none. */
 export const hostOf = ({ spec }: Route): string => (spec?.host ?? '').toLowerCase();
 
-/** Why the host cannot be served, whatever other routes there are. */
+/** Reason why the host cannot be served, independent of other routes. */
 export function hostProblem(route: Route): Rejection | undefined {
   const host = hostOf(route);
   if (host === '') return { reason: 'NoHostValue', message: 'no host value was defined for the route' };
@@ -60,7 +60,7 @@ export function rowOfRoute(route: Route, services: ServiceSource, check: Certifi
   const pool = ({ name: service = '', weight = DEFAULT_WEIGHT }: RouteTarget): Pool =>
     poolOf(services, `${namespace}/${service}`, spec.port?.targetPort, weight);
   const pools = [spec.to ?? {}, ...(spec.alternateBackends ?? [])].map(pool);
-  // OpenShift's router balances several services in turn, so that their shares are exact.
+  // OpenShift's router uses round robin between several services, so that their shares are exact.
   const isSplit =
     pools.length > 1 && annotations['haproxy.router.openshift.io/balance'] === undefined && !isPassthrough;
   const host = hostOf(route);

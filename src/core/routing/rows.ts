@@ -1,4 +1,4 @@
-/** What routes, ingresses and HTTP routes have in common: rows of the table before hosts are claimed. */
+/** Rows of the table before hosts are claimed: the common form of routes, ingresses and HTTP routes. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { isIdled } from '../../api/kinds/services/idling.ts';
@@ -6,7 +6,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import type { Backend, Certificate, Endpoint, Pool } from './port.ts';
 
 export interface PathMatch {
-  /** `prefix`: whole segments. */
+  /** `prefix` compares whole segments. */
   readonly kind: 'exact' | 'prefix';
   /** '' for every path. */
   readonly value: string;
@@ -19,21 +19,21 @@ export interface HeaderMatch {
 
 export interface Row {
   readonly backend: Backend;
-  /** Lower case; '' for every host; of a wildcard the part behind `*.`. */
+  /** Lower case; '' for every host. For a wildcard, the part after `*.`. */
   readonly host: string;
   /** `label`: one label before the host; `any`: one or more. */
   readonly wildcard: 'none' | 'label' | 'any';
   readonly path: PathMatch;
   readonly method: string | undefined;
   readonly headers: readonly HeaderMatch[];
-  /** TLS ends here, or at the server; `refused`: the certificate cannot be served. */
+  /** `terminate`: TLS ends here; `passthrough`: at the server; `refused`: the certificate cannot be served. */
   readonly tls: 'none' | 'terminate' | 'passthrough' | 'refused';
   readonly insecure: 'serve' | 'redirect' | 'none';
   readonly certificate: Certificate | undefined;
   readonly age: Age;
 }
 
-/** Sorts by creation, then by name. */
+/** Sort key: creation time, then name. */
 export interface Age {
   readonly created: string;
   readonly key: string;
@@ -49,10 +49,10 @@ export function compareAges(a: Age, b: Age): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 
-/** Which of a service's ports: undefined, all; by name or number of the servers' port. */
+/** Selection of a service's ports: undefined for all, otherwise the name or the number of the servers' port. */
 export type PortChoice = string | number | undefined;
 
-/** Where services are found, by `NAMESPACE/NAME`. */
+/** Lookup of services by `NAMESPACE/NAME`. */
 export interface ServiceSource {
   service(key: string): Service | undefined;
   slices(service: string): readonly EndpointSlice[];
@@ -84,7 +84,7 @@ export function matchesPath({ kind, value }: PathMatch, path: string): boolean {
   return path.length === value.length || value.endsWith('/') || path[value.length] === '/';
 }
 
-/** The path with the part that the route matched replaced. Source: OpenShift's table of `rewrite-target`. */
+/** Replaces the matched part of the path. Source: OpenShift's table of `rewrite-target`. */
 export function rewritten(path: string, matched: string, target: string): string {
   const rest = path.slice(matched === '/' ? 0 : matched.length);
   if (rest === '') return target;

@@ -7,7 +7,8 @@ export const ROUTER_NAME = 'default';
 export const canonicalHostname = (domain: string): string => `router-${ROUTER_NAME}.${domain}`;
 
 /**
- * The route's `status.ingress` as it should be; undefined: it is. `now` in RFC 3339. Entries of other routers stay.
+ * The desired `status.ingress` of the route; undefined if unchanged. `now` is RFC 3339. Entries of other routers are
+ * kept.
  */
 export function planRouteStatus(
   route: Route,

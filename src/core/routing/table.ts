@@ -1,6 +1,6 @@
 /**
- * The routing table: host → longest path → servers. Built as a whole from the objects; lookups are a map access and a
- * scan of one host's rows.
+ * The routing table: host → longest path → servers. It is rebuilt as a whole from the objects. A lookup is a map access
+ * and a scan of one host's rows.
  */
 import type { Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
 import { compareAges, matchesPath, type Row, rewritten } from './rows.ts';
@@ -16,7 +16,7 @@ const NONE: Found = { kind: 'none' };
 const REFUSED: TlsFound = { kind: 'refused' };
 const MISDIRECTED: Found = { kind: 'misdirected' };
 
-/** Sorted: the first match is the most specific. */
+/** Sorted so that the first match is the most specific. */
 type HostRows = readonly Row[];
 
 export class RoutingTable implements RoutingView {
@@ -28,8 +28,8 @@ export class RoutingTable implements RoutingView {
   readonly rows: readonly Row[];
 
   /**
-   * `refused`: names and `*.NAME` of listeners without a usable certificate, for hosts that no row ends TLS of.
-   * `ownerOf`: namespace that holds an exact name, also without rows.
+   * @param refused Names and `*.NAME` of listeners without a usable certificate, for hosts whose TLS no row terminates.
+   * @param ownerOf Namespace that owns an exact name, even without rows.
    */
   constructor(
     rows: readonly Row[],
@@ -88,7 +88,7 @@ export class RoutingTable implements RoutingView {
     return NONE;
   }
 
-  /** Undefined: the row does not serve such a connection; one with the same path may. */
+  /** Undefined if the row does not serve such connections; another row with the same path may. */
   #answer({ backend, tls, insecure }: Row, facts: RequestFacts): Found | undefined {
     if (facts.secure && tls === 'none') return undefined;
     if (facts.secure && (tls === 'passthrough' || tls === 'refused')) return MISDIRECTED;
@@ -115,15 +115,15 @@ export class RoutingTable implements RoutingView {
   }
 
   /**
-   * The host's own rows, those of wildcards, the nearest first, and those of every host. A host that a namespace has
-   * claimed is served by that namespace alone.
+   * Candidate rows: the host's own, those of wildcards from the nearest on, and those of every host. A host claimed by
+   * a namespace is only served by that namespace.
    */
   *#hosts(host: string): Generator<HostRows> {
     let owner = this.#ownerOf(host);
     for (const level of this.#levels(host)) {
       const holder = level[0]?.host === '' ? undefined : level[0]?.backend.namespace;
       owner ??= holder;
-      // All rows of a name or wildcard belong to one namespace; those of every host do not.
+      // All rows of a name or wildcard belong to one namespace; rows of every host may not.
       const rows =
         owner === undefined || owner === holder ? level : level.filter(({ backend }) => backend.namespace === owner);
       if (rows.length > 0) yield rows;

@@ -1,6 +1,6 @@
 /**
- * Which addresses and ports a service may receive traffic of or lead to. A service is written by its namespace's users;
- * the addresses and ports of the hosts, loopback, link-local addresses and other services' cluster IPs are not theirs
+ * Addresses and ports that services may claim or forward to. Users of a namespace write its services; addresses and
+ * ports of hosts, loopback, link-local addresses and other services' cluster IPs are not available to them
  * (CVE-2020-8554, CVE-2020-8558).
  */
 import type { Node } from 'kubernetes-types/core/v1';
@@ -18,40 +18,43 @@ export interface ClusterAddresses {
   readonly hostAddresses: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
-  /** Sockets of other processes of this host that wait for traffic. */
+  /** Listening sockets of other processes on this host. */
   readonly listening?: readonly ListeningPort[];
-  /** Addresses of load balancers: they belong to services, whatever a node reports. */
+  /** Addresses of load balancers. They belong to services, even if a node reports them. */
   readonly poolRanges?: readonly string[];
-  /** All nodes that are known: their addresses with the ports that they reserve. */
+  /** All known nodes, with their addresses and reserved ports. */
   readonly nodes: readonly Node[];
   /** Slices of the service API_SERVICE: the API servers of all hosts. */
   readonly apiServers: readonly EndpointSlice[];
-  /** Every cluster IP in use; read at each question. */
+  /** All cluster IPs in use. Read at each call. */
   readonly clusterIps: Pick<ReadonlySet<string>, 'has'>;
-  /** The ranges of services and of pods, one of each family. */
+  /** Ranges of services and of pods, one per family. */
   readonly serviceCidrs: readonly string[];
   readonly clusterCidrs: readonly string[];
 }
 
-/** A socket; without an address it takes traffic of every address of the host. */
+/** A listening socket. Without an address it listens on every address of the host. */
 export interface ListeningPort extends ReservedPort {
   readonly address?: string;
 }
 
-/** Each returns why not; undefined: allowed. All take canonical addresses. */
+/** Checks return the reason for a rejection, or undefined if allowed. All addresses are canonical. */
 export interface Destinations {
-  /** `assigned`: by a load balancer, in the service's status; otherwise the service's author has named it. */
+  /**
+   * `assigned`: a load balancer assigned the address in the service's status; otherwise the service's author specified
+   * it.
+   */
   externalIp(ip: string, protocol: Protocol, port: number, assigned: boolean): string | undefined;
   clusterIp(ip: string, protocol: Protocol, port: number): string | undefined;
   nodePort(protocol: Protocol, port: number): string | undefined;
-  /** `service`: `namespace/name` of the service that leads there. */
+  /** `service`: `namespace/name` of the service that forwards to the endpoint. */
   endpoint(ip: string, protocol: Protocol, port: number, service: string): string | undefined;
-  /** Addresses of hosts, and `address protocol port` of what they reserve: all that changes during a process's life. */
+  /** Addresses of hosts, and their reserved ports as `address protocol port`: the inputs that change at run time. */
   readonly facts: ReadonlySet<string>;
 }
 
 export const API_SERVICE = 'default/kubernetes';
-/** Services of the control plane lead to its own ports, such as those that collect its metrics. */
+/** Services of the control plane may forward to its own ports, for example to collect metrics. */
 const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
 const HOST_PORT = 'a port that services cannot have at addresses of hosts';
@@ -73,7 +76,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
   for (const node of cluster.nodes) {
     const { internal, external } = ownAddressesOf(node);
     for (const address of [...internal, ...external]) {
-      // A node's report: it reserves nothing where services and pods are.
+      // A node's report cannot reserve addresses in the ranges of services and pods.
       if (isService(address) || isInPool(pool, address) || (isPod(address) && !links.has(address))) continue;
       hosts.add(address);
       reserve(address, reservedPortsOf(node));
@@ -93,7 +96,8 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       if (isOwn(ip, protocol, port)) return OWN_PORT;
       const isHost = hosts.has(ip) && !isInPool(pool, ip);
       if ((isHost || (!assigned && !isInPool(pool, ip))) && isHostPort({ protocol, port })) return HOST_PORT;
-      // Traffic for another host is forwarded there. Here, a false report would lead traffic for any address to pods.
+      // Traffic for another host is forwarded to it. If it were captured here, a false report could redirect any
+      // address to pods.
       if (assigned && isHost && !links.has(ip)) return 'an address of another node';
       if (isPod(ip) && !hosts.has(ip)) return 'an address of a pod';
       return special(ip);
@@ -112,7 +116,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
   };
 }
 
-/** Addresses about which the two may answer differently. */
+/** Addresses for which the two may return different results. */
 export function changedAddresses(before: Destinations, after: Destinations): ReadonlySet<string> {
   const changed = new Set<string>();
   for (const [left, right] of [

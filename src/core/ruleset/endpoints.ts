@@ -1,6 +1,6 @@
 /**
- * Which endpoints of a service port a node sends traffic to. Source: kube-proxy's topology rules; KEP-1669 (terminating
- * endpoints), KEP-2433 (hints of zones), KEP-3015 (trafficDistribution: hints of zones and nodes).
+ * Selection of the endpoints to which a node forwards a service port. Source: kube-proxy's topology rules; KEP-1669
+ * (terminating endpoints), KEP-2433 (zone hints), KEP-3015 (trafficDistribution: zone and node hints).
  */
 import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { canonicalAddress } from '../../base/addresses.ts';
@@ -15,9 +15,9 @@ export interface Place {
 }
 
 export interface ChosenEndpoints {
-  /** For the policy Cluster. */
+  /** Endpoints for the policy Cluster. */
   readonly all: readonly ProxyEndpoint[];
-  /** For the policy Local: those of this node. */
+  /** Endpoints for the policy Local: those on this node. */
   readonly local: readonly ProxyEndpoint[];
   /** Addresses of this node's ready endpoints. */
   readonly localReady: readonly string[];
@@ -25,7 +25,7 @@ export interface ChosenEndpoints {
 
 interface Candidate extends ProxyEndpoint {
   readonly hints: Hints;
-  /** On a failed node. */
+  /** The endpoint is on a failed node. */
   readonly failed: boolean;
 }
 
@@ -34,7 +34,7 @@ interface Hints {
   readonly nodes: readonly string[];
 }
 
-/** `usable` leaves out endpoints that a service may not lead to. */
+/** @param usable Returns false for endpoints to which the service may not forward. */
 export function chooseEndpoints(
   slices: readonly EndpointSlice[],
   port: { readonly name: string; readonly protocol: Protocol; readonly family: Family },
@@ -52,7 +52,7 @@ export function chooseEndpoints(
     for (const endpoint of slice.endpoints) {
       const into = isReady(endpoint) ? ready : isServingLast(endpoint) ? terminating : undefined;
       for (const address of into === undefined ? [] : endpoint.addresses) {
-        // Only well-formed addresses reach the packet filter's language.
+        // Only canonical addresses may become part of nft programs.
         const ip = canonicalAddress(address);
         if (ip === undefined || ip.includes(':') !== (port.family === 6) || !usable(ip, found.port)) continue;
         const local = endpoint.nodeName === place.nodeName;
@@ -72,7 +72,7 @@ export function chooseEndpoints(
   };
 }
 
-/** Endpoints of failed nodes serve only where there are no others: the ring may be wrong. */
+/** Endpoints of failed nodes are used only if there are no others, because gossip may be wrong. */
 function withoutFailed(endpoints: readonly Candidate[]): readonly Candidate[] {
   const present = endpoints.filter(({ failed }) => !failed);
   return present.length > 0 ? present : endpoints;
@@ -82,7 +82,7 @@ const isReady = ({ conditions }: Endpoint): boolean => conditions?.ready !== fal
 const isServingLast = ({ conditions }: Endpoint): boolean =>
   conditions?.serving === true && conditions.terminating === true;
 
-/** `kubernetes-types` does not know hints of nodes. */
+/** The types of `kubernetes-types` lack hints for nodes. */
 function hintsOf({ hints }: Endpoint): Hints {
   const { forZones = [], forNodes = [] } = (hints ?? {}) as {
     forZones?: { name?: string }[];
@@ -92,7 +92,7 @@ function hintsOf({ hints }: Endpoint): Hints {
   return { zones: names(forZones), nodes: names(forNodes) };
 }
 
-/** Hints count only when every endpoint has them and one of them is for this place. */
+/** Hints apply only if every endpoint has them and one of them matches this node or zone. */
 function near(endpoints: readonly Candidate[], { nodeName, zone }: Place): readonly Candidate[] {
   const forNode = endpoints.filter(({ hints }) => hints.nodes.includes(nodeName));
   if (forNode.length > 0 && endpoints.every(({ hints }) => hints.nodes.length > 0)) return forNode;

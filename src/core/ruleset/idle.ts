@@ -1,19 +1,18 @@
 /**
- * A table of its own for services that are idled: packets to their addresses and node ports are dropped and what was
- * asked for is noted, so that clients send again until the services have endpoints. Source: OpenShift's documentation,
- * "Idling applications".
+ * Separate table for idled services. Packets to their addresses and node ports are dropped and recorded, so that
+ * clients retransmit until the services have endpoints. Source: OpenShift's documentation, "Idling applications".
  */
 import { WORDS } from './content.ts';
 import type { Family, ServicePort } from './service-port.ts';
 
-/** The sets of what was asked for: by address, and by node port. */
+/** Sets of recorded destinations: by address, and by node port. */
 export const ASKED = ['asked', 'asked_node_ports'] as const;
 const ASKED_SECONDS = 30;
 const MAX_ASKED = 1_024;
-/** Before connection tracking's NAT and before the refusal of services without endpoints. */
+/** Before the NAT of connection tracking and before the rejection of services without endpoints. */
 const PRIORITY = -160;
 
-/** What a table holds: `ADDRESS . PROTOCOL . PORT` of addresses, `PROTOCOL . PORT` of node ports. */
+/** Keys of a table: `ADDRESS . PROTOCOL . PORT` for addresses, `PROTOCOL . PORT` for node ports. */
 export function idleKeys(ports: readonly ServicePort[], family: Family): string[] {
   return ports
     .filter((each) => each.family === family)
@@ -26,7 +25,7 @@ export function idleKeys(ports: readonly ServicePort[], family: Family): string[
 
 const isNodePort = (key: string): boolean => key.split(' . ').length === 2;
 
-/** Replaces the table `name`; without keys there is none. */
+/** Program that replaces the table `name`. Without keys the table is deleted. */
 export function idleTable(keys: readonly string[], family: Family, name: string): string {
   const { ip, address } = WORDS[family];
   const table = `${ip} ${name}`;

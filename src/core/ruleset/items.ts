@@ -1,13 +1,16 @@
 /**
- * Service ports as content of an nft table. Lookup cost does not grow with the number of services: verdict maps take an
- * address and a port to a chain, as upstream's nftables proxy does (KEP-3866). The chain is shared by all service ports
- * with as many endpoints and finds the endpoint in a map by address, port and a random number, so that a change of
- * endpoints changes elements alone: nft reads every chain and set of the host, but no elements, at each call.
+ * Contents of an nft table for service ports. The cost of a lookup does not grow with the number of services: verdict
+ * maps lead from address and port to a chain, as in upstream's nftables proxy (KEP-3866). All service ports with the
+ * same number of endpoints share a chain, which selects the endpoint from a map by address, port and a random number. A
+ * change of endpoints therefore changes only elements, which matters because nft reads every chain and set of the host,
+ * but no elements, at each call.
  */
 import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './content.ts';
 import type { ProxyEndpoint, ServicePort } from './service-port.ts';
 
-/** What a service port needs in a table of its family. `zone`: its connection tracking zone; undefined: the default. */
+/**
+ * Items of a service port in a table of its family. `zone` is its connection tracking zone; undefined for the default.
+ */
 export function itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Item[] {
   const items: Item[] = [];
   const add = (place: Item['place'], key: string, value: string): void => {
@@ -15,7 +18,7 @@ export function itemsOf(port: ServicePort, options: NftOptions, zone: number | u
   };
   const proto = port.protocol.toLowerCase();
   const external = port.nodePort > 0 || port.externalIps.length > 0;
-  // Shared chains cannot remember a client's endpoint, nor have one address lead to two lists of endpoints.
+  // Shared chains cannot store session affinity, and cannot lead from one address to two lists of endpoints.
   const chains =
     port.affinitySeconds > 0 || (port.externalLocal && external)
       ? addOwnChains(port, options, add)
@@ -51,7 +54,7 @@ export function itemsOf(port: ServicePort, options: NftOptions, zone: number | u
 
 type Add = (place: Item['place'], key: string, value: string) => void;
 
-/** Where traffic to a kind of address goes; undefined: there is no endpoint. */
+/** Target chain by kind of address; undefined if there is no endpoint. */
 interface Chains {
   readonly internal: string | undefined;
   readonly external: string | undefined;
@@ -60,7 +63,7 @@ interface Chains {
 
 const markForMasquerade = `meta mark set meta mark or ${MASQUERADE_MARK}`;
 
-/** Sources outside the pods' range that use a cluster IP. */
+/** Marks connections to a cluster IP from sources outside of the pods' range. */
 function markOutside({ family, clusterCidr }: NftOptions): string {
   const outside = clusterCidr === undefined ? '' : `${WORDS[family].ip} saddr != ${clusterCidr} `;
   return `${outside}fib saddr type != local ${markForMasquerade}`;
@@ -69,7 +72,7 @@ function markOutside({ family, clusterCidr }: NftOptions): string {
 const SHARED_KINDS = ['svc', 'ext', 'port'] as const;
 type SharedKind = (typeof SHARED_KINDS)[number];
 
-/** The chain of all service ports of one kind that have `count` endpoints. */
+/** Chain of all service ports of one kind with `count` endpoints. */
 function sharedChain(kind: SharedKind, count: number, options: NftOptions): Item {
   const { ip: word } = WORDS[options.family];
   const [map, address] =
@@ -79,14 +82,14 @@ function sharedChain(kind: SharedKind, count: number, options: NftOptions): Item
   return { place: 'chains', key: `${kind}-${count}`, value: `${mark}\ndnat ${word} to ${look}` };
 }
 
-/** The chains that service ports with 1 to `count` endpoints share. */
+/** Shared chains for service ports with 1 to `count` endpoints. */
 export function sharedChains(count: number, options: NftOptions): Item[] {
   return Array.from({ length: count }, (_, index) =>
     SHARED_KINDS.map((kind) => sharedChain(kind, index + 1, options)),
   ).flat();
 }
 
-/** The number of endpoints for which the item is a shared chain; undefined: it is none. */
+/** Number of endpoints of a shared chain; undefined for other items. */
 export function endpointsOfShared({ place, key }: Item): number | undefined {
   const found = place === 'chains' ? /^(?:svc|ext|port)-(\d+)$/.exec(key) : null;
   return found === null ? undefined : Number(found[1]);
@@ -114,7 +117,7 @@ function addSharedChains(port: ServicePort, options: NftOptions, add: Add): Chai
   return chains;
 }
 
-/** Chains of one service port, and one for each of its endpoints. */
+/** Adds chains for one service port and for each of its endpoints. */
 function addOwnChains(port: ServicePort, options: NftOptions, add: Add): Chains {
   const { ip: word } = WORDS[options.family];
   const proto = port.protocol.toLowerCase();
@@ -154,7 +157,7 @@ function addOwnChains(port: ServicePort, options: NftOptions, add: Add): Chains 
     port.endpoints.length === 0
       ? undefined
       : addBalancer(`svc/${id}`, port.endpoints, [`${markOutside(options)} ${comment}`]);
-  // With the policy Local, pods and this host still reach every endpoint (KEP-2086 keeps it so).
+  // With the policy Local, pods and this host still reach every endpoint (KEP-2086).
   const inside =
     port.externalLocal && internal !== undefined
       ? [
@@ -174,10 +177,10 @@ function addOwnChains(port: ServicePort, options: NftOptions, add: Add): Chains 
   return { internal, external, nodePort: external };
 }
 
-/** Comments are quoted strings of at most 128 bytes in nft. Service ids hold only DNS labels, `/` and `:`. */
+/** nft limits comments to 128 bytes. Service IDs contain only DNS labels, `/` and `:`. */
 function commentText(text: string): string {
   return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
 }
 
-/** Distinct for distinct ids, and short enough: names of services and ports hold only letters, digits, `-` and `.`. */
+/** Unique chain name of an ID, whose names contain only letters, digits, `-` and `.`. */
 const nameOf = (id: string): string => id.replaceAll(':', '/');

@@ -1,4 +1,4 @@
-/** The nft table of a family: its base chains, and the programs that fill, change and guard it. */
+/** The nft table of a family: its base chains, and programs that create, change and guard it. */
 import {
   ADDRESS_KEYS,
   emptyNftState,
@@ -15,9 +15,7 @@ import type { TimedMembers } from './port.ts';
 
 const MAX_AFFINITY_CLIENTS = 65_535;
 
-/**
- * The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay.
- */
+/** Program that replaces the whole table with `desired` in one transaction. Established connections are kept. */
 export function replaceTable(desired: NftState, options: NftOptions): string {
   const { ip } = WORDS[options.family];
   const table = `${ip} ${options.table}`;
@@ -28,7 +26,7 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     `add chain ${table} refuse`,
     `add rule ${table} refuse reject`,
     ...zoneChains(table, ip),
-    // Before destinations are rewritten; the host's own traffic is not restricted.
+    // Runs before destinations are rewritten. The host's own traffic is not restricted.
     `add chain ${table} firewall { type filter hook prerouting priority -110; policy accept; }`,
     `add rule ${table} firewall ct state new ${ip} daddr . meta l4proto . th dport vmap @firewall_ips`,
     `add chain ${table} nat_prerouting { type nat hook prerouting priority dstnat; policy accept; }`,
@@ -40,7 +38,7 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     `add rule ${table} nat_postrouting meta mark and ${MASQUERADE_MARK} == 0 return`,
     `add rule ${table} nat_postrouting meta mark set meta mark xor ${MASQUERADE_MARK}`,
     `add rule ${table} nat_postrouting masquerade fully-random`,
-    // After destinations are rewritten: with the policy Local the host itself reaches endpoints of other nodes.
+    // Runs after destinations are rewritten: with the policy Local the host itself reaches endpoints on other nodes.
     ...['input', 'forward', 'output'].flatMap((hook) => [
       `add chain ${table} filter_${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `add rule ${table} filter_${hook} ct state new jump no_endpoints`,
@@ -51,7 +49,10 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     .concat('\n');
 }
 
-/** Before connection tracking. Only the direction to the service has a zone: answers come by the endpoint's address. */
+/**
+ * Runs before connection tracking. Only the direction to the service has a zone, because responses come from the
+ * endpoint's address.
+ */
 function zoneChains(table: string, ip: string): string[] {
   return ['prerouting', 'output'].flatMap((hook) => [
     `add chain ${table} zones_${hook} { type filter hook ${hook} priority -300; policy accept; }`,
@@ -61,15 +62,15 @@ function zoneChains(table: string, ip: string): string[] {
 }
 
 /**
- * The program that keeps the host's own ports out of whatever the table holds: what an earlier process left behind must
- * not keep this one from the API server, from which it learns the right content. Adds what a new table needs and leaves
- * the elements of an old one.
+ * Program that excludes the host's own ports from an existing table of any content. A table left by an earlier process
+ * must not block this one's connection to the API server, from which it learns the desired content. It adds the
+ * structure of a new table and keeps existing elements.
  */
 export function guardTable({ table: name, reservedPorts, poolRanges = [], family }: NftOptions): string {
   const { ip, address, loopback } = WORDS[family];
   const table = `${ip} ${name}`;
   const verdictMap = (map: MapName, type: string): string => `add map ${table} ${map} { type ${type} : verdict; }`;
-  // The modulus of a key's random number does not count: each rule that looks up has its own.
+  // The modulus in a key's type has no effect, because each rule specifies its own.
   const endpointMap = (map: MapName, key: string): string =>
     `add map ${table} ${map} { typeof ${key} . numgen random mod 2 : ${ip} daddr . th dport; }`;
   const reserved = new Set(reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
@@ -100,8 +101,8 @@ export function guardTable({ table: name, reservedPorts, poolRanges = [], family
 }
 
 /**
- * The program that turns `current` into `desired`; '' when nothing differs. What is pointed at is added before what
- * points to it and removed after.
+ * Program that changes `current` into `desired`; '' if nothing differs. Referenced objects are added before their
+ * references and removed after them.
  */
 export function difference(current: NftState, desired: NftState, options: NftOptions): string {
   const table = `${WORDS[options.family].ip} ${options.table}`;
@@ -132,7 +133,7 @@ export function difference(current: NftState, desired: NftState, options: NftOpt
   return lines.join('\n');
 }
 
-/** The program that adds members to the sets of affinity that `desired` has; '' without any. */
+/** Program that adds members to the affinity sets of `desired`; '' if there are none. */
 export function addAffinity(desired: NftState, members: TimedMembers, options: NftOptions): string {
   const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];
@@ -144,7 +145,7 @@ export function addAffinity(desired: NftState, members: TimedMembers, options: N
   return lines.join('');
 }
 
-/** True when going from one to the other needs a set whose timeout changed, which only `replaceTable` can do. */
+/** Whether the change includes a new timeout of a set, which requires `replaceTable`. */
 export function needsReplace(current: NftState, desired: NftState): boolean {
   const { have, want } = placeOf(current, desired, 'sets');
   return [...want].some(([set, seconds]) => have.has(set) && have.get(set) !== seconds);

@@ -1,16 +1,16 @@
-/** Values by key that several owners may want: of different ones, that of the last owner in order is present. */
+/** Map in which several owners may set a key. If their values differ, that of the last owner in order applies. */
 export class OwnedMap {
   readonly #values = new Map<string, string>();
-  /** Key → its only owner, or all owners with their values. */
+  /** Owners by key: the only owner, or all owners with their values. */
   readonly #owners = new Map<string, string | Shared>();
-  /** Key → what it was at the last `take`. */
+  /** Values at the last `take` of keys that have changed since. */
   readonly #touched = new Map<string, string | undefined>();
 
   get values(): ReadonlyMap<string, string> {
     return this.#values;
   }
 
-  /** Replaces what the owner wanted of this key. */
+  /** Replaces the owner's value of this key. */
   add(key: string, owner: string, value: string): void {
     const owners = this.#owners.get(key);
     if (owners === undefined || owners === owner) {
@@ -39,7 +39,7 @@ export class OwnedMap {
     }
   }
 
-  /** The keys that have changed since the last call, with their values then and now. */
+  /** Returns the keys that have changed since the last call, with their old and new values. */
   take(): { readonly before: ReadonlyMap<string, string>; readonly after: ReadonlyMap<string, string> } {
     const before = new Map<string, string>();
     const after = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * The service ports of one node, from the API's view. A change plans again only the services that depend on it: its
- * own, or those that share an external address with it or name an address of a host that came or went.
+ * Service ports of one node, planned from API objects. A change replans only the affected services: the changed one,
+ * and those that share an external address with it or use an address of a host that was added or removed.
  */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -32,40 +32,40 @@ import {
 
 export interface ServicePlannerOptions {
   readonly nodeName: string;
-  /** The ranges of services and of pods, one of each family. */
+  /** Ranges of services and of pods, one per family. */
   readonly serviceCidrs: readonly string[];
   readonly clusterCidrs: readonly string[];
   /** Ports on which this host listens. */
   readonly reservedPorts: readonly ReservedPort[];
   /** Addresses, ranges and networks of load balancers. */
   readonly poolRanges?: readonly string[];
-  /** Cluster IPs that the host answers itself. */
+  /** Cluster IPs that the host serves itself. */
   readonly hostServices?: readonly string[];
 }
 
 export interface ServiceChanges {
-  /** By `namespace/name`; without ports: the service is not forwarded any more. */
+  /** Ports by `namespace/name` of changed services. An empty list means that the service is no longer forwarded. */
   readonly changed: ReadonlyMap<string, readonly ServicePort[]>;
-  /** Refused now and not before. */
+  /** Addresses that are rejected now and were not before. */
   readonly refused: readonly RefusedAddress[];
 }
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
-/** Keys are `namespace/name`, of nodes their names. */
+/** Keys are `namespace/name`; for nodes, their names. */
 export class ServicePlanner {
   readonly #options: ServicePlannerOptions;
   readonly #services = new Map<string, Service>();
-  /** By the service's key, then by the slice's. */
+  /** Slices by key of the service, then by key of the slice. */
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #serviceOfSlice = new Map<string, string>();
   readonly #nodes = new Map<string, Node>();
   readonly #plans = new Map<string, ServicePlan>();
   readonly #healthChecks = new Map<string, HealthCheck>();
-  /** Cluster IP → number of services that have it. */
+  /** Number of services by cluster IP. */
   readonly #clusterIps = new Map<string, number>();
-  /** External address → the forwarded services that name it. */
+  /** Forwarded services by external address. */
   readonly #claimants = new Map<string, Map<string, Service>>();
   readonly #dirty = new Set<string>();
   #failedNodes: ReadonlySet<string> = new Set();
@@ -149,7 +149,7 @@ export class ServicePlanner {
 
   /** Addresses of this host's links, without those that the proxy binds for services. */
   setHostAddresses(addresses: readonly string[]): void {
-    // The others are no service's in any case, and each pod's link brings a link-local one.
+    // Other addresses are never available to services, and each pod's link adds a link-local one.
     const unicast = addresses.filter((ip) => addressKind(ip) === 'unicast').sort();
     if (unicast.join(' ') === this.#hostAddresses.join(' ')) return;
     this.#hostAddresses = unicast;
@@ -163,7 +163,7 @@ export class ServicePlanner {
     this.#destinationsChanged = true;
   }
 
-  /** As last planned. */
+  /** Ports as last planned. */
   portsOf(key: string): readonly ServicePort[] {
     return this.#plans.get(key)?.ports ?? [];
   }
@@ -173,7 +173,7 @@ export class ServicePlanner {
     return this.#dirty.size > 0 || this.#destinationsChanged;
   }
 
-  /** Plans what has changed since the last call: of many services at most `limit`. */
+  /** Plans the changes since the last call, for at most `limit` services. */
   changes(limit = Number.POSITIVE_INFINITY): ServiceChanges {
     const context = this.#context();
     const changed = new Map<string, readonly ServicePort[]>();
@@ -202,14 +202,14 @@ export class ServicePlanner {
     return { changed, refused };
   }
 
-  /** Of all services, as of the last `changes`, sorted by id. */
+  /** Ports of all services as of the last `changes`, sorted by ID. */
   ports(): readonly ServicePort[] {
     return [...this.#plans.values()]
       .flatMap(({ ports }) => ports)
       .sort((left, right) => (left.id === right.id ? left.family - right.family : left.id < right.id ? -1 : 1));
   }
 
-  /** As of the last `changes`. */
+  /** Health checks as of the last `changes`. */
   healthChecks(): readonly HealthCheck[] {
     return [...this.#healthChecks.values()];
   }
@@ -293,7 +293,7 @@ const clusterIpsIn = ({ spec }: Service): string[] => (spec === undefined ? [] :
 
 const zoneOf = (node: Node | undefined): string | undefined => node?.metadata?.labels?.[ZONE_LABEL];
 
-/** What `destinationsOf` reads of a node; its status changes with each report of its kubelet. */
+/** The fields of a node that `destinationsOf` reads. The rest of its status changes with each kubelet report. */
 const addressFacts = (node: Node | undefined): string =>
   JSON.stringify([
     node === undefined ? undefined : ownAddressesOf(node),

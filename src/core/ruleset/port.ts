@@ -1,20 +1,20 @@
-/** What the service proxy needs of the host. */
+/** Ports of the service proxy to the host. */
 
 export type TimedMembers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** A packet filter that takes programs in nft's language. */
+/** A packet filter that executes nft programs. */
 export interface PacketFilter {
-  /** Undefined when it works here, else why it does not (no binary, no kernel support, no rights). */
+  /** Returns undefined if nft works on this host, otherwise the reason (no binary, kernel support or permission). */
   probe(): Promise<string | undefined>;
-  /** Applies the whole program as one transaction: all of it or, when it throws, nothing. */
+  /** Applies the whole program as one transaction. If it throws, nothing was applied. */
   apply(program: string): Promise<void>;
   /** Members of a set of addresses, protocols and ports, each as `ADDRESS . PROTOCOL . PORT`. */
   elements(family: 4 | 6, table: string, set: string): Promise<string[]>;
-  /** Members with a lifetime, by set and address: the seconds left. Empty without a table. */
+  /** Remaining seconds of members with a timeout, by set and address. Empty without a table. */
   timedMembers(family: 4 | 6, table: string): Promise<TimedMembers>;
-  /** Chains and rules of a table without the elements of its sets; undefined: there is no such table. */
+  /** Chains and rules of a table without the elements of its sets; undefined if the table does not exist. */
   outline(family: 4 | 6 | 'inet', table: string): Promise<string | undefined>;
-  /** Sends service traffic of this host into the filter even where there is no default route (an air-gapped host). */
+  /** Routes service traffic of this host through the filter even without a default route (an air-gapped host). */
   routeServices(serviceCidr: string): Promise<void>;
 }
 
@@ -23,19 +23,19 @@ export interface ForwardTarget {
   readonly port: number;
 }
 
-/** Chooses a back end for a client; undefined refuses the connection. */
+/** Selects a back end for a client; undefined rejects the connection. */
 export type PickTarget = (clientIp: string) => ForwardTarget | undefined;
 
 export interface Listener {
   close(): Promise<void>;
 }
 
-/** Forwards streams itself, for hosts whose kernel has no nft (OKD 3.11 "Service Proxy"). */
+/** Forwards streams in user space, for hosts whose kernel has no nft (OKD 3.11 "Service Proxy"). */
 export interface StreamForwarder {
-  /** Makes `ip` an address of this host, so that connections to it arrive here. Idempotent. */
+  /** Adds `ip` to this host's addresses, so that connections to it arrive here. Idempotent. */
   bindAddress(ip: string): Promise<void>;
   unbindAddress(ip: string): Promise<void>;
-  /** `ip` undefined: every local address (node ports). */
+  /** With `ip` undefined, listens on every local address (node ports). */
   listen(protocol: 'TCP' | 'UDP', ip: string | undefined, port: number, pick: PickTarget): Promise<Listener>;
 }
 
@@ -45,8 +45,8 @@ export interface HealthReport {
   readonly localEndpoints: number;
 }
 
-/** Answers the health checks of load balancers. */
+/** Serves the health checks of load balancers. */
 export interface HealthPorts {
-  /** `report` is read at each request. */
+  /** `report` is called at each request. */
   listen(port: number, report: () => HealthReport): Promise<Listener>;
 }

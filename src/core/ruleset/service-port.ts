@@ -4,9 +4,9 @@ import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 export interface ProxyEndpoint {
   readonly ip: string;
   readonly port: number;
-  /** On this node. */
+  /** Whether the endpoint is on this node. */
   readonly local: boolean;
-  /** Not known to be on another node: a pod's connection to its own service may come back to it here. */
+  /** Whether the endpoint may be on this node, so that a pod's connection to its own service may return to the pod. */
   readonly hairpin: boolean;
 }
 
@@ -22,23 +22,25 @@ export interface ServicePort {
   readonly protocol: Protocol;
   readonly port: number;
   readonly clusterIps: readonly string[];
-  /** Addresses of load balancers included. */
+  /** Includes addresses of load balancers. */
   readonly externalIps: readonly string[];
-  /** Addresses of load balancers that only `sourceRanges` may use; empty: no restriction. */
+  /** Load balancer addresses that only accept `sourceRanges`; empty if there is no restriction. */
   readonly restrictedIps: readonly string[];
   /** loadBalancerSourceRanges of this family. */
   readonly sourceRanges: readonly string[];
-  /** 0: none. */
+  /** 0 for none. */
   readonly nodePort: number;
-  /** Seconds of ClientIP affinity; 0: none. */
+  /** Timeout of ClientIP affinity in seconds; 0 for none. */
   readonly affinitySeconds: number;
   /**
-   * Keep the client's address and use only this node's back ends for traffic from outside (externalTrafficPolicy:
-   * Local).
+   * For external traffic, keep the client's address and use only back ends on this node (externalTrafficPolicy: Local).
    */
   readonly externalLocal: boolean;
-  /** For traffic to the cluster IP. */
+  /** Endpoints for traffic to the cluster IP. */
   readonly endpoints: readonly ProxyEndpoint[];
-  /** For traffic to external addresses and node ports; differs from `endpoints` under `Local` policies only. */
+  /**
+   * Endpoints for traffic to external addresses and node ports. They differ from `endpoints` only under `Local`
+   * policies.
+   */
   readonly externalEndpoints: readonly ProxyEndpoint[];
 }

@@ -10,7 +10,7 @@ const FAMILIES: readonly Family[] = [4, 6];
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 
-/** An address or port of a service that is not forwarded. */
+/** An address or port of a service that is not forwarded, with the reason. */
 export interface RefusedAddress {
   /** The service port's id. */
   readonly service: string;
@@ -19,7 +19,7 @@ export interface RefusedAddress {
   readonly why: string;
 }
 
-/** What a load balancer asks a node: has it endpoints of its own (externalTrafficPolicy: Local)? */
+/** Health check by load balancers: whether this node has endpoints of the service (externalTrafficPolicy: Local). */
 export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;
@@ -27,28 +27,28 @@ export interface HealthCheck {
   readonly localEndpoints: number;
 }
 
-/** What this node forwards for one service. */
+/** Forwarding plan of one service on this node. */
 export interface ServicePlan {
   readonly ports: readonly ServicePort[];
   readonly refused: readonly RefusedAddress[];
   readonly healthCheck: HealthCheck | undefined;
-  /** Addresses on which the plan depends beside the objects themselves. */
+  /** Addresses that the plan depends on, besides the service and its slices. */
   readonly asked: readonly string[];
 }
 
 export interface PlanContext {
   readonly destinations: Destinations;
   readonly place: Place;
-  /** Cluster IPs that the host answers itself: nothing is forwarded there. */
+  /** Cluster IPs that the host serves itself, so they are not forwarded. */
   readonly hostServices: readonly string[];
-  /** Id of the service port that has an external address with this port. */
+  /** ID of the service port that owns an external address with this port. */
   claimant(ip: string, protocol: Protocol, port: number): string | undefined;
 }
 
 /**
- * Follows kube-proxy: `isForwarded` leaves out services, `chooseEndpoints` has the rules for endpoints. Addresses and
- * ports that are not a service's to have (`destinationsOf`) are left out; of two services with the same external
- * address and port the older one has it.
+ * Plans a service like kube-proxy: `isForwarded` excludes services, and `chooseEndpoints` selects endpoints. Addresses
+ * and ports that the service may not have (`destinationsOf`) are excluded. If two services have the same external
+ * address and port, the older one gets it.
  */
 export function planService(service: Service, slices: readonly EndpointSlice[], context: PlanContext): ServicePlan {
   const { spec } = service;
@@ -84,7 +84,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
     for (const family of FAMILIES) {
       const ownIps = clusterIps.filter((ip) => ipFamilyOf(ip) === family);
       const externalIps = external.filter((ip) => ipFamilyOf(ip) === family);
-      // Of a family that the service does not have, nothing is forwarded, node ports included.
+      // In a family without addresses of the service nothing is forwarded, including node ports.
       if (ownIps.length === 0 && externalIps.length === 0) continue;
       const chosen = chooseEndpoints(slices, { name: port.name ?? '', protocol, family }, place, (ip, to) =>
         allowedIp(ip, to, destinations.endpoint(ip, protocol, to, name)),
@@ -134,25 +134,28 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
   return { ports, refused, healthCheck, asked: [...asked] };
 }
 
-/** Headless, ExternalName and foreign-proxy services are not. */
+/** Whether the service is forwarded. Headless and ExternalName services and those of another proxy are not. */
 export function isForwarded({ spec, metadata }: Service): boolean {
   if (spec === undefined || spec.type === 'ExternalName') return false;
   if (spec.clusterIP === undefined || spec.clusterIP === 'None') return false;
   return metadata?.labels?.[PROXY_NAME_LABEL] === undefined;
 }
 
-/** External addresses and those of load balancers. */
+/** External addresses, including those of load balancers. */
 export const externalIpsOf = (service: Service): string[] => [
   ...new Set([...addressesOf(service.spec?.externalIPs ?? []), ...balancerIps(service)]),
 ];
 
-/** `key`: `namespace/name` of the service. */
+/** @param key `namespace/name` of the service. */
 export const portId = (key: string, port: ApiServicePort): string =>
   `${key}:${port.name ?? String(port.port)}/${protocolOf(port)}`;
 
 export const protocolOf = ({ protocol = 'TCP' }: ApiServicePort): Protocol => protocol as Protocol;
 
-/** KEP-1860: with mode Proxy the load balancer sends to node ports or pods, and its own address is not captured. */
+/**
+ * Load balancer addresses to capture. With ipMode Proxy (KEP-1860) the load balancer sends to node ports or pods, so
+ * its address is not captured.
+ */
 function balancerIps({ status }: Service): string[] {
   const ingress = status?.loadBalancer?.ingress ?? [];
   return addressesOf(ingress.flatMap(({ ip, ipMode }) => (ip === undefined || ipMode === 'Proxy' ? [] : [ip])));
@@ -163,7 +166,7 @@ const addressesOf = (texts: readonly string[]): string[] => texts.flatMap((text)
 export const clusterIpsOf = ({ clusterIP, clusterIPs }: ServiceSpec): string[] =>
   addressesOf(clusterIPs ?? [clusterIP ?? '']);
 
-/** Undefined: every source. What cannot be read is no source. */
+/** Undefined for every source. Invalid ranges are omitted. */
 function addressRanges(texts: readonly string[]): string[] | undefined {
   if (texts.length === 0) return undefined;
   return texts.flatMap((text) => {
@@ -178,7 +181,7 @@ function addressRanges(texts: readonly string[]): string[] | undefined {
   });
 }
 
-/** Negative when the left one is older. */
+/** Sorts older services first. */
 export function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
   const key = (each: Service['metadata']): string =>
     `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;

@@ -1,4 +1,4 @@
-/** The nft table of one family: what it should hold, service by service, and the program that brings it there. */
+/** The nft table of one family: its desired contents by service, and the program that applies them. */
 import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
 import { endpointsOfShared, itemsOf, sharedChains } from './items.ts';
 import { addAffinity, difference, needsReplace, replaceTable } from './nft.ts';
@@ -8,7 +8,7 @@ import type { ServicePort } from './service-port.ts';
 import { UdpZones } from './zones.ts';
 
 const NONE: readonly Item[] = [];
-/** Of the chains that stand in the table before a service needs them. */
+/** Numbers of shared chains that are created before a service needs them. */
 const FIRST_SPARE = 8;
 const LAST_SPARE = 64;
 const SPARE_OWNER = '';
@@ -23,7 +23,7 @@ export class NftTable {
   readonly #zones = new UdpZones();
   #isKnown = false;
   #isReplaced = false;
-  /** Chains for service ports with so many endpoints stand in the table. */
+  /** Shared chains up to this number of endpoints exist in the table. */
   #spare = 0;
 
   constructor(options: NftOptions) {
@@ -31,7 +31,7 @@ export class NftTable {
     this.#spareChains(FIRST_SPARE);
   }
 
-  /** All ports of a service; those of other families are left out. */
+  /** Sets all ports of a service; those of the other family are ignored. */
   set(service: string, ports: readonly ServicePort[]): void {
     const own = ports.filter(({ family }) => family === this.#options.family);
     const items = own.flatMap((port) => itemsOf(port, this.#options, this.#zoneOf(port)));
@@ -49,12 +49,14 @@ export class NftTable {
     else this.#itemsOf.set(service, items);
   }
 
-  /** The next program replaces the table, whatever it holds. */
+  /** Makes the next program replace the whole table. */
   reset(): void {
     this.#isKnown = false;
   }
 
-  /** Brings the table from what the last program left to the present; '' when nothing differs. Counts as applied. */
+  /**
+   * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
+   */
   program(): string {
     const before = new Map<Item['place'], ReadonlyMap<string, string>>();
     const after = new Map<Item['place'], ReadonlyMap<string, string>>();
@@ -69,12 +71,12 @@ export class NftTable {
     return replaceTable(this.state(), this.#options);
   }
 
-  /** True when the last program replaces the table, so that members that the kernel has added are lost. */
+  /** Whether the last program replaces the table, so that members added by the kernel are lost. */
   get isReplaced(): boolean {
     return this.#isReplaced;
   }
 
-  /** The program that restores the clients of session affinity after the last one, each with its remaining time. */
+  /** Program that restores the session affinity of clients, with the remaining time, after the last program. */
   restoreAffinity(members: TimedMembers): string {
     return addAffinity(this.state(), members, this.#options);
   }
@@ -84,8 +86,8 @@ export class NftTable {
   }
 
   /**
-   * nft 1.0.6 cannot read the maps of endpoints back ("conflicting protocols specified: ip vs. th"), so that a rule
-   * that looks up in one can only come with the whole table.
+   * Creates further shared chains. nft 1.0.6 cannot list the endpoint maps ("conflicting protocols specified: ip vs.
+   * th"), so a rule with a lookup in one can only be added by replacing the table.
    */
   #makeRoom(endpoints: number, chain: string): void {
     if (endpoints <= this.#spare || this.#places.get('chains')?.values.has(chain) === true) return;

@@ -3,7 +3,7 @@ import { connectionZone } from '../../base/connection-zone.ts';
 import type { ServicePort } from './service-port.ts';
 
 const MAX_ZONE = 65_535;
-/** Ports of deleted services that are remembered: one that comes back begins where the old one ended. */
+/** Limit of deleted service ports whose zone is remembered, so that a recreated one continues from there. */
 const MAX_GONE = 4_096;
 
 interface Followed {
@@ -12,17 +12,17 @@ interface Followed {
 }
 
 /**
- * Follows the ports of one table. A flow that is sent to an endpoint which was removed, or that began before its
- * service had an endpoint, never ends while its client keeps sending, so the port moves to another zone, where the flow
- * is new. The first zone follows from the endpoints: a restart of the process keeps flows whose endpoints are the same,
- * and leaves those of an earlier state.
+ * Assigns connection tracking zones to the UDP ports of one table. A flow to a removed endpoint, or one that started
+ * before its service had an endpoint, never ends while its client keeps sending. Therefore the port moves to another
+ * zone, in which the flow is new. The initial zone is derived from the endpoints: after a restart of the process, flows
+ * with unchanged endpoints are kept, and those of an earlier state are not.
  */
 export class UdpZones {
   readonly #ports = new Map<string, Followed>();
-  /** In the order in which they were deleted. */
+  /** In order of deletion. */
   readonly #gone = new Set<string>();
 
-  /** The zone that holds with these endpoints; the same for a repetition. */
+  /** The zone for the current endpoints. Unchanged endpoints keep the zone. */
   next({ id, endpoints, externalEndpoints }: ServicePort): number {
     const now = new Set([...endpoints, ...externalEndpoints].map(({ ip, port }) => `${ip} ${port}`));
     const zone = connectionZone(`${id} ${[...now].sort().join()}`);
@@ -36,7 +36,7 @@ export class UdpZones {
     return followed.zone;
   }
 
-  /** The port is not forwarded any more. */
+  /** Records that the port is no longer forwarded. */
   delete(id: string): void {
     if (!this.#ports.has(id)) return;
     this.#gone.add(id);

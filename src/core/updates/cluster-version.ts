@@ -1,5 +1,5 @@
 /**
- * The ClusterVersion: what is wanted of it, and its status. Source: openshift/api config/v1 ClusterVersion; texts and
+ * The ClusterVersion: the requested update and the status. Source: openshift/api config/v1 ClusterVersion; texts and
  * reasons of openshift/cluster-version-operator of release 4.10.
  */
 import type {
@@ -16,7 +16,7 @@ import { compareReleases, isMinorChange } from '../../base/release-version.ts';
 import { apiServerSkew } from '../../base/version-skew.ts';
 import { planRollout, type RolloutHost, type RolloutStep } from './rollout.ts';
 
-/** Generation of the spec whose update was given up, and why: it is not tried again before the spec changes. */
+/** Abandoned update: the generation of its spec, and the reason. It is not retried before the spec changes. */
 export interface GivenUp {
   readonly generation: number;
   readonly version: string;
@@ -39,24 +39,24 @@ export interface VersionInput {
   readonly hosts: readonly RolloutHost[];
   readonly architectures: readonly string[];
   readonly operators: readonly ClusterOperator[];
-  /** Imported, with a trusted signature. */
+  /** Imported releases with a trusted signature. */
   readonly releases: readonly KnownRelease[];
-  /** Of the leader: what the cluster is at when nothing else is known. */
+  /** Version of the leader, which is assumed for the cluster if no other information exists. */
   readonly own: { readonly version: string; readonly kubernetes: string };
   readonly nowMs: number;
 }
 
 export interface VersionPlan {
   readonly status: ClusterVersionStatus;
-  /** A host that is to be asked. */
+  /** Host to update next. */
   readonly ask: { readonly host: string; readonly wanted: WantedUpdate } | undefined;
-  /** Changed: the update was given up now. */
+  /** Set if the update was abandoned now. */
   readonly givenUp: GivenUp | undefined;
-  /** The version that hosts are updated to; undefined: none is. */
+  /** Version to which hosts are being updated, if any. */
   readonly updatingTo: string | undefined;
 }
 
-/** As upstream. */
+/** The same as upstream. */
 const MAX_HISTORY = 100;
 
 interface Finding {
@@ -92,7 +92,7 @@ export function planVersion(input: VersionInput): VersionPlan {
   return { status, ask, givenUp, updatingTo: completed ? undefined : target?.wanted.version };
 }
 
-/** The version that was completed last; hosts that were all updated by hand are believed. */
+/** The version that was completed last. If all hosts were updated manually, their version. */
 function currentVersion(input: VersionInput): string {
   const completed = (input.object.status?.history ?? []).find(({ state }) => state === 'Completed')?.version;
   const only = commonVersion(input);
@@ -100,13 +100,16 @@ function currentVersion(input: VersionInput): string {
   return completed ?? only ?? input.own.version;
 }
 
-/** Undefined: hosts have several versions, or none has reported. */
+/** Undefined if hosts have different versions, or none has reported. */
 function commonVersion({ hosts }: VersionInput): string | undefined {
   const versions = new Set(hosts.flatMap(({ version }) => (version === '' ? [] : [version])));
   return versions.size === 1 ? [...versions][0] : undefined;
 }
 
-/** Of spec.desiredUpdate; empty: none is wanted, or all hosts were updated further by hand since it was completed. */
+/**
+ * Version of spec.desiredUpdate. Empty if none is set, or if all hosts were updated further manually since it was
+ * completed.
+ */
 function wantedVersion(input: VersionInput): string {
   const { version = '', image = '' } = input.object.spec?.desiredUpdate ?? {};
   if (version === '') return input.releases.find((each) => each.image === image)?.version ?? image;
@@ -114,7 +117,7 @@ function wantedVersion(input: VersionInput): string {
   return isSettled(input, version) && only !== undefined && compareReleases(only, version) > 0 ? '' : version;
 }
 
-/** The update has been completed before. */
+/** Whether the update has been completed before. */
 function isSettled({ object }: VersionInput, version: string): boolean {
   const { observedGeneration, history = [] } = object.status ?? {};
   const seen = observedGeneration === (object.metadata?.generation ?? 1) && history[0]?.state === 'Completed';
@@ -124,11 +127,11 @@ function isSettled({ object }: VersionInput, version: string): boolean {
 interface Target {
   readonly wanted: WantedUpdate;
   readonly release: Release;
-  /** To the version before an update that has failed. */
+  /** The update returns to the version before a failed update. */
   readonly back: boolean;
 }
 
-/** Once it is completed, a host that was updated further by hand keeps its version. */
+/** Hosts to update. After the update is completed, hosts that were updated further manually are excluded. */
 function hostsOf(input: VersionInput, { wanted, back }: Target): readonly RolloutHost[] {
   if (back || !isSettled(input, wanted.version)) return input.hosts;
   return input.hosts.filter(({ version }) => compareReleases(version, wanted.version) <= 0);
@@ -147,7 +150,7 @@ function targetOf(input: VersionInput, generation: number, current: string): Tar
   return { wanted, release: releaseOf(input, version), back: false };
 }
 
-/** Why the desired update is not begun. Once it has begun it is not asked again. */
+/** Reason why the desired update is not started. Not evaluated once it has started. */
 function refusal(input: VersionInput, current: string): Finding | undefined {
   const { image = '', force = false } = input.object.spec?.desiredUpdate ?? {};
   const version = wantedVersion(input);
@@ -268,12 +271,12 @@ function historyOf(
     image: desired.image,
     verified,
   };
-  // The API server drops nulls.
+  // The API server removes nulls, so an earlier entry may lack its completionTime.
   const ended = before.map((each) => ({ ...each, completionTime: each.completionTime ?? at }));
   return [entry, ...ended].slice(0, MAX_HISTORY);
 }
 
-/** Newer ones of the channel that every host can run, the newest first. */
+/** Newer releases of the channel that every host can run, newest first. */
 function available({ releases, object, architectures, own }: VersionInput, current: string): readonly Release[] | null {
   const { channel = '' } = object.spec ?? {};
   const found = releases
@@ -341,7 +344,7 @@ function progress(step: RolloutStep | undefined, { version }: Release, failing: 
 
 const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
-/** FNV-1a. Tells contents apart; not for security. */
+/** FNV-1a. Distinguishes contents; not cryptographic. */
 function hashOf(text: string): string {
   let hash = 0x811c9dc5;
   for (const each of text) hash = Math.imul(hash ^ (each.codePointAt(0) ?? 0), 0x01000193) >>> 0;

@@ -1,6 +1,6 @@
 /**
- * Which hosts probe a host under update, and what their results mean. A host that reaches nothing but itself passes its
- * own probes; an update is confirmed only when most of its probers reach it.
+ * Selection of hosts that probe a host being updated, and evaluation of their results. A partitioned host passes its
+ * own probes, so an update is confirmed only if most probing hosts reach it.
  */
 import type { PeerReport } from '../../api/kinds/nodes/host-report.ts';
 
@@ -8,7 +8,7 @@ export interface PeerHost {
   readonly name: string;
   readonly master: boolean;
   readonly ready: boolean;
-  /** Undefined: its release does not probe others. */
+  /** Undefined if its release does not support probes. */
   readonly report: PeerReport | undefined;
 }
 
@@ -22,7 +22,10 @@ export function probersOf(target: string, hosts: readonly PeerHost[]): PeerHost[
     .slice(0, MAX_PROBERS);
 }
 
-/** Empty: most probers reach `target`, or there are none; otherwise why not. `id`: of the update. */
+/**
+ * Reason why most probing hosts do not reach `target`; empty if they do, or if there are none. `id` is that of the
+ * update.
+ */
 export function unreached(target: string, id: string, hosts: readonly PeerHost[]): string {
   const probers = probersOf(target, hosts);
   const results = probers.map(({ name, report }) => {

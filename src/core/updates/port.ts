@@ -1,25 +1,25 @@
-/** The record of an update of a host, as it is on disk. */
+/** Record of a host's update on disk. */
 
 export interface SwitchRecord {
-  /** Of the `WantedUpdate`. */
+  /** ID of the `WantedUpdate`. */
   readonly id: string;
   readonly from: string;
   readonly to: string;
   readonly phase: 'trying' | 'rollingBack' | 'done' | 'failed';
   readonly message: string;
-  /** How long the new executable may take to confirm, in milliseconds. */
+  /** Milliseconds for the new executable to confirm. */
   readonly timeoutMs: number;
   /**
-   * Name of the snapshot of the store beside the record. After a rollback the former executable restores it when it
-   * cannot read the store. Absent: none was taken, or the host has been healthy since the rollback.
+   * Name of the snapshot of the store beside the record. After a rollback the previous executable restores it if it
+   * cannot read the store. Absent if no snapshot was taken, or if the host has been healthy since the rollback.
    */
   readonly snapshot?: string;
 }
 
-/** A name in the directory of the record. */
+/** File name in the directory of the record. */
 const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 
-/** Undefined: not such a record. */
+/** Undefined if the text is no valid record. */
 export function parseSwitchRecord(text: string): SwitchRecord | undefined {
   let given: Partial<Record<keyof SwitchRecord, unknown>> | null;
   try {

@@ -1,6 +1,6 @@
 /**
- * One host after the other to a version: masters first, the leader of the store last of them, then the other hosts by
- * zone and age. Decided from the hosts' reports alone, so that any master continues what another one began.
+ * Updates one host after another: masters first, with the leader of the store last among them, then the other hosts by
+ * zone and age. Decisions depend only on the hosts' reports, so that any master can continue a rollout.
  */
 import type { HostUpdate, WantedUpdate } from '../../api/kinds/nodes/host-report.ts';
 
@@ -8,30 +8,30 @@ export interface RolloutHost {
   readonly name: string;
   readonly master: boolean;
   readonly leadsStore: boolean;
-  /** Its Node is Ready, its report fresh, and no probe fails. */
+  /** The Node is Ready, the report is recent, and no probe fails. */
   readonly healthy: boolean;
-  /** Why it is not healthy. */
+  /** Reason why the host is not healthy. */
   readonly fault: string;
-  /** Of the host process that runs; empty: not known. */
+  /** Version of the running host process; empty if unknown. */
   readonly version: string;
   readonly zone: string;
   readonly createdMs: number;
-  /** Its pool is paused: it keeps its version. */
+  /** The host's pool is paused, so it keeps its version. */
   readonly paused: boolean;
   readonly wanted: WantedUpdate | undefined;
   readonly update: HostUpdate | undefined;
-  /** Since this leader has seen it under way; 0: it is not. */
+  /** Time since this leader first saw the update in progress; 0 if it is not in progress. */
   readonly underWayMs: number;
 }
 
 export type RolloutStep =
   | { readonly step: 'done'; readonly updated: number; readonly skipped: readonly string[] }
-  /** A host is to begin. */
+  /** The host should start its update. */
   | { readonly step: 'begin'; readonly host: string; readonly updated: number; readonly of: number }
   | { readonly step: 'wait'; readonly message: string; readonly updated: number; readonly of: number }
   | { readonly step: 'failed'; readonly host: string; readonly message: string };
 
-/** A host that has not reported an end after this long has failed. */
+/** A host that has not reported an end of its update after this time has failed. */
 export const HOST_DEADLINE_MS = 600_000;
 
 export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate): RolloutStep {
@@ -58,7 +58,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate)
 
 const isAt = (host: RolloutHost, target: WantedUpdate): boolean => host.version === target.version;
 
-/** The host has a request for this update that it has not confirmed: a new version may still be rolled back. */
+/** Whether the host has an unconfirmed request for this update, so that a new version may still be rolled back. */
 function isUnderWay(host: RolloutHost, target: WantedUpdate): boolean {
   if (host.wanted?.id !== target.id) return false;
   const isConfirmed = host.update?.id === target.id && host.update.state === 'Done';

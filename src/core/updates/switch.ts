@@ -1,29 +1,29 @@
 /**
- * How a host changes its executable, as a record on disk that is written atomically and a link that is swapped
- * atomically: after a power cut at any step the next start finds which step is due. While an update is tried, a guard
- * that runs the former executable goes back to it by itself when the new one does not confirm in time.
+ * Switch of a host's executable, with a record on disk and a link that are both replaced atomically: after a power
+ * failure at any step the next start determines the due step. During a trial, a guard process with the previous
+ * executable reverts the switch if the new executable does not confirm in time.
  */
 import type { SwitchRecord } from './port.ts';
 
 export interface HostState {
   readonly record: SwitchRecord | undefined;
-  /** The version that the link names; undefined: the executable is a file of its own. */
+  /** Version to which the link points; undefined if the executable is a regular file. */
   readonly link: string | undefined;
-  /** Of the host process that runs. */
+  /** Version of the running host process. */
   readonly running: string;
 }
 
 export type SwitchStep =
   | { readonly step: 'none' }
-  /** Fetch and place the executables, then write the record `trying`. */
+  /** Download and install the executables, then write the record `trying`. */
   | { readonly step: 'stage' }
   | { readonly step: 'write'; readonly record: SwitchRecord }
   | { readonly step: 'link'; readonly version: string }
   | { readonly step: 'restart' }
-  /** The new executable runs: to be confirmed when the host is healthy. */
+  /** The new executable runs and confirms once the host is healthy. */
   | { readonly step: 'confirm'; readonly record: SwitchRecord };
 
-/** The next step of the host process. `wanted` undefined: nothing is known of the cluster's wish. */
+/** Returns the next step of the host process. `wanted` is undefined if the requested version is unknown. */
 export function nextSwitchStep(
   { record, link, running }: HostState,
   wanted: { readonly id: string; readonly version: string } | undefined,
@@ -31,7 +31,7 @@ export function nextSwitchStep(
   switch (record?.phase) {
     case 'trying':
       if (running === record.to) return { step: 'confirm', record: { ...record, phase: 'done', message: '' } };
-      // The version of a third executable: it was replaced by hand.
+      // A third executable runs: it was replaced manually.
       if (running !== record.from) return failed(record, `${running} was installed meanwhile`);
       return link === record.to ? { step: 'restart' } : { step: 'link', version: record.to };
     case 'rollingBack':
@@ -56,10 +56,10 @@ const doneWithout = (
   ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
 });
 
-/** How long a host has to be healthy, without a restart of a component, before its update is confirmed. */
+/** Time for which a host must be healthy, without a restart of a component, before its update is confirmed. */
 export const STABLE_MS = 60_000;
 
-/** Starts of the guard, that is boots, that a trial may take. */
+/** Limit of starts of the guard (boots) during a trial. */
 const MAX_STARTS = 4;
 
 export type GuardStep =
@@ -67,16 +67,16 @@ export type GuardStep =
   | { readonly step: 'wait' }
   | { readonly step: 'write'; readonly record: SwitchRecord }
   | { readonly step: 'link'; readonly version: string }
-  /** After the link: the host process starts with the former executable. */
+  /** Restart of the host process after the link was reverted, with the previous executable. */
   | { readonly step: 'restart' };
 
-/** What the guard knows besides the disk. */
+/** State of the guard that is not on disk. */
 export interface GuardState {
-  /** Since this start of the guard. */
+  /** Time since this start of the guard. */
   readonly elapsedMs: number;
-  /** Times that it has been started during this trial. */
+  /** Number of starts of the guard during this trial. */
   readonly starts: number;
-  /** It has restarted the host process since the link was set back. */
+  /** The guard has restarted the host process since the link was reverted. */
   readonly restarted: boolean;
 }
 
@@ -90,7 +90,7 @@ export function nextGuardStep(
     if (link !== record.from) return { step: 'link', version: record.from };
     return restarted ? { step: 'wait' } : { step: 'restart' };
   }
-  // Not swapped yet: the former executable runs and continues by itself.
+  // The link has not been switched: the previous executable runs and continues.
   if (link !== record.to) return { step: 'wait' };
   const why =
     elapsedMs > record.timeoutMs + STABLE_MS
