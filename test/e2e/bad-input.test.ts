@@ -18,7 +18,7 @@ describe('manifests and images', () => {
 
   test('the first start prints no warning about expected conditions', async () => {
     // Capabilities and a slow machine are conditions of the test machine.
-    const ofMachine = /CAP_SYS_RESOURCE|event loop was blocked|report volumesInUse/;
+    const ofMachine = /CAP_SYS_RESOURCE|event loop was blocked/;
     const warnings = (): string[] =>
       appliance.output.split('\n').filter((line) => /^\S+ [WE] /.test(line) && !ofMachine.test(line));
     await eventually('the operators are available', 60_000, async () => {

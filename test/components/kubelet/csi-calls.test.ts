@@ -178,6 +178,19 @@ test('publishes volumes in use when the API server responds again', async () => 
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
 });
 
+test('publishes volumes in use without a warning after the Node was read for the first time', async () => {
+  const lab = new CsiNodeLab();
+  await lab.setUp('u');
+  lab.api.remove(resources.nodes, 'n1');
+  await lab.restart();
+  await lab.clock.advance(60_000);
+  lab.api.put(resources.nodes, { metadata: { name: 'n1' } });
+  assert.equal(await lab.attachments.isOutdated(), true);
+  lab.staging.reportSoon();
+  await settle();
+  assert.deepEqual([lab.node()?.status?.volumesInUse, lab.warnings], [[UNIQUE], []]);
+});
+
 test('publishes volumes in use on a re-created Node', async () => {
   const lab = new CsiNodeLab();
   lab.api.put(resources.nodes, { metadata: { name: 'n1', uid: 'first' }, status: lab.node()?.status ?? {} });

@@ -3,7 +3,7 @@ import type { Node, PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { VolumeAttachmentStatus } from 'kubernetes-types/storage/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
-import { silentLog } from '../../../src/base/log.ts';
+import { createLog } from '../../../src/base/log.ts';
 import { PodDirectories } from '../../../src/components/kubelet/pods/directories.ts';
 import { Attachments, sha256 } from '../../../src/components/kubelet/volumes/csi/attachments.ts';
 import { StagedRecords } from '../../../src/components/kubelet/volumes/csi/staged-records.ts';
@@ -33,6 +33,8 @@ export class CsiNodeLab {
   /** Additional behaviour of a method. */
   readonly does = new Map<string, () => Promise<void>>();
   isRegistered = true;
+  /** Warnings and errors in the log. */
+  readonly warnings: string[] = [];
   /** Spec of the CSIDriver. */
   spec: object = {};
   /** Number of refreshes of the node's limit. */
@@ -125,8 +127,10 @@ export class CsiNodeLab {
     const staged = new StagedRecords({ mounts: records, directories, files, tools });
     const attachments = new Attachments({ nodeName: 'n1', node: () => this.node(), records, staged, clock });
     attachments.connect(this.api.client());
+    const sink = { write: (line: string) => void (/ [WE] /.test(line) && this.warnings.push(line)) };
+    const log = createLog({ component: 'volumes', level: 0, sink, nowMs: () => 0 });
     const staging = new CsiStaging({
-      ...{ drivers: drivers as never, staged, attachments, directories, tools, clock, log: silentLog },
+      ...{ drivers: drivers as never, staged, attachments, directories, tools, clock, log },
     });
     const volumes = new CsiVolumes({
       ...{ drivers, records, attachments, staging, directories, files, tools },

@@ -130,6 +130,15 @@ export class Attachments {
     return mine;
   }
 
+  /** Like `report`; before the Node was read there is nothing to compare, and `isOutdated` is checked when it was. */
+  async refresh(): Promise<void> {
+    if (this.#isKnown()) await this.report();
+  }
+
+  #isKnown(): boolean {
+    return this.#reported !== undefined || this.#node() !== undefined;
+  }
+
   /** Unique names of the volumes in use, for the Node at registration. */
   async inUse(): Promise<string[]> {
     const used = new Set<string>();
@@ -155,7 +164,7 @@ export class Attachments {
     const volumesInUse = await this.inUse();
     const text = textOf(volumesInUse);
     const node = this.#node();
-    if (this.#reported === undefined && node === undefined) throw new Error('the Node object was not read yet');
+    if (!this.#isKnown()) throw new Error('the Node object was not read yet');
     const uid = node?.metadata?.uid;
     // The local copy may be older than the last report, and a re-created Node has none.
     const isCurrent = this.#reported === undefined || (this.#reported.text === text && this.#reported.uid === uid);

@@ -19,7 +19,7 @@ import type { StagedRecords, StagedVolume } from './staged-records.ts';
 export interface CsiStagingOptions {
   readonly drivers: Pick<CsiDrivers, 'get'>;
   readonly staged: StagedRecords;
-  readonly attachments: Pick<Attachments, 'report'>;
+  readonly attachments: Pick<Attachments, 'refresh'>;
   readonly directories: Pick<PodDirectories, 'asDriversKnow'>;
   readonly tools: Pick<VolumeTools, 'unmount' | 'removeEmptyDirectory'>;
   readonly clock: Clock;
@@ -78,7 +78,7 @@ export class CsiStaging {
 
   /** Publishes `volumesInUse` now, or when the API server responds again. */
   reportSoon(): void {
-    this.#retries.start('report volumesInUse', () => this.#options.attachments.report());
+    this.#retries.start('report volumesInUse', () => this.#options.attachments.refresh());
   }
 
   async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
