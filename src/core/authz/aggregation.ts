@@ -2,9 +2,9 @@ import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 
 /**
- * The rules an aggregated cluster role has: those of every other role that one of its selectors matches, in the order
- * of names, each once. Undefined when the role does not aggregate. A selector that cannot be read selects nothing.
- * Source: upstream's clusterroleaggregation controller.
+ * The rules of an aggregated cluster role: those of all other roles that one of its selectors matches, by name, without
+ * duplicates. Undefined if the role does not aggregate. An invalid selector matches nothing. Source: upstream's
+ * clusterroleaggregation controller.
  */
 export function aggregatedRules(role: ClusterRole, all: Iterable<ClusterRole>): PolicyRule[] | undefined {
   const selectors = role.aggregationRule?.clusterRoleSelectors;
@@ -27,12 +27,12 @@ export function aggregatedRules(role: ClusterRole, all: Iterable<ClusterRole>): 
 }
 
 /**
- * Fills in the rules of all aggregated roles of a set, also where one aggregates another (`admin` takes in `edit`,
- * which takes in `view`). Roles that change are replaced by copies.
+ * Sets the rules of all aggregated roles of a set, including roles that aggregate aggregated roles (`admin` contains
+ * `edit`, which contains `view`). Changed roles are replaced by copies.
  */
 export function aggregateAll(roles: readonly ClusterRole[]): ClusterRole[] {
   let current = [...roles];
-  // Each round settles at least one more link of a chain of aggregations.
+  // Each round resolves at least one more level of a chain of aggregations.
   for (let round = 0; round <= roles.length; round++) {
     let changed = false;
     const next = current.map((role) => {

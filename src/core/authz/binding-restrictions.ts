@@ -1,19 +1,19 @@
 /**
- * Which subjects role bindings of a namespace may have. Source: openshift/kubernetes
+ * RoleBindingRestrictions: the subjects that role bindings of a namespace may have. Source: openshift/kubernetes
  * openshift-kube-apiserver/admission/authorization/restrictusers.
  */
 import type { Subject } from 'kubernetes-types/rbac/v1';
 import type { RoleBindingRestriction } from '../../api/kinds/rolebindingrestrictions/index.ts';
 import { type Labels, labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 
-/** What selectors and groups of restrictions are matched with; undefined: there is no such object. */
+/** Labels and group members for restrictions with selectors and groups. Undefined: there is no such object. */
 export interface KnownSubjects {
   userLabels(name: string): Labels | undefined;
   groupLabels(name: string): Labels | undefined;
   groupsOf(user: string): readonly string[];
 }
 
-/** The first of the subjects that no restriction permits. */
+/** The first subject that no restriction permits. */
 export function firstRestricted(
   subjects: readonly Subject[],
   restrictions: readonly RoleBindingRestriction[],

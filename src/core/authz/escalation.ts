@@ -1,6 +1,6 @@
 /**
- * A user cannot grant permissions that it does not have. Checked on every write of roles and bindings, patches and
- * applies included. Source:
+ * Prevents users from granting permissions that they do not have. Checked on every write of roles and bindings,
+ * including patches and applies. Source:
  * k8s.io/kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef } from 'kubernetes-types/rbac/v1';
@@ -18,11 +18,11 @@ const EVERYTHING: readonly PolicyRule[] = [
 export interface EscalationContext {
   readonly rbac: RbacAuthorizer;
   readonly user: UserInfo;
-  /** Asked for the verbs `escalate` and `bind`; may be the whole chain of authorizers. */
+  /** Authorizes the verbs `escalate` and `bind`. May be the whole chain of authorizers. */
   allows(action: Action): boolean;
 }
 
-/** Why `user` may not write this role; undefined when they may. `old` is the role before, on updates. */
+/** The reason why `user` must not write this role; undefined if it may. `old` is the stored role on updates. */
 export function roleEscalation(
   context: EscalationContext,
   role: Role | ClusterRole,
@@ -43,7 +43,7 @@ export function roleEscalation(
   return undefined;
 }
 
-/** Why `user` may not write this binding; undefined when they may. */
+/** The reason why `user` must not write this binding; undefined if it may. */
 export function bindingEscalation(
   context: EscalationContext,
   binding: RoleBinding | ClusterRoleBinding,
@@ -102,7 +102,10 @@ function rbacAction(verb: string, resource: string, namespace: string, name: str
   return { verb, group: GROUP, resource, subresource: '', namespace, name };
 }
 
-/** The garbage collector edits owners and finalizers of objects whose rights it does not hold. */
+/**
+ * Reports whether only owner references and finalizers change, which the garbage collector does without the role's
+ * permissions.
+ */
 function onlyOwnershipChanges(
   object: Role | ClusterRole | RoleBinding | ClusterRoleBinding,
   old: typeof object,

@@ -1,4 +1,4 @@
-/** Who may do what: RBAC, the node authorizer, escalation checks and the default policy. Pure. */
+/** RBAC, the node authorizer, escalation checks and the default policy. Pure. */
 export { aggregatedRules } from './aggregation.ts';
 export { SELF_PROVISIONERS } from './bootstrap/openshift.ts';
 export {

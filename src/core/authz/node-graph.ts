@@ -2,21 +2,18 @@ import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 
-/** What a pod may need on its node. Keys are `namespace/name`. */
+/** Kinds of objects that a pod may refer to. Keys are `namespace/name`. */
 type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount' | 'resourceclaim';
 
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
-/** What is asked of a ResourceSlice. */
+/** Fields of a ResourceSlice that the graph uses. */
 export interface SliceOfNode {
   readonly metadata?: { readonly name?: string };
   readonly spec?: { readonly nodeName?: string };
 }
 
-/**
- * Claims on devices, as current versions have them: one that is there, or one that was made for the pod, which its
- * status names.
- */
+/** Resource claims of a pod: existing ones in its spec, and generated ones in its status. */
 interface PodWithClaims {
   readonly spec?: {
     readonly resourceClaims?: readonly { readonly name?: string; readonly resourceClaimName?: string }[];
@@ -38,22 +35,22 @@ interface KnownVolume {
 }
 
 /**
- * Which node may see what because one of its pods needs it: counted references from nodes to secrets, config maps,
- * claims and service accounts; volumes and their secrets through the claims. Every question is a few map look-ups.
+ * Graph of the objects that each node may access because of its pods: counted references from nodes to secrets, config
+ * maps, claims and service accounts, and through claims to volumes and their secrets. A query takes a few map lookups.
  */
 export class NodeGraph {
   readonly #pods = new Map<string, KnownPod>();
   /** `kind:namespace/name` → node → number of its pods that refer to it. */
   readonly #referrers = new Map<string, Map<string, number>>();
   readonly #volumes = new Map<string, KnownVolume>();
-  /** Secret → names of the volumes that need it. */
+  /** Secret → names of the volumes that refer to it. */
   readonly #volumesBySecret = new Map<string, Set<string>>();
-  /** Volume attachment → the node that it is for. */
+  /** Volume attachment → its node. */
   readonly #attachments = new Map<string, string>();
-  /** By ingress: the secrets of its certificates; and how many ingresses name each of them. */
+  /** Ingress → its certificate secrets; and secret → number of ingresses that name it. */
   readonly #ingresses = new Map<string, readonly string[]>();
   readonly #ingressSecrets = new Map<string, number>();
-  /** Resource slice → the node whose devices it lists. */
+  /** Resource slice → its node. */
   readonly #slices = new Map<string, string>();
 
   setPod(pod: Pod): void {
@@ -103,7 +100,7 @@ export class NodeGraph {
     }
   }
 
-  /** Each host's router serves the certificates of ingresses. */
+  /** The router of each host serves the certificates of ingresses. */
   setIngress({ metadata, spec }: Ingress): void {
     const { namespace = '', name = '' } = metadata ?? {};
     this.deleteIngress(namespace, name);
@@ -147,7 +144,7 @@ export class NodeGraph {
     return this.#attachments.get(name);
   }
 
-  /** The node of a pod; undefined for a pod that is unknown or not yet bound. */
+  /** The node of a pod. Undefined for a pod that is unknown or not bound yet. */
   nodeOfPod(namespace: string, name: string): string | undefined {
     return this.#pods.get(`${namespace}/${name}`)?.nodeName;
   }
@@ -184,7 +181,7 @@ export class NodeGraph {
 
 function referencesOf(pod: Pod): Set<string> {
   const references = new Set<string>();
-  // A mirror pod is the node's own writing: it must not widen what the node may read.
+  // References of a mirror pod do not count, because the node itself writes it.
   if (Object.hasOwn(pod.metadata?.annotations ?? {}, MIRROR_ANNOTATION)) return references;
   const namespace = pod.metadata?.namespace ?? '';
   const add = (kind: ReferenceKind, name: string | undefined): void => {

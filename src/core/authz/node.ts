@@ -9,13 +9,12 @@ import { type Action, type Decision, isPathAction, pinsField, type ResourceActio
 
 export const NODES_GROUP = 'system:nodes';
 export const NODE_USER_PREFIX = 'system:node:';
-/** Where the heartbeat leases of nodes live. */
+/** Namespace of the heartbeat leases of nodes. */
 const LEASE_NAMESPACE = 'kube-node-lease';
 
 /**
- * The node authorizer: a kubelet reads what its own pods need, and writes what is its own. What it may write in detail
- * is the business of NodeRestriction admission. Source: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node; KEP-4601 for
- * selectors.
+ * The node authorizer: a kubelet may read what its own pods need and write its own objects. NodeRestriction admission
+ * restricts the fields. Source: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node; KEP-4601 for selectors.
  */
 export interface NodeAuthorizer {
   setPod(pod: Pod): void;
@@ -30,13 +29,13 @@ export interface NodeAuthorizer {
   setResourceSlice(slice: SliceOfNode): void;
   deleteResourceSlice(name: string): void;
   /**
-   * Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a
-   * microsecond.
+   * Undefined if the user is not a node: this authorizer has no opinion. The result need not be cached, because it
+   * takes a microsecond.
    */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
 
-/** The node that `user` is; undefined when it is not one, '' never. */
+/** Name of the node that `user` is. Undefined, and never '', for other users. */
 export function nodeNameOf(user: UserInfo): string | undefined {
   if (!user.name.startsWith(NODE_USER_PREFIX) || !user.groups.includes(NODES_GROUP)) return undefined;
   const name = user.name.slice(NODE_USER_PREFIX.length);
@@ -121,7 +120,9 @@ const leases: Rule = (_graph, nodeName, action) => {
 
 const csiNodes: Rule = (_graph, nodeName, action) => ownObject(nodeName, action, 'CSINode');
 
-/** An object that bears the node's own name. A create has no name in its path: admission looks at the body. */
+/**
+ * Permits access to the object with the node's name. The path of a create has no name, so admission checks the body.
+ */
 function ownObject(nodeName: string, action: ResourceAction, what: string): Decision {
   if (action.subresource !== '') return denied(`cannot authorize ${what} subresources`);
   if (!['get', 'create', 'update', 'patch', 'delete'].includes(action.verb)) {
@@ -136,7 +137,7 @@ function ownObject(nodeName: string, action: ResourceAction, what: string): Deci
 const nodes: Rule = (_graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource === '' && verb === 'create') return ALLOWED;
-  // A host that leaves deletes its Node: admission refuses where that would shed a taint.
+  // A host that leaves deletes its Node. Admission rejects this if it would remove a taint.
   const verbs = subresource === '' ? ['get', 'list', 'watch', 'update', 'patch', 'delete'] : ['get', 'update', 'patch'];
   if ((subresource !== '' && subresource !== 'status') || !verbs.includes(verb)) {
     return denied('can only register, read and update its own node');
@@ -176,10 +177,7 @@ const resourceClaims: Rule = (graph, nodeName, action) => {
   return graph.refers(nodeName, 'resourceclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
 };
 
-/**
- * Of a slice that is there the graph knows the node; admission looks at one that is created, and at each of a
- * collection that is deleted.
- */
+/** The graph contains the node of stored slices. Admission checks new slices and the objects of a deletecollection. */
 const resourceSlices: Rule = (graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource !== '') return denied('cannot authorize ResourceSlice subresources');
@@ -204,7 +202,7 @@ const resourceSlices: Rule = (graph, nodeName, action) => {
   }
 };
 
-/** Resources whose answer depends on the node and its pods. */
+/** Resources whose permissions depend on the node and its pods. */
 const SPECIAL: ReadonlyMap<string, Rule> = new Map([
   ['/secrets', readReferenced('secret')],
   ['/configmaps', readReferenced('configmap')],

@@ -10,25 +10,25 @@ import type {
 import { CompiledRules } from './rules.ts';
 import { type Action, type Decision, isPathAction, PRIVILEGED_GROUP, type UserInfo } from './types.ts';
 
-/** The rules a user has in a namespace, for SelfSubjectRulesReview and for escalation checks. */
+/** Rules of a user in a namespace, for SelfSubjectRulesReview and for escalation checks. */
 export interface EffectiveRules {
   readonly resourceRules: readonly PolicyRule[];
   readonly nonResourceRules: readonly PolicyRule[];
-  /** Bindings that name a role that does not exist: the answer may be incomplete. */
+  /** Bindings that name a missing role, so that the result may be incomplete. */
   readonly errors: readonly string[];
 }
 
-/** Service accounts are among the users, by their user names. */
+/** Service accounts are in `users` by their user names. */
 export interface AllowedSubjects {
   readonly users: readonly string[];
   readonly groups: readonly string[];
-  /** Bindings that name a role that does not exist: the answer may be incomplete. */
+  /** Bindings that name a missing role, so that the result may be incomplete. */
   readonly errors: readonly string[];
 }
 
 /**
- * RBAC over the roles and bindings that it was given. Setting an object replaces the one of that name. A request looks
- * only at the bindings of its user and groups, found by name.
+ * RBAC over a given set of roles and bindings. Setting an object replaces the one of the same name. Only the bindings
+ * of the user and its groups are evaluated.
  */
 export interface RbacAuthorizer {
   setClusterRole(role: ClusterRole): void;
@@ -39,16 +39,16 @@ export interface RbacAuthorizer {
   deleteClusterRoleBinding(name: string): void;
   setRoleBinding(binding: RoleBinding): void;
   deleteRoleBinding(namespace: string, name: string): void;
-  /** Grows whenever an answer may have changed: decisions kept beside it are valid while it stands. */
+  /** Changes whenever a decision may have changed. Cached decisions are valid as long as it is unchanged. */
   readonly generation: number;
   authorize(user: UserInfo, action: Action): Decision;
-  /** Rules from cluster bindings and, with a namespace, from the bindings in it. */
+  /** Rules from cluster role bindings and, with a namespace, from the role bindings in it. */
   rulesFor(user: UserInfo, namespace: string): EffectiveRules;
-  /** Who may do something by roles, in no particular order; members of the privileged group are not among them. */
+  /** Subjects whose roles allow the action, unordered. Members of the privileged group are not included. */
   subjectsAllowed(action: Action): AllowedSubjects;
   /**
-   * The rules that a binding in `namespace` ('' for a cluster binding) to `ref` would give; undefined when there is no
-   * such role.
+   * Rules that a binding to `ref` in `namespace` ('' for a cluster role binding) grants. Undefined if the role does not
+   * exist.
    */
   rulesOf(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
@@ -58,11 +58,11 @@ interface Grant {
   readonly binding: string;
   readonly subject: string;
   readonly ref: RoleRef;
-  /** '' for a cluster binding. */
+  /** '' for a cluster role binding. */
   readonly namespace: string;
 }
 
-/** Grants of one scope by whom they are for. */
+/** Grants of one namespace, or of the cluster, by subject. */
 interface Scope {
   readonly byUser: Map<string, Set<Grant>>;
   readonly byGroup: Map<string, Set<Grant>>;
@@ -85,7 +85,7 @@ export function createRbacAuthorizer(): RbacAuthorizer {
 }
 
 class IndexedRbac implements RbacAuthorizer {
-  /** By `name` or `namespace/name`; a cluster role's key has no slash. */
+  /** By `name` for cluster roles or `namespace/name`. */
   readonly #roles = new Map<string, KnownRole>();
   readonly #bindings = new Map<string, KnownBinding>();
   readonly #scopes = new Map<string, Scope>();
@@ -153,7 +153,7 @@ class IndexedRbac implements RbacAuthorizer {
     const resourceRules: PolicyRule[] = [];
     const nonResourceRules: PolicyRule[] = [];
     const errors = new Set<string>();
-    // Roles held twice (by name and by group) count once; cluster bindings, which give more, come first.
+    // Roles bound both to the user and to a group count once. Cluster role bindings come first because they grant more.
     const seen = new Set<CompiledRules>();
     for (const grant of this.#grantsOf(user, namespace)) {
       const role = this.#roleOf(grant.ref, grant.namespace);
@@ -166,7 +166,7 @@ class IndexedRbac implements RbacAuthorizer {
       for (const rule of role.compiled.rules) {
         const { resources, nonResourceURLs, ...rest } = rule;
         if ((resources ?? []).length > 0) resourceRules.push({ ...rest, resources: resources ?? [] });
-        // Paths have no namespace: a role binding never grants one.
+        // Paths have no namespace, so a role binding never grants access to them.
         if ((nonResourceURLs ?? []).length > 0 && grant.namespace === '') {
           nonResourceRules.push({ verbs: rule.verbs, nonResourceURLs: nonResourceURLs ?? [] });
         }

@@ -7,7 +7,7 @@ import { type PathAction, type ResourceAction, resourceWithSubresource } from '.
 
 const ALL = '*';
 
-/** The rules of a role, arranged so that a request looks at the few that name its resource. */
+/** The rules of a role, indexed by resource. */
 export class CompiledRules {
   readonly rules: readonly PolicyRule[];
   readonly #byResource = new Map<string, PolicyRule[]>();
@@ -54,21 +54,18 @@ export class CompiledRules {
   }
 }
 
-/**
- * How many single permissions are looked at one by one before the answer is "not covered"; honest roles have some
- * hundreds.
- */
+/** Maximum number of single permissions to compare. Above it the result is "not covered". Real roles have hundreds. */
 const MAX_BREAKDOWN = 100_000;
 
 export interface Coverage {
   readonly covered: boolean;
-  /** What is missing, one permission each; at most some dozens, for the message. */
+  /** Missing permissions for the message, limited to some dozens. */
   readonly uncovered: readonly PolicyRule[];
 }
 
 const MAX_REPORTED = 50;
 
-/** Whether `owned` covers every rule in `wanted` (upstream's `validation.Covers`). */
+/** Reports whether `owned` covers every rule in `wanted` (upstream's `validation.Covers`). */
 export function covers(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): Coverage {
   const uncovered: PolicyRule[] = [];
   let budget = MAX_BREAKDOWN;
@@ -82,7 +79,7 @@ export function covers(owned: readonly PolicyRule[], wanted: readonly PolicyRule
   return { covered: uncovered.length === 0, uncovered };
 }
 
-/** The rule as rules of one verb on one thing each. Rules that permit nothing yield nothing. */
+/** Splits a rule into rules with one verb and one resource or path each. A rule that permits nothing yields nothing. */
 export function* breakDown(rule: PolicyRule): Generator<PolicyRule> {
   for (const group of rule.apiGroups ?? []) {
     for (const resource of rule.resources ?? []) {
@@ -118,7 +115,7 @@ function resourcesCover(owned: readonly string[] | undefined, wanted: readonly s
   });
 }
 
-/** Without names a rule holds for all names, which no list of names covers. */
+/** A rule without names applies to all names, which no list of names covers. */
 function namesCover(owned: readonly string[] | undefined, wanted: readonly string[] | undefined): boolean {
   if ((owned ?? []).length === 0) return true;
   return (wanted ?? []).length > 0 && (wanted ?? []).every((name) => owned?.includes(name) === true);

@@ -1,30 +1,27 @@
 /**
- * Requests and decisions. Authorizers of this room are pure: they hold a model of roles or pods that the caller keeps
- * up to date from its caches, and answer from it without asking anybody.
+ * Actions and decisions. The authorizers of this folder are pure: they hold a model of roles or pods, which the caller
+ * keeps up to date from its caches.
  */
 import type { UserInfo } from '../../api/registry/definition.ts';
 
 export type { UserInfo };
 
-/**
- * A request for a resource. Empty strings where a part is absent, as in `SubjectAccessReview.spec.resourceAttributes`.
- */
+/** A resource request. Absent parts are empty strings, as in `SubjectAccessReview.spec.resourceAttributes`. */
 export interface ResourceAction {
   readonly verb: string;
   /** '' for the core group. */
   readonly group: string;
-  /** Lower-case plural. */
   readonly resource: string;
   readonly subresource: string;
   /** '' for cluster-scoped resources and for requests across all namespaces. */
   readonly namespace: string;
-  /** Name of the object; for list and watch the one name that a `metadata.name` field selector pins down. */
+  /** Name of the object; for list and watch the name in a `metadata.name` field selector. */
   readonly name: string;
-  /** Absent: any. */
+  /** Absent: any version. */
   readonly version?: string;
   /**
-   * What a list's, a watch's or a deletecollection's selectors demand. Terms that cannot be understood are left out:
-   * that asks for more.
+   * Selector requirements of a list, watch or deletecollection. Requirements that cannot be parsed are omitted, so that
+   * the request covers more objects.
    */
   readonly fields?: readonly SelectorTerm[];
   readonly labels?: readonly SelectorTerm[];
@@ -37,12 +34,12 @@ export interface SelectorTerm {
   readonly values: readonly string[];
 }
 
-/** Whether only objects are asked for whose field has that value. */
+/** Reports whether the field selector requires that value. */
 export function pinsField({ fields }: ResourceAction, key: string, value: string): boolean {
   return fields?.some((term) => term.key === key && term.operator === 'In' && term.values[0] === value) === true;
 }
 
-/** A request for something that is not a resource: `/healthz`, `/apis`. */
+/** A non-resource request, for example `/healthz` or `/apis`. */
 export interface PathAction {
   /** Lower-case HTTP method. */
   readonly verb: string;
@@ -53,11 +50,11 @@ export type Action = ResourceAction | PathAction;
 
 export interface Decision {
   readonly allowed: boolean;
-  /** Why; may be empty. For audit annotations and for the tail of a 403's message. */
+  /** Reason of the decision, possibly empty, for audit annotations and the message of a 403 response. */
   readonly reason: string;
-  /** An authorizer denied the request, and no further authorizer is consulted. */
+  /** True: the request is denied, and no further authorizer is called. */
   readonly denied?: boolean;
-  /** What kept somebody from saying anything. */
+  /** Error that prevented the authorizer from deciding. */
   readonly error?: string;
 }
 
@@ -65,7 +62,7 @@ export function isPathAction(action: Action): action is PathAction {
   return 'path' in action;
 }
 
-/** The group that passes everything. Source: k8s.io/apiserver user.SystemPrivilegedGroup. */
+/** Group with all permissions. Source: k8s.io/apiserver user.SystemPrivilegedGroup. */
 export const PRIVILEGED_GROUP = 'system:masters';
 
 /** `pods` or `pods/log`. */
@@ -74,8 +71,8 @@ export function resourceWithSubresource(action: ResourceAction): string {
 }
 
 /**
- * What a 403 says after the subject, worded as upstream's: `User "a" cannot list resource "pods" in API group "" in the
- * namespace "b"`.
+ * Message of a denial in upstream's wording: `User "a" cannot list resource "pods" in API group "" in the namespace
+ * "b"`.
  */
 export function describeDenial(user: UserInfo, action: Action): string {
   const who = `User ${JSON.stringify(user.name)}`;

@@ -1,10 +1,10 @@
-/** What the parser makes of an expression. */
+/** Syntax tree of an expression. */
 import type { Value } from './values.ts';
 
 export type Expr =
   | { readonly op: 'const'; readonly at: number; readonly value: Value }
   | { readonly op: 'ident'; readonly at: number; readonly name: string }
-  /** `test`: within has(). `optional`: `?.`. */
+  /** `test`: inside has(). `optional`: `?.`. */
   | {
       readonly op: 'select';
       readonly at: number;
@@ -30,14 +30,14 @@ export type Expr =
       readonly at: number;
       readonly entries: readonly { readonly key: Expr; readonly value: Expr; readonly optional: boolean }[];
     }
-  /** A message that is made: `Object.spec{replicas: 3}`; `at` of a field is where its name stands. */
+  /** Construction of a message: `Object.spec{replicas: 3}`. `at` of a field is the position of its name. */
   | {
       readonly op: 'struct';
       readonly at: number;
       readonly name: string;
       readonly fields: readonly FieldInit[];
     }
-  /** A comprehension: `target.all(x, …)` and its like; `vars` are its one or two variables. */
+  /** A comprehension, such as `target.all(x, …)`, with one or two variables. */
   | {
       readonly op: 'macro';
       readonly at: number;
@@ -54,7 +54,7 @@ export interface FieldInit {
   readonly optional: boolean;
 }
 
-/** `a.b.c` of a chain of plain selections. */
+/** The text `a.b.c` of a chain of plain selections. */
 export function dottedName(expr: Expr): string | undefined {
   if (expr.op === 'ident') return expr.name;
   if (expr.op !== 'select' || expr.test || expr.optional) return undefined;
@@ -75,7 +75,7 @@ export type MacroName =
   | 'optMap'
   | 'optFlatMap';
 
-/** An expression that is none, or does not fit its surroundings; the message shows the place. */
+/** Syntax or type error. The message shows the position. */
 export class CompileError extends Error {
   override readonly name = 'CompileError';
   constructor(source: string, found: readonly { readonly at: number; readonly message: string }[]) {
@@ -88,7 +88,7 @@ export class CompileError extends Error {
   }
 }
 
-/** An expression that fits its surroundings and fails all the same, whatever its variables are. */
+/** A valid expression that fails whatever its variables are. */
 export class ProgramError extends Error {
   override readonly name = 'ProgramError';
 }

@@ -1,4 +1,4 @@
-/** Reaching into values: fields, keys, places; and names of types, which look like fields. */
+/** Compiles access to fields, map keys and list elements, and names of types, which look like field access. */
 import { dottedName, type Expr } from './ast.ts';
 import type { Compilation, Part } from './part.ts';
 import { assignable, BOOL, DYN, formatType, INT, maxSize, optionalOf, STRING, TYPE, type Type } from './types.ts';
@@ -15,7 +15,7 @@ const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
   ['google.protobuf.Duration', 'duration'],
 ]);
 
-/** The part that a type's name is; undefined: it names none. */
+/** The part for the name of a type. Undefined if the name is not a type. */
 export function typeName(name: string): Part | undefined {
   const type = TYPE_NAMES.get(name);
   if (type === undefined) return undefined;
@@ -52,7 +52,7 @@ export function compileSelect(compiler: Compilation, expr: Extract<Expr, { op: '
         const object = value instanceof Optional ? (value.value ?? null) : value;
         if (value instanceof Optional && value.value === undefined) return false;
         if (isList(object)) throw new EvaluationError("unsupported index type 'string' in list");
-        // What has no fields, null before all, does not have this one.
+        // A value without fields, such as null, does not have this field.
         return object instanceof CelMap && object.get(field) !== undefined;
       },
     };

@@ -1,10 +1,10 @@
-/** Values that are written out: constants, lists, maps and messages. */
+/** Compiles literals: constants, lists, maps and messages. */
 import type { Expr } from './ast.ts';
 import type { Compilation, Part } from './part.ts';
 import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from './types.ts';
 import { EntryMap, keyOf, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
 
-/** What making one costs by itself. Source: cel-go's common/cost.go. */
+/** Cost of creating a value. Source: cel-go's common/cost.go. */
 const LIST_COST = 10;
 const MAP_COST = 30;
 const STRUCT_COST = 40;
@@ -26,8 +26,8 @@ export function constantType(value: Value): Type {
 }
 
 /**
- * Literals hold values of one type; what is handed to string.format may differ.
- * Source: cel-go's cel/validator.go (ValidateHomogeneousAggregateLiterals).
+ * Elements of a literal must have one type, except in arguments of string.format. Source: cel-go's cel/validator.go
+ * (ValidateHomogeneousAggregateLiterals).
  */
 function checkAlike(compiler: Compilation, items: readonly { readonly type: Type; readonly at: number }[]): void {
   const [first, ...rest] = items;
@@ -52,7 +52,7 @@ export function compileList(compiler: Compilation, expr: Extract<Expr, { op: 'li
     cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
     size: items.length,
   };
-  // What is known when it is written is made once, and costs nothing then, as upstream.
+  // A constant list is created at compile time and has no cost, as upstream.
   const known = items.every(({ part, optional }) => !optional && part.known !== undefined);
   if (known) {
     const values = items.map(({ part }) => part.known as Value);
@@ -117,7 +117,7 @@ export function compileMap(compiler: Compilation, expr: Extract<Expr, { op: 'map
   };
 }
 
-/** What is known of it when it is written; undefined where something is not, or cannot be a key. */
+/** The constant value of a map. Undefined if a part is not constant or cannot be a key. */
 function knownMap(
   entries: readonly { readonly key: Part; readonly value: Part; readonly optional: boolean }[],
 ): Value | undefined {

@@ -1,7 +1,6 @@
 /**
- * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it
- * can cost is estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and
- * interpreter/runtimecost.go (costs).
+ * Compiles an expression in one pass: resolves names, checks types and estimates the maximum cost. Sources: cel-spec
+ * (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
  */
 import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
@@ -22,8 +21,7 @@ interface Variable {
 }
 
 /**
- * Throws CompileError with everything that is wrong, ProgramError for what is right as it is written and fails whatever
- * its variables are.
+ * Throws CompileError with all errors, or ProgramError for a valid expression that fails whatever its variables are.
  */
 export function compile(source: string, environment: Environment): Program {
   const compiler = new Compiler(source, environment);
@@ -43,21 +41,21 @@ export function compile(source: string, environment: Environment): Program {
   };
 }
 
-/** Times of documents without a schema are texts, whatever has been declared. */
+/** Types whose values may have another type at run time. Times in documents without a schema are strings. */
 const SEEN_LATER: ReadonlySet<Type['kind']> = new Set(['dyn', 'param', 'null', 'timestamp', 'duration']);
 
 export class Compiler {
   readonly issues: { at: number; message: string }[] = [];
   readonly used = new Set<string>();
-  /** The variables of the environment, by slot. */
+  /** Names of the environment's variables, by slot. */
   readonly names: string[] = [];
   readonly #environment: Environment;
   readonly #source: string;
   #scope = new Map<string, Variable>();
   #slots = 0;
-  /** Within what may be of several types: what is handed to string.format. */
+  /** True inside arguments of string.format, which may have several types. */
   mixing = false;
-  /** Why it can never be evaluated. */
+  /** The reason why the expression always fails. */
   failure: string | undefined;
 
   constructor(source: string, environment: Environment) {
@@ -69,7 +67,7 @@ export class Compiler {
     }
   }
 
-  /** The structure of a type that messages can be made of. */
+  /** The structure of a message type. */
   structure(name: string): Structure | undefined {
     return this.#environment.structure?.(name);
   }
@@ -83,7 +81,7 @@ export class Compiler {
     return { type: DYN, cost: 0, size: 0, run: () => null };
   }
 
-  /** Compiles something in which more names are known. */
+  /** Compiles with additional variables in scope. */
   within<T>(variables: readonly (readonly [string, Type])[], work: (slots: readonly number[]) => T): T {
     const outer = this.#scope;
     const slots: number[] = [];
@@ -126,7 +124,7 @@ export class Compiler {
     }
   }
 
-  /** The part that reads a variable; names may have dots in them (`authorizer.requestResource`). */
+  /** The part that reads a variable. Names may contain dots (`authorizer.requestResource`). */
   variable(name: string): Part | undefined {
     const variable = this.#scope.get(name);
     if (variable === undefined) return undefined;
@@ -209,7 +207,7 @@ export class Compiler {
       if (!isBool(args[index] as Part))
         this.fail(places[index] ?? 0, `expected type 'bool' but found '${formatType(type)}'`);
     }
-    // The value that decides alone.
+    // The operand that determines the result alone.
     const decisive = name === '_||_';
     const cost = left.cost + right.cost;
     return {
@@ -294,7 +292,7 @@ export class Compiler {
     const sized = ['string', 'bytes', 'list', 'map'].includes(result.kind);
     const type = sized && result.max === undefined ? ({ ...result, max: largest } as Type) : result;
     const overloads = found.map(({ overload }) => overload);
-    // What is known of the arguments decides now, unless something is known only when it is there.
+    // The overload is chosen at compile time unless the type of an argument is known only at run time.
     const settled = found.length === 1 && args.every((each) => !SEEN_LATER.has(each.type.kind));
     const [only] = overloads;
     const among = name === '@in' ? membership(args) : undefined;
@@ -318,10 +316,7 @@ export class Compiler {
   }
 }
 
-/**
- * Whether a value is in a list that is known when it is written: nothing is compared, and nothing paid for, as
- * upstream.
- */
+/** Membership test in a constant list. As upstream, it is a set lookup without comparison cost. */
 function membership([item, list]: readonly Part[]): Part['run'] | undefined {
   if (item === undefined || !Array.isArray(list?.known)) return undefined;
   const known = list.known as readonly Value[];
@@ -335,7 +330,7 @@ function membership([item, list]: readonly Part[]): Part['run'] | undefined {
       };
 }
 
-/** Of texts in a list: what was made may be of any size, as upstream reckons. */
+/** Largest element of a list of strings. As upstream, elements of computed lists have an unknown size. */
 function largestItem({ type, isPlace }: Part): number {
   if (type.kind !== 'list') return 1;
   if (isPlace === true) return maxSize(type.of);

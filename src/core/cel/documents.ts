@@ -1,24 +1,24 @@
-/** JSON documents as values: they are looked into only where an expression looks. */
+/** JSON documents as CEL values, converted lazily. */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { CelMap, LazyList, type MapKey, type Value } from './values.ts';
 
-/** Reads the parts of a document; schemas make better ones, which know an integer from a double and escape names. */
+/** Reads parts of a document. Readers made from a schema distinguish integers from doubles and escape names. */
 export interface JsonReader {
   field(name: string): { readonly key: string; readonly reader: JsonReader } | undefined;
-  /** Names of the fields of `object` as expressions call them. */
+  /** Names of the fields of `object` as expressions see them. */
   names(object: JsonObject): string[];
   readonly items: JsonReader;
-  /** True where integers are doubles all the same. */
+  /** True if integers are read as doubles. */
   readonly double: boolean;
-  /** Whether the object is a structure: its fields are selected, not looked up. */
+  /** True for structures, whose fields are selected; false for maps, whose keys are looked up. */
   readonly structure: boolean;
-  /** What identifies the items of a list. Undefined: their places; none: their values; else these fields. */
+  /** Identity of list items. Undefined: their index. Empty: their value. Otherwise: these fields. */
   readonly listKeys: readonly string[] | undefined;
-  /** Turns a string into what its format says it is. */
+  /** Converts a string according to its format. */
   text(value: string): Value;
 }
 
-/** Documents without a schema. */
+/** Reader of documents without a schema. */
 export const ANY_READER: JsonReader = {
   field: (name) => ({ key: name, reader: ANY_READER }),
   names: (object) => Object.keys(object),
@@ -36,7 +36,7 @@ export function fromJson(value: JsonValue, reader: JsonReader): Value {
     case 'string':
       return reader.text(value);
     case 'number':
-      // Larger ones that are whole are doubles: an integer of that size is a BigInt already.
+      // Larger whole numbers are doubles, because the JSON parser reads large integers as BigInt.
       return reader.double || !Number.isSafeInteger(value) ? value : BigInt(value);
     case 'bigint':
       return reader.double ? Number(value) : value;
@@ -59,13 +59,15 @@ export class JsonList extends LazyList {
   get length(): number {
     return this.#items.length;
   }
-  /** The items by what identifies them; undefined where their places do. */
+  /** Items by their identity. Undefined for lists identified by index. */
   keyed(): Map<string, JsonValue> | undefined {
     const { listKeys } = this.#reader;
     if (listKeys === undefined) return undefined;
     return new Map(this.#items.map((item) => [identity(item, listKeys), item]));
   }
-  /** This list with the items of another: those it has keep their places, and in maps take the other's contents. */
+  /**
+   * Merges two keyed lists: existing items keep their position, and items of maps take the content of the other list.
+   */
   merged(other: JsonList): JsonList | undefined {
     const ours = this.keyed();
     const theirs = other.keyed();
@@ -103,7 +105,7 @@ export class JsonMap extends CelMap {
     const field = this.#reader.field(key);
     if (field === undefined || !Object.hasOwn(this.#object, field.key)) return undefined;
     const value = this.#object[field.key];
-    // A field of a structure that is null is not there.
+    // A null field of a structure counts as absent.
     if (value === undefined || (value === null && this.#reader.structure)) return undefined;
     return fromJson(value, field.reader);
   }

@@ -1,4 +1,4 @@
-/** When two values are equal. Source: cel-spec, doc/langdef.md (equality). */
+/** Equality of values. Source: cel-spec, doc/langdef.md (equality). */
 import { ANY_READER, fromJson, JsonList } from './documents.ts';
 import { spend } from './meter.ts';
 import {
@@ -47,7 +47,7 @@ function equalLists(a: List, b: List): boolean {
   const theirs = b instanceof JsonList ? b.keyed() : undefined;
   if (ours !== undefined && theirs !== undefined) {
     spend(a.length + b.length);
-    // The order of sets and maps says nothing.
+    // Sets and maps are compared without regard to order.
     for (const [key, item] of ours) {
       const other = theirs.get(key);
       if (other === undefined || !equal(fromJson(item, ANY_READER), fromJson(other, ANY_READER))) return false;

@@ -1,11 +1,10 @@
 /**
- * Static checks of a format string: its clauses, and whether the arguments fit them. Source: cel-go's
- * ext/formatting.go.
+ * Static checks of a format string: its clauses, and the types of the arguments. Source: cel-go's ext/formatting.go.
  */
 import { formatType, type Type } from './types.ts';
 
 export interface FormatProblem {
-  /** Which of the values; undefined: the text, or the number of them. */
+  /** Index of the value. Undefined: the problem is in the text or in the number of values. */
   readonly index: number | undefined;
   readonly message: string;
 }
@@ -39,7 +38,7 @@ const CLAUSES: Readonly<Record<string, readonly [kinds: readonly Kind[], what: s
   o: [['int', 'uint'], 'octal clause can only be used on integers'],
 };
 
-/** `values`: the types of the values; undefined where they are not written out, so that only the text can be judged. */
+/** `values`: types of the values. Undefined if they are not in a list literal, so that only the text can be checked. */
 export function formatProblem(pattern: string, values: readonly Type[] | undefined): FormatProblem | undefined {
   const whole = (message: string): FormatProblem => ({ index: undefined, message });
   const parse = (message: string): FormatProblem => whole(`could not parse formatting clause: ${message}`);

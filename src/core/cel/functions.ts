@@ -1,22 +1,22 @@
-/** How functions are declared, found and called. */
+/** Declaration, resolution and calls of functions. */
 import { assignable, type Bindings, parseType, splitTypes, substitute, type Type } from './types.ts';
 import { EvaluationError, sizeOf, typeOf, type Value } from './values.ts';
 
 export interface Overload {
   readonly name: string;
-  /** The first parameter is what stands before the dot. */
+  /** True for methods, whose receiver is the first parameter. */
   readonly member: boolean;
   readonly params: readonly Type[];
   readonly result: Type;
   run(args: readonly Value[]): Value;
-  /** Cost beyond the call itself, by the sizes of the arguments. */
+  /** Cost in addition to the call itself, by the sizes of the arguments. */
   cost?(sizes: readonly number[]): number;
   /**
-   * What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among
-   * the arguments hold.
+   * Upstream's estimate of the cost, if it differs from the actual cost. `items`: largest sizes of the elements of list
+   * arguments.
    */
   estimate?(sizes: readonly number[], items: readonly number[]): number;
-  /** The largest the result can be, by the largest sizes of the arguments, and the smallest. Default: unknown. */
+  /** Largest size of the result, by the largest and the smallest sizes of the arguments. Default: unknown. */
   size?(sizes: readonly number[], items: readonly number[], shortest: readonly number[]): number;
 }
 
@@ -26,11 +26,11 @@ export interface Costs {
   readonly size?: (sizes: readonly number[], items: readonly number[], shortest: readonly number[]) => number;
 }
 
-/** Cost of walking a text once, as upstream counts. */
+/** Upstream's cost of traversing a string once. */
 export const perCharacter = (characters: number): number => Math.ceil(characters * 0.1);
-/** Walks the first argument. */
+/** Traverses the first argument. */
 export const walks: Costs = { cost: ([first = 0]) => perCharacter(first) };
-/** Nothing of what has no bound is nothing. */
+/** Multiplies sizes. Zero times infinity is zero. */
 export const times = (count: number, each: number): number => (count === 0 || each === 0 ? 0 : count * each);
 /** Visits every element of the first argument. */
 export const visits: Costs = { cost: ([first = 0]) => first };
@@ -38,8 +38,8 @@ export const visits: Costs = { cost: ([first = 0]) => first };
 type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];
 
 /**
- * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, `math.abs(int): int`
- * with `namespace`.
+ * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, or with `namespace`
+ * `math.abs(int): int`.
  */
 export function declare<Args extends readonly Value[]>(signature: string, run: Run<Args>, costs: Costs = {}): Overload {
   const match = /^(?:(.+?)\.)?([@\w!?:[\]<>=+\-*/%]+)\((.*)\): (.+)$/.exec(signature);
@@ -56,7 +56,7 @@ export function declare<Args extends readonly Value[]>(signature: string, run: R
   };
 }
 
-/** As `declare`, for functions in a namespace: `math.abs`, called with the name before the dot. */
+/** Like `declare`, for functions in a namespace: `math.abs`, called with the name before the dot. */
 export function declareIn<Args extends readonly Value[]>(
   namespace: string,
   signature: string,
@@ -84,7 +84,7 @@ export class FunctionTable {
     return this.#byName.has(name);
   }
 
-  /** The overloads that fit, with the type of what they give. */
+  /** The overloads that match the argument types, with their result type. */
   resolve(
     name: string,
     member: boolean,
@@ -102,12 +102,12 @@ export class FunctionTable {
   }
 }
 
-/** The overload that the values at hand fit. */
+/** The overload that matches the actual values. Throws EvaluationError if there is none. */
 export function fitting(name: string, overloads: readonly Overload[], args: readonly Value[]): Overload {
   for (const overload of overloads) {
     if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload;
   }
-  // Operators do not say what they were asked to do.
+  // Upstream's message for operators does not name the operator.
   const what = /^\W?_|^@/.test(name) ? '' : `: ${name}(${args.map(typeOf).join(', ')})`;
   throw new EvaluationError(`no such overload${what}`);
 }

@@ -1,12 +1,10 @@
-/** Values as JSON. Source: protobuf's JSON mapping of google.protobuf.Value, which upstream converts by. */
+/** Converts values to JSON. Source: protobuf's JSON mapping of google.protobuf.Value, which upstream uses. */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { integerOf } from '../../base/json.ts';
 import { formatDuration, formatTimestamp } from './library/time.ts';
 import { CelMap, Duration, EvaluationError, isList, Timestamp, typeOf, Uint, type Value } from './values.ts';
 
-/**
- * What one value may grow to: expressions can name the same list in a list many times over. In characters and elements.
- */
+/** Size limit of one value in characters and elements, because expressions can contain the same list many times. */
 const MAX_SIZE = 3 * 1024 * 1024;
 const NODE_SIZE = 8;
 const MAX_DEPTH = 200;
@@ -16,10 +14,10 @@ interface Room {
   readonly wide: WideIntegers;
 }
 
-/** What integers that a double would round become: themselves, or texts as in protobuf's JSON. */
+/** Form of integers that a double would round: exact integers, or strings as in protobuf's JSON. */
 type WideIntegers = 'exact' | 'text';
 
-/** Throws EvaluationError for what JSON has no form for, and for what would be larger than a request may be. */
+/** Throws EvaluationError for a value without a JSON form or above the size limit. */
 export function toJson(value: Value, wide: WideIntegers = 'exact'): JsonValue {
   return convert(value, { left: MAX_SIZE, wide }, 0);
 }
@@ -58,6 +56,6 @@ function convertMap(map: CelMap, room: Room, depth: number): JsonObject {
     room.left -= key.length;
     entries.push([key, convert(map.get(key) ?? null, room, depth + 1)]);
   }
-  // As own properties, whatever their names.
+  // Creates own properties, whatever their names are.
   return Object.fromEntries(entries);
 }

@@ -1,7 +1,6 @@
 /**
- * Kinds as CEL's types: what an expression about an object may name. Source:
- * k8s.io/apiserver/pkg/cel/common/schemas.go, and pkg/cel/openapi. Structures are named after the place where they
- * stand.
+ * CEL types of Kubernetes kinds. Structures are named after their path. Source:
+ * k8s.io/apiserver/pkg/cel/common/schemas.go, and pkg/cel/openapi.
  */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { SchemaNode } from '../../api/schema/node.ts';
@@ -12,7 +11,7 @@ import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, parseType, STRING, type T
 const TIMESTAMP = parseType('timestamp');
 const DURATION = parseType('duration');
 
-/** Undefined where expressions cannot see it: quantities are published as several types, and that is none. */
+/** Undefined if expressions cannot access it: published quantities have several types, so they have no CEL type. */
 export function typeOfNode(node: SchemaNode, name: string): Type | undefined {
   switch (node.kind) {
     case 'object':
@@ -55,8 +54,8 @@ const FORMATS: Readonly<Record<string, Type>> = {
 };
 
 /**
- * Of a schema as it is published, which refers to nothing but metadata (of the type `metadata`). Fields that are kept
- * without being named are none.
+ * CEL type of a published schema, whose only reference is metadata (of type `metadata`). Unknown preserved fields are
+ * not included.
  */
 export function typeOfPublished(schema: JsonObject, name: string, metadata: SchemaNode): Type | undefined {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;
@@ -101,7 +100,7 @@ const structure = (name: string, typeOf: (field: string) => Type | undefined, na
   fields: new Fields(typeOf, names),
 });
 
-/** Made when asked for: types may contain themselves. Names count as they are, and escaped. */
+/** Fields are created on access, because types may be recursive. Names are found as they are and in escaped form. */
 class Fields extends Map<string, Type> {
   readonly #typeOf: (field: string) => Type | undefined;
   readonly #names: () => Iterable<string>;

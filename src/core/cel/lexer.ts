@@ -1,11 +1,11 @@
-/** Tokens of CEL. Source: cel-spec, doc/langdef.md (lexis). */
+/** Tokenizer. Source: cel-spec, doc/langdef.md (lexis). */
 import { CompileError } from './ast.ts';
 
 export interface Token {
   readonly type: 'ident' | 'int' | 'uint' | 'double' | 'string' | 'bytes' | 'op' | 'end';
   readonly at: number;
   readonly text: string;
-  /** Of strings, once unescaped; of bytes. */
+  /** Unescaped value of a string literal; `bytes` that of a bytes literal. */
   readonly string?: string;
   readonly bytes?: Uint8Array;
 }

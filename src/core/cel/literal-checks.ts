@@ -1,12 +1,10 @@
-/** Errors of a call that are known before it is evaluated. Source: cel-go's cel/validator.go. */
+/** Errors of a call that are found at compile time. Source: cel-go's cel/validator.go. */
 import { formatProblem } from './format-checks.ts';
 import type { Overload } from './functions.ts';
 import type { Part } from './part.ts';
 import { EvaluationError } from './values.ts';
 
-/**
- * Texts that are written out where something reads them: what cannot be read is wrong before it is run, as upstream.
- */
+/** Functions that parse a string. As upstream, an invalid literal is a compile error. */
 const READERS: ReadonlyMap<string, string> = new Map([
   ['duration', 'duration'],
   ['timestamp', 'timestamp'],
@@ -19,8 +17,8 @@ interface LiteralProblem {
 }
 
 /**
- * What is wrong with texts that are written out; undefined: nothing, or there are none. `places`: where the arguments
- * stand, `at` the call.
+ * The problem of literal arguments; undefined if there is none. `places`: positions of the arguments, `at`: position of
+ * the call.
  */
 export function literalProblem(
   name: string,
@@ -54,11 +52,11 @@ function formatArgument([text, values]: readonly Part[], at: number): LiteralPro
   return { at: place ?? at, message: problem.message };
 }
 
-/** What always gives the same is worked out when an expression is made ready; what fails then, fails for good. */
+/** Functions that are evaluated at compile time if their arguments are constant. */
 const CONVERSIONS: ReadonlySet<string> = new Set(['int', 'uint', 'double', 'string', 'bytes', 'bool']);
 const PATTERNS: ReadonlySet<string> = new Set(['find', 'findAll']);
 
-/** Why a call can never succeed; undefined: it can. */
+/** The reason why a call with constant arguments always fails; undefined if it does not. */
 export function constantFailure(
   name: string,
   args: readonly Part[],

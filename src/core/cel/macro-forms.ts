@@ -1,10 +1,10 @@
 /**
- * Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go
+ * Syntax of the comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go
  * (optionals).
  */
 
 interface MacroForm {
-  /** How many arguments it has, and how many of them, from the first, name its variables. */
+  /** Number of arguments, and how many of the first ones name variables. */
   readonly args: number;
   readonly vars: number;
 }

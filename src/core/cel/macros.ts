@@ -1,4 +1,6 @@
-/** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
+/**
+ * Compiles comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals).
+ */
 import type { Expr } from './ast.ts';
 import { times } from './functions.ts';
 import { compareValues } from './library/operators.ts';
@@ -9,8 +11,8 @@ import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optiona
 type Macro = Extract<Expr, { op: 'macro' }>;
 
 /**
- * What upstream reckons with for the whole loop and for one step, beside what is written in it: whether it goes on,
- * what has been found so far and what becomes of it.
+ * Upstream's cost of the whole loop and of one step, in addition to the expressions: evaluating the condition, the
+ * accumulator and the result.
  */
 const RECKONED: Readonly<
   Record<Exclude<Macro['name'], 'optMap' | 'optFlatMap'>, readonly [whole: number, step: number]>
@@ -26,11 +28,11 @@ const RECKONED: Readonly<
   transformMapEntry: [31, 2],
 };
 
-/** What it costs to add a list of one item to what has been found, and to put an entry into a map. */
+/** Cost of appending an item to a list and of inserting an entry into a map. */
 const ADDED = 12;
 const INSERTED = 2;
 
-/** A list of what is known when it is written is there already. */
+/** A constant list need not be created first. */
 const addingOf = ({ known }: Part): number => (known === undefined ? ADDED : ADDED - 10);
 
 export function compileMacro(compiler: Compilation, macro: Macro): Part {
@@ -51,7 +53,7 @@ export function compileMacro(compiler: Compilation, macro: Macro): Part {
 }
 
 function variableTypes({ type, isPlace }: Part, count: number): readonly Type[] | undefined {
-  // Of what is in a list or map that was made, upstream reckons with no size at all.
+  // As upstream, elements of computed lists and maps count as having no size.
   const within = (of: Type): Type => (isPlace === true ? of : { ...of, max: 0 });
   switch (type.kind) {
     case 'list':
@@ -83,7 +85,7 @@ class Loop {
 
   part(args: readonly Part[]): Part {
     const { name, at } = this.#macro;
-    // Filters are the first of two arguments, but for transformations, where they come before the last all the same.
+    // The filter is the first argument; transformations have it before the last.
     const [first, second] = args as [Part, Part | undefined];
     const predicates = name === 'all' || name === 'exists' || name === 'exists_one' || name === 'filter';
     const condition = predicates || second !== undefined ? first : undefined;
@@ -110,7 +112,7 @@ class Loop {
       }
       case 'sortBy': {
         const of = this.#variables[0] ?? DYN;
-        // Keys are compared each with every other.
+        // All pairs of keys are compared.
         const sorting = cost + 2 * size * size + 11;
         return { type: listOf(of, size), cost: sorting, size: size * size, run: (frame) => this.#sort(frame, first) };
       }
@@ -134,7 +136,7 @@ class Loop {
     }
   }
 
-  /** Sets the variables to one element after the other. */
+  /** Sets the variables to each element in turn. */
   *#steps(frame: Frame): Generator<Value> {
     const range = this.#target.run(frame);
     frame.budget.spend(this.#macro.name === 'exists_one' ? 2 : 1);
@@ -142,7 +144,7 @@ class Loop {
     if (range instanceof CelMap) {
       for (const key of range.keys()) {
         const value = second === undefined ? null : (range.get(key) ?? null);
-        // A null field of a structure is not there; other maps may hold nulls.
+        // A null field of a structure is absent; other maps may contain nulls.
         frame.slots[slot] = key;
         if (second !== undefined) frame.slots[second] = value;
         yield key;
@@ -167,7 +169,7 @@ class Loop {
     const goesOn = decisive ? 3 : 2;
     let decided = false;
     for (const _step of this.#steps(frame)) {
-      // What was decided before the last is noticed when the next one is looked at.
+      // As upstream, a decision is noticed before the next element, so its cost differs at the end.
       frame.budget.spend(decided ? goesOn : goesOn + 1);
       if (decided) break;
       try {

@@ -1,12 +1,12 @@
 /**
- * Where work pays for itself that only shows while it is done: comparing what is nested, writing out what is long.
- * Evaluations do not wait, so one is under way at a time, or one within another.
+ * Charges costs that are known only during the work, such as comparing nested values or formatting long ones. The
+ * current budget is a global variable, because evaluations are synchronous.
  */
 import type { Budget } from './part.ts';
 
 let current: Budget | undefined;
 
-/** Runs `work`; what it spends is taken from `budget`. */
+/** Runs `work` and charges its costs to `budget`. */
 export function metered<T>(budget: Budget, work: () => T): T {
   const outer = current;
   current = budget;
@@ -17,7 +17,7 @@ export function metered<T>(budget: Budget, work: () => T): T {
   }
 }
 
-/** Throws BudgetError when there is no more; free outside an evaluation. */
+/** Throws BudgetError when the budget is used up. Does nothing outside an evaluation. */
 export function spend(cost: number): void {
   current?.spend(cost);
 }

@@ -1,6 +1,6 @@
 /**
- * The types of which policies make what is to be changed: `Object.spec{replicas: 3}` and `JSONPatch{op: "add", …}`.
- * Source: k8s.io/apiserver/pkg/cel/mutation (DynamicTypeResolver).
+ * Types for mutating policies: `Object.spec{replicas: 3}` and `JSONPatch{op: "add", …}`. Source:
+ * k8s.io/apiserver/pkg/cel/mutation (DynamicTypeResolver).
  */
 import type { Structure } from './part.ts';
 import { DYN, STRING, type Type } from './types.ts';
@@ -17,7 +17,7 @@ export const PATCH_TYPE: Structure = {
   ]),
 };
 
-/** Every field is there, and can be anything: which there really are is known when the object is. */
+/** Contains every field with the dynamic type, because the real fields are known only with the object. */
 class AnyFields extends Map<string, Type> {
   override get(): Type {
     return DYN;
@@ -35,7 +35,7 @@ export function mutationStructure(name: string): Structure | undefined {
   return { kind: 'object', name, fields: ANY_FIELDS };
 }
 
-/** Messages whose types are not named after the place where they stand, in upstream's words. */
+/** Errors of messages whose type name does not match their path, in upstream's wording. */
 export function misplacedTypes(value: Value): string[] {
   const found: string[] = [];
   if (value instanceof StructValue) collect(value, value.typeName, found, 0);

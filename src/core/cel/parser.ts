@@ -1,6 +1,5 @@
 /**
- * Expressions as trees; macros are recognised here, as the specification has it. Source: cel-spec, doc/langdef.md
- * (syntax).
+ * Parses expressions. As in the specification, macros are recognised here. Source: cel-spec, doc/langdef.md (syntax).
  */
 import { CompileError, dottedName, type Expr, type FieldInit, type MacroName } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
@@ -45,7 +44,7 @@ class Parser {
     return new CompileError(this.#source, [{ at, message }]);
   }
 
-  /** In the words of upstream's parser, which says first what it would take to go on: one token less, or one more. */
+  /** Syntax error in the wording of upstream's parser, which reports a token to remove or to insert. */
   #unexpected(expecting: string): CompileError {
     const token = this.#peek();
     const text = `'${token.text.slice(0, 64)}'`;
@@ -102,8 +101,8 @@ class Parser {
   }
 
   /**
-   * Levels from the loosest: ||, &&, relations, sums, products. Chains are walked in a loop, so that long ones do not
-   * nest here.
+   * Precedence levels from the lowest: ||, &&, relations, sums, products. Chains are parsed in a loop, so that long
+   * ones need no deep recursion.
    */
   #binary(level: number): Expr {
     if (level === LEVELS.length) return this.#unary();

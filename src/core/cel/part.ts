@@ -1,16 +1,16 @@
-/** What expressions are compiled to, and what they are compiled and run with. */
+/** Compiled form of expressions, and the interfaces for compiling and running them. */
 import type { Expr } from './ast.ts';
 import type { FunctionTable } from './functions.ts';
 import type { Type } from './types.ts';
 import { BudgetError, type Value } from './values.ts';
 
 /**
- * After pieces of work of this cost others have their turn: a few milliseconds, some tens where an operation is slow
- * for its cost.
+ * Cost after which an evaluation should yield to the event loop: a few milliseconds, or some tens for operations that
+ * are slow for their cost.
  */
 export const TURN_COST = 100_000;
 
-/** What an evaluation may still cost. */
+/** Remaining cost of an evaluation. */
 export class Budget {
   #left: number;
   constructor(limit: number) {
@@ -19,7 +19,7 @@ export class Budget {
   get left(): number {
     return this.#left;
   }
-  /** Throws BudgetError when there is no more. */
+  /** Throws BudgetError when the budget is used up. */
   spend(cost: number): void {
     this.#left -= cost;
     if (this.#left < 0) throw new BudgetError();
@@ -31,32 +31,32 @@ export interface Frame {
   readonly budget: Budget;
 }
 
-/** A part of an expression, checked. */
+/** A type-checked part of an expression. */
 export interface Part {
   readonly type: Type;
   run(frame: Frame): Value;
-  /** The most that running it can cost. */
+  /** Maximum cost of running it. */
   readonly cost: number;
-  /** The most elements or characters that the result can have. */
+  /** Maximum number of elements or characters of the result. */
   readonly size: number;
-  /** Where a document has the value: what it may hold is known from its schema, as of what is made it is not. */
+  /** True for a value of a document, whose size its schema limits; false for a computed value. */
   readonly isPlace?: boolean;
-  /** The value, when it is written in the expression. */
+  /** The value of a literal. */
   readonly constant?: Value;
-  /** As `constant`, also of lists and maps that hold nothing else. */
+  /** Like `constant`, but also for lists and maps of constants. */
   readonly known?: Value;
-  /** What a list that is written in the expression holds, and where. */
+  /** Types and positions of the items of a list literal. */
   readonly items?: readonly { readonly type: Type; readonly at: number }[];
 }
 
-/** What the compilation of one sort of expression needs of the compiler. */
+/** Interface of the compiler for the modules that compile one kind of expression. */
 export interface Compilation {
-  /** Lists and maps may hold values of several types. */
+  /** True if lists and maps may contain several types. */
   readonly mixing: boolean;
   structure(name: string): Structure | undefined;
-  /** Records a failure at an offset of the source; the part that is returned stands for the expression. */
+  /** Records an error at an offset of the source. The returned part replaces the expression. */
   fail(at: number, message: string): Part;
-  /** Declares variables for as long as `work` runs. */
+  /** Declares variables while `work` runs. */
   within<T>(variables: readonly (readonly [string, Type])[], work: (slots: readonly number[]) => T): T;
   compile(expr: Expr): Part;
   variable(name: string): Part | undefined;
@@ -68,16 +68,16 @@ export type Structure = Extract<Type, { kind: 'object' }>;
 export interface Environment {
   readonly functions: FunctionTable;
   readonly variables: ReadonlyMap<string, Type>;
-  /** The types of which expressions can make messages; absent: there are none. */
+  /** Message types that expressions can construct. Absent: none. */
   structure?(name: string): Structure | undefined;
 }
 
 export interface Program {
   readonly type: Type;
-  /** The most that one evaluation can cost; Infinity when that is unknown. */
+  /** Maximum cost of one evaluation; Infinity if unknown. */
   readonly cost: number;
   /** Names of the variables that the expression uses. */
   readonly used: ReadonlySet<string>;
-  /** Throws EvaluationError or BudgetError. `value` gives the variables; it is asked only for those that are used. */
+  /** Throws EvaluationError or BudgetError. `value` returns the variables, and is called only for used ones. */
   evaluate(value: (name: string) => Value, budget: Budget): Value;
 }

@@ -1,5 +1,5 @@
 /**
- * Running the rules of a schema over an object. Source:
+ * Evaluates the validation rules of a schema for an object. Source:
  * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
@@ -14,16 +14,15 @@ import { Compilation, type CompiledRule, type RuleNode } from './rules.ts';
 import { readerOf } from './schema.ts';
 import { BudgetError, Optional, type Value } from './values.ts';
 
-/** Actual cost of one evaluation, and of all that one write causes. */
+/** Limits of the actual cost of one evaluation and of all evaluations for one write. */
 const MAX_CALL_COST = 1_000_000;
 const MAX_WRITE_COST = 10_000_000;
-/** A message comes in the same piece of work as the rule that failed. */
+/** A message is evaluated in the same turn as the failed rule. */
 const MAX_MESSAGE_COST = 250_000;
 
 /**
- * Judges objects by the rules of a schema; rules that cannot be compiled are passed over, since they were refused when
- * they came. A judgement comes to a stop after each piece of work that took its time, so that others can have their
- * turn.
+ * Returns the evaluator of a schema's rules. Rules that do not compile are skipped, because they were rejected on
+ * write. The evaluation yields after each turn, so that it does not block the event loop.
  */
 export function rulesOf(
   schema: Schema,
@@ -38,8 +37,8 @@ export function rulesOf(
 }
 
 /**
- * What the rules say of the defaults of a schema, as those of a new object; for definitions. Below
- * `additionalProperties` there are none.
+ * Evaluates the rules for the defaults of a schema, as for new objects. Schemas below `additionalProperties` are
+ * skipped.
  */
 export function judgeDefaults(schema: Schema, path: string): FieldError[] {
   const found: FieldError[] = [];
@@ -58,7 +57,7 @@ export function judgeDefaults(schema: Schema, path: string): FieldError[] {
 
 const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
 
-/** Where a rule says its error belongs; '' where it says nothing, or what upstream would refuse today. */
+/** Field path of a rule's error. '' if it has none, or one that upstream would reject today. */
 function fieldBelow(schema: Schema, fieldPath: string): string {
   if (fieldPath === '') return '';
   try {
@@ -149,7 +148,7 @@ class Run {
     const below = fieldBelow(node.schema, rule.fieldPath);
     const at = below === '' || path === '' ? `${path}${below}` : `${path}.${below}`;
     const field = at === '' ? '<nil>' : at;
-    // Structures and lists are not repeated.
+    // Structures and lists are not shown in the error.
     const shown = typeof value === 'object' ? undefined : value;
     switch (rule.reason) {
       case 'FieldValueForbidden':
@@ -183,7 +182,7 @@ class Run {
       if (typeof text !== 'string' || text.trim() === '' || /[\r\n]/.test(text) || text.length > 5 * 1024) return plain;
       return text.trim();
     } catch {
-      // The message is an extra; the rule has failed all the same.
+      // A failing message expression is ignored; the rule has failed in any case.
       return plain;
     }
   }

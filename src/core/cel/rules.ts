@@ -1,6 +1,7 @@
 /**
- * The rules of a schema (x-kubernetes-validations): compiled and weighed when a definition is written, run when an
- * object is. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, KEP-2876.
+ * Validation rules of a schema (x-kubernetes-validations). They are compiled and their cost is estimated when a
+ * definition is written, and evaluated when an object is written. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, KEP-2876.
  */
 
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
@@ -13,10 +14,10 @@ import type { Program } from './part.ts';
 import { maxItems, maxProperties, typeOfSchema } from './schema.ts';
 import { optionalOf, type Type } from './types.ts';
 
-/** Estimated cost that one rule may have, and all rules of a schema together. */
+/** Limits of the estimated cost of one rule and of all rules of a schema. */
 const MAX_RULE_COST = 10_000_000;
 const MAX_SCHEMA_COST = 100_000_000;
-/** So many of the rules that cost most are named. */
+/** Number of the most expensive rules to report. */
 const MAX_NAMED = 4;
 const ADVICE =
   '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)';
@@ -25,11 +26,11 @@ export interface CompiledRule {
   readonly rule: ValidationRule;
   readonly program: Program;
   readonly message: Program | undefined;
-  /** It speaks of the object as it was. */
+  /** True if the rule uses `oldSelf`. */
   readonly transition: boolean;
 }
 
-/** Rules at a place and below it; places without any are not here. */
+/** Rules of a schema node and its children. Nodes without rules are omitted. */
 export interface RuleNode {
   readonly schema: Schema;
   readonly resource: boolean;
@@ -45,14 +46,14 @@ export class Compilation {
   #total = 0;
   readonly #costly: { readonly at: string; readonly cost: number }[] = [];
 
-  /** `sound`: whether the schema at a path is right, itself and below. */
+  /** `sound` reports whether the schema at a path and below is valid. */
   constructor(sound: (path: string) => boolean = () => true) {
     this.#sound = sound;
   }
 
   /**
-   * `times`: how many such values one document can have. `fixed`: where old values cannot be correlated, undefined
-   * elsewhere.
+   * `times`: maximum number of such values in one document. `fixed`: path above which old values cannot be correlated;
+   * undefined if they can.
    */
   node(
     schema: Schema,
@@ -185,7 +186,7 @@ export class Compilation {
     }
   }
 
-  /** After everything: whether all rules together cost too much. */
+  /** Checks the total cost of all rules. Call it last. */
   weighAll(path: string): void {
     if (this.#total <= MAX_SCHEMA_COST) return;
     const costly = this.#costly.filter(({ cost }) => cost >= MAX_SCHEMA_COST / 100).sort((a, b) => b.cost - a.cost);
@@ -206,7 +207,7 @@ export class Compilation {
   }
 }
 
-/** A rule as upstream shows one that is wrong. */
+/** A rule in upstream's form for error messages. */
 const shownRule = (rule: ValidationRule): unknown => ({
   Rule: rule.rule,
   Message: rule.message,
@@ -221,7 +222,6 @@ function factor(times: number): string {
   return `${times.toFixed(times < 1.5 ? 6 : 1)}x`;
 }
 
-/** What is wrong with the rules of a schema. */
 export function validateRules(schema: Schema, path: string, sound?: (path: string) => boolean): FieldError[] {
   const compilation = new Compilation(sound);
   compilation.node(schema, path, true, 1, undefined);

@@ -5,7 +5,7 @@ import { aggregatedRole, aggregateTo, clusterRole, eventsRule, READ, rule, urlRu
 const SIGNERS = 'certificates.k8s.io';
 const SCALABLE = 'deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale';
 
-/** What users are given: everything, everything in a namespace, its workloads, or a look at them. */
+/** Roles for users: cluster-admin, admin of a namespace, edit and view. */
 const userFacing: readonly ClusterRole[] = [
   clusterRole('cluster-admin', [rule('*', '*', '*'), urlRule('*', '*')]),
   aggregatedRole('admin'),
@@ -70,16 +70,16 @@ const userFacing: readonly ClusterRole[] = [
       rule(READ, 'networking.k8s.io', 'ingresses ingresses/status networkpolicies'),
       rule(READ, 'resource.k8s.io', 'resourceclaims resourceclaims/status resourceclaimtemplates'),
       rule(READ, 'rig.hyperedge.dev', 'rigclaims rigclaims/status'),
-      // The older name, which this server still knows.
+      // The older API group of ingresses, which this server still serves.
       rule(READ, 'extensions', 'ingresses ingresses/status'),
     ],
     aggregateTo('view'),
   ),
-  // The name that metrics-server's manifests use.
+  // Name used in metrics-server's manifests.
   clusterRole('system:aggregated-metrics-reader', [rule(READ, 'metrics.k8s.io', 'nodes pods')], aggregateTo('view')),
 ];
 
-/** What everybody has, and what is handed to add-ons. */
+/** Roles of all users, and roles for add-ons. */
 const general: readonly ClusterRole[] = [
   clusterRole('system:basic-user', [
     rule('create', 'authorization.k8s.io', 'selfsubjectaccessreviews selfsubjectrulesreviews'),
@@ -133,7 +133,7 @@ const nodes: readonly ClusterRole[] = [
     rule('list watch', 'networking.k8s.io', 'servicecidrs'),
     eventsRule,
   ]),
-  // OKD's name for what its network plug-in reads on each node.
+  // OKD's role for the objects that its network plug-in reads on each node.
   clusterRole('system:sdn-reader', [
     rule('list watch', 'core', 'namespaces pods'),
     rule('list watch', 'networking.k8s.io', 'networkpolicies'),
@@ -169,7 +169,7 @@ const certificates: readonly ClusterRole[] = [
   ),
 ];
 
-/** Releases before 1.24 can be configured to elect their leader by endpoints, alone or beside the lease. */
+/** Permissions for leader election by Endpoints, which releases before 1.24 can use. */
 const endpointsLock = (name: string): PolicyRule[] => [
   rule('create', 'core', 'endpoints'),
   rule('get update', 'core', 'endpoints', name),

@@ -13,7 +13,7 @@ const owner = (group: string, resource: string): PolicyRule[] => [
 ];
 const controllerRevisions = rule('create delete get list patch update watch', WORKLOADS, 'controllerrevisions');
 
-/** What each controller may do, by the name of its service account. */
+/** Rules of each controller, by the name of its service account. */
 export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new Map([
   [
     'attachdetach-controller',
@@ -229,7 +229,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('update', 'core', 'persistentvolumes/status persistentvolumeclaims/status'),
       rule('get list update watch', 'core', 'persistentvolumeclaims'),
       rule(READ, 'storage.k8s.io', 'storageclasses'),
-      // Volumes that are recycled are emptied by a pod, whose events say how it went.
+      // Volumes are recycled by a pod, and its events report the result.
       rule('create delete get list watch', 'core', 'pods'),
       rule('watch', 'core', 'events'),
       rule(READ, 'core', 'nodes'),

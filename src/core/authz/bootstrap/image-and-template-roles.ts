@@ -28,7 +28,7 @@ export const imageAndTemplateRoles: readonly ClusterRole[] = [
   ),
 ];
 
-/** By the service account, as the rules of the other controllers. */
+/** By service account, like the rules of the other controllers. */
 export const IMAGE_AND_TEMPLATE_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'imagestream-import-controller',
@@ -63,7 +63,7 @@ export const IMAGE_AND_TEMPLATE_CONTROLLERS: readonly (readonly [string, readonl
     [
       rule('get list update watch', TEMPLATE, 'templateinstances'),
       rule('update', TEMPLATE, 'templateinstances/status'),
-      // Objects are created with the permissions of the requester, and with no others.
+      // Objects of a template are created with the permissions of the requester only.
       rule('impersonate', 'core', 'groups serviceaccounts users'),
       rule('impersonate', 'authentication.k8s.io', '*'),
       eventsRule,
@@ -71,7 +71,7 @@ export const IMAGE_AND_TEMPLATE_CONTROLLERS: readonly (readonly [string, readonl
   ],
 ];
 
-/** Roles and binding by which every user reads the streams and templates of namespace `openshift`. */
+/** Namespace whose image streams and templates every user may read. */
 export const SHARED_NAMESPACE = 'openshift';
 export const sharedResourceRules: readonly PolicyRule[] = [
   rule(READ, TEMPLATE, 'templates'),

@@ -1,6 +1,6 @@
 /**
- * What controllers, hosts and the machine config server may do. Who writes a MachineConfig writes files of hosts as
- * root: no role but cluster-admin has that. Source: manifests of openshift/machine-config-operator 4.10.
+ * Permissions of controllers, hosts and the machine config server. A MachineConfig writes files of hosts as root, so
+ * only cluster-admin may write them. Source: manifests of openshift/machine-config-operator 4.10.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
 import {
@@ -20,7 +20,7 @@ const SEEN = 'containerruntimeconfigs controllerconfigs kubeletconfigs machineco
 const DAEMON = 'machine-config-daemon';
 const SERVER = 'machine-config-server';
 
-/** By the service account, as the rules of the other controllers. */
+/** By service account, like the rules of the other controllers. */
 export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'machine-config-controller',
@@ -54,7 +54,7 @@ export const machineConfigRoles: readonly ClusterRole[] = [
     rule(READ, GROUP, 'controllerconfigs machineconfigpools machineconfigs'),
     rule(READ, 'operator.openshift.io', 'machineconfigurations'),
   ]),
-  // Paths of the machine config server, which asks the API server whether it may answer.
+  // Paths of the machine config server, which queries the API server for authorization.
   clusterRole(SERVER, [urlRule('get', '/config/*')]),
   clusterRole(
     'system:openshift:machine-config-operator:cluster-reader',

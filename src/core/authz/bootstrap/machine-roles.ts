@@ -1,4 +1,4 @@
-/** Rules of the machine controllers, and what a blank host may do. */
+/** Rules of the machine controllers and of blank hosts. */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { clusterRole, clusterRoleBinding, eventsRule, group, READ, rule } from './notation.ts';
 
@@ -6,7 +6,7 @@ const MACHINES = 'machine.openshift.io';
 const HOSTS = 'metal3.io';
 const HOST_OFFERER = 'system:host-offerer';
 
-/** By the service account, as the rules of the other controllers. */
+/** By service account, like the rules of the other controllers. */
 export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'machine-controller',
@@ -14,7 +14,7 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
       rule(`${READ} create delete patch update`, MACHINES, 'machines'),
       rule(`${READ} patch update`, MACHINES, 'machinehealthchecks machinesets'),
       rule('patch update', MACHINES, 'machinehealthchecks/status machines/status machinesets/status'),
-      // Owner references that block deletion.
+      // Required for owner references that block deletion.
       rule('update', MACHINES, 'machines/finalizers machinesets/finalizers'),
       rule(`${READ} delete patch update`, HOSTS, 'baremetalhosts'),
       rule('patch update', HOSTS, 'baremetalhosts/status'),
@@ -28,8 +28,8 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
 ];
 
 /**
- * A blank host has no credentials, and reports as a node once it has joined; what it sends is bounded, and grants
- * nothing until a machine claims it.
+ * A blank host has no credentials until it has joined. Its offers are limited, and grant nothing until a machine claims
+ * the host.
  */
 export const machineClusterRoles: readonly ClusterRole[] = [
   clusterRole(HOST_OFFERER, [rule('create', 'machine.hyperedge.dev', 'hostoffers')]),

@@ -2,8 +2,8 @@ import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import { eventsRule, READ, rule, urlRule } from './notation.ts';
 
 /**
- * The most a kubelet may do. The node authorizer narrows secrets, config maps, claims, volumes, service accounts, pods,
- * nodes, leases, CSI nodes, claims on devices and slices of devices down to the node's own.
+ * Upper limit of a kubelet's permissions. The node authorizer restricts secrets, config maps, claims, volumes, service
+ * accounts, pods, nodes, leases, CSI nodes, resource claims and resource slices to those of the node.
  */
 export const NODE_RULES: readonly PolicyRule[] = [
   rule('create', 'authentication.k8s.io', 'tokenreviews'),
@@ -29,8 +29,8 @@ export const NODE_RULES: readonly PolicyRule[] = [
   rule(READ, 'node.k8s.io', 'runtimeclasses'),
   rule('get', 'resource.k8s.io', 'resourceclaims'),
   rule('create delete deletecollection get list patch update watch', 'resource.k8s.io', 'resourceslices'),
-  // What it says of the images in its store; a name is the digest of the content, and is never changed.
+  // Reports of the images in its store. An Image is named by the digest of its content and never changes.
   rule('create get', 'image.openshift.io', 'images'),
-  // What system:discovery and system:public-info-viewer give to everyone who has authenticated.
+  // Paths that system:discovery and system:public-info-viewer grant to every authenticated user.
   urlRule('get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),
 ];

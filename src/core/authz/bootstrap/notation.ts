@@ -1,6 +1,6 @@
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
 
-/** What the API server keeps up to date by itself, and how an administrator stops it from doing so. */
+/** Annotation of objects that the API server updates at start. An administrator sets it to "false" to prevent this. */
 export const AUTOUPDATE_ANNOTATION = 'rbac.authorization.kubernetes.io/autoupdate';
 const LABELS = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 
@@ -9,7 +9,7 @@ const GROUP = 'rbac.authorization.k8s.io';
 
 export const READ = 'get list watch';
 export const WRITE = 'create delete deletecollection patch update';
-/** The core group, where a list of groups is written as words. */
+/** Name of the core group in the lists of groups below. */
 export const CORE = 'core';
 
 /** `rule('get list', 'core apps', 'pods deployments')`: words separated by blanks, sorted as upstream serves them. */
@@ -38,7 +38,7 @@ export function clusterRole(
   return { apiVersion: API_VERSION, kind: 'ClusterRole', metadata: metadata(name, labels), rules: [...rules] };
 }
 
-/** A role made of all roles that bear the label `rbac.authorization.k8s.io/aggregate-to-<name>: "true"`. */
+/** A role that aggregates all roles with the label `rbac.authorization.k8s.io/aggregate-to-<name>: "true"`. */
 export function aggregatedRole(name: string, labels: Readonly<Record<string, string>> = {}): ClusterRole {
   return {
     ...clusterRole(name, [], labels),

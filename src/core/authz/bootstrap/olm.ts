@@ -1,6 +1,6 @@
 /**
- * What users of operators and the controllers that install them may do. Source: operator-lifecycle-manager's manifests
- * (aggregate-olm-edit, aggregate-olm-view, system:controller:operator-lifecycle-manager).
+ * Permissions of users of operators and of the controllers that install them. Source: operator-lifecycle-manager's
+ * manifests (aggregate-olm-edit, aggregate-olm-view, system:controller:operator-lifecycle-manager).
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { aggregateTo, clusterRole, clusterRoleBinding, eventsRule, READ, rule, urlRule, user } from './notation.ts';
@@ -30,7 +30,7 @@ export const olmClusterRoles: readonly ClusterRole[] = [
     ],
     aggregate(...BOTH, 'view'),
   ),
-  // The user in whose name the controllers install what an administrator has approved, as upstream's operator does.
+  // The controllers install approved operators as this user, as upstream's operator does.
   clusterRole(LIFECYCLE_MANAGER, [rule('*', '*', '*'), urlRule('*', '*')]),
 ];
 
@@ -38,7 +38,7 @@ export const olmClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(LIFECYCLE_MANAGER, [user(LIFECYCLE_MANAGER)]),
 ];
 
-/** By the service account, as the rules of the other controllers. */
+/** By service account, like the rules of the other controllers. */
 export const OLM_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'olm-controller',

@@ -1,4 +1,4 @@
-/** Who reads operator.openshift.io. Source: the cluster-reader rules of openshift's operators. */
+/** Roles that may read operator.openshift.io. Source: the cluster-reader rules of OpenShift's operators. */
 import type { ClusterRole } from 'kubernetes-types/rbac/v1';
 import { aggregateTo, clusterRole, READ, rule } from './notation.ts';
 

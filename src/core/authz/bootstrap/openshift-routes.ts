@@ -1,6 +1,6 @@
 /**
- * What OpenShift's router and users of routes may do. Source: openshift/openshift-apiserver
- * pkg/bootstrappolicy/policy.go (rules of admin, edit and view for routes stand in openshift.ts).
+ * Permissions of OpenShift's router and of users of routes. The rules of admin, edit and view for routes are in
+ * openshift.ts. Source: openshift/openshift-apiserver pkg/bootstrappolicy/policy.go.
  */
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import {
@@ -21,19 +21,19 @@ const ROUTES = 'route.openshift.io';
 const GATEWAYS = 'gateway.networking.k8s.io';
 const NETWORKING = 'networking.k8s.io';
 const NODES = group('system:nodes');
-/** Beside OpenShift's own `system:router`, which writes status too: no node may. */
+/** Separate from OpenShift's `system:router`, which may also write status; nodes may not. */
 const ROUTER = 'system:node-router';
 const CONTROLLER = 'system:controller:ingress-router';
 const AGGREGATE = 'system:openshift:aggregate-routes-to';
 
-/** Where the default certificate of routes is. */
+/** Namespace of the default certificate of routes. */
 export const INGRESS_NAMESPACE = 'openshift-ingress';
 const DEFAULT_CERTIFICATE = 'router-certs-default';
 const MANAGED_NAMESPACE = 'openshift-config-managed';
 const CONSOLE_PUBLIC = 'console-public';
 
 export const routeClusterRoles: readonly ClusterRole[] = [
-  // Each host's router reads what it serves.
+  // Objects that each host's router serves.
   clusterRole(ROUTER, [
     rule(READ, 'core', 'namespaces services'),
     rule(READ, 'discovery.k8s.io', 'endpointslices'),
@@ -62,7 +62,7 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule('patch update', NETWORKING, 'ingresses/status'),
     rule('create get list watch', 'apiextensions.k8s.io', 'customresourcedefinitions'),
     rule('create get list watch', GATEWAYS, 'gatewayclasses gateways httproutes referencegrants'),
-    // Hosts may read the certificates that listeners of Gateways name.
+    // Needed to give hosts read access to the certificates of Gateway listeners.
     rule('create delete get list patch watch', 'rbac.authorization.k8s.io', 'rolebindings roles'),
     rule('patch update', GATEWAYS, 'gatewayclasses/status gateways/status httproutes/status'),
     eventsRule,
@@ -78,7 +78,7 @@ export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
 
 export const routeRoles: readonly Role[] = [
   role(INGRESS_NAMESPACE, 'system:router-certificate-reader', [rule(READ, 'core', 'secrets', DEFAULT_CERTIFICATE)]),
-  // The URL of the console is shown to users.
+  // The URL of the console is public to users.
   role(MANAGED_NAMESPACE, CONSOLE_PUBLIC, [rule(READ, 'core', 'configmaps', CONSOLE_PUBLIC)]),
 ];
 

@@ -1,6 +1,6 @@
 /**
- * OpenShift's default roles. Source: openshift/openshift-apiserver pkg/bootstrappolicy, without the kinds that this
- * server does not have (builds, deployment configurations).
+ * OpenShift's default roles. Source: openshift/openshift-apiserver pkg/bootstrappolicy, without kinds that this server
+ * does not serve (builds, deployment configurations).
  */
 import type { ClusterRole, ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import {
@@ -40,10 +40,10 @@ const DISCOVERY = urlRule(
 const BASIC_USER = { 'authorization.openshift.io/aggregate-to-basic-user': 'true' };
 const STORAGE_ADMIN = { 'storage.openshift.io/aggregate-to-storage-admin': 'true' };
 
-/** The group and the empty one, which access reviews of `oc` still name. */
+/** The group and the empty one, which access reviews of `oc` still use. */
 const legacy = (apiGroup: string): string => `core ${apiGroup}`;
 
-/** What admin, edit and view have besides what Kubernetes gives them. */
+/** Rules of admin, edit and view in addition to those of Kubernetes. */
 const aggregated: readonly ClusterRole[] = [
   clusterRole(
     'system:openshift:aggregate-to-admin',
@@ -257,9 +257,9 @@ export const OPENSHIFT_CLUSTER_ROLES: readonly ClusterRole[] = [
 
 const AUTHENTICATED = group('system:authenticated');
 
-/** OpenShift once bound three of them to unauthenticated users too; as in its later releases, they have to log in. */
+/** OpenShift once bound three of them to unauthenticated users too; as in its later releases, they must log in. */
 export const OPENSHIFT_BINDINGS: readonly ClusterRoleBinding[] = [
-  // With system:admin in it, sudoers run single commands as that user.
+  // The subject system:admin lets sudoers run single commands as that user.
   clusterRoleBinding('cluster-admin', [group('system:cluster-admins'), user('system:admin')], 'cluster-admins'),
   clusterRoleBinding('cluster-reader', [group('system:cluster-readers')], 'cluster-readers'),
   clusterRoleBinding('basic-user', [AUTHENTICATED], 'basic-users'),
@@ -270,7 +270,7 @@ export const OPENSHIFT_BINDINGS: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:node-admin', [group('system:node-admins')], 'system:node-admins'),
 ];
 
-/** Under the profile `okd` alone: users who have logged in may request projects. */
+/** Only in profile `okd`: users who have logged in may request projects. */
 export const SELF_PROVISIONERS: ClusterRoleBinding = clusterRoleBinding(
   'self-provisioner',
   [group('system:authenticated:oauth')],

@@ -1,7 +1,7 @@
 /**
- * The roles and bindings every cluster starts with, and what the API server does at each start to keep them whole.
- * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; OKD's for
- * system:node-proxiers and system:sdn-readers.
+ * The default roles and bindings, and their reconciliation at each start of the API server. Source of the contents:
+ * k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; OKD for system:node-proxiers and
+ * system:sdn-readers.
  */
 
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
@@ -38,17 +38,17 @@ export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 const SYSTEM = 'kube-system';
 const PUBLIC = 'kube-public';
 const NODE = 'openshift-node';
-/** OKD's: hosts read the configuration of their node group. */
+/** OKD's role by which hosts read the configuration of their node group. */
 const NODE_CONFIG_READER = 'system:node-config-reader';
 const NODES = group('system:nodes');
-/** The cluster's DNS settings, read by the DNS server in each host process. */
+/** Role for the cluster's DNS settings, which the DNS server of each host process reads. */
 const DNS_CONFIG_READER = 'system:node-dns-config-reader';
 const CONTROLLER_MANAGER = user('system:kube-controller-manager');
 const SCHEDULER = user('system:kube-scheduler');
 const AUTHENTICATED = group('system:authenticated');
 const UNAUTHENTICATED = group('system:unauthenticated');
 const BOOTSTRAPPERS = group('system:bootstrappers');
-/** OKD's account of bootstrapping nodes. */
+/** OKD's service account of bootstrapping nodes. */
 const NODE_BOOTSTRAPPER = serviceAccount('node-bootstrapper', 'openshift-infra');
 
 const clusterRoleBindings: readonly ClusterRoleBinding[] = [
@@ -57,12 +57,12 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:discovery', [AUTHENTICATED]),
   clusterRoleBinding('system:basic-user', [AUTHENTICATED]),
   clusterRoleBinding('system:public-info-viewer', [AUTHENTICATED, UNAUTHENTICATED]),
-  // Node identities come in through the node authorizer; the binding stands without subjects, as upstream's does.
+  // Nodes get their permissions from the node authorizer. As upstream, the binding has no subjects.
   clusterRoleBinding('system:node', []),
   clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
-  // The host process forwards services under the node's own identity.
+  // The host process runs the service proxy with the node's identity.
   clusterRoleBinding('system:node-proxier', [NODES], 'system:node-proxiers'),
-  // Network policies select pods of all nodes; secrets stay with the node authorizer.
+  // Network policies select pods of all nodes. Secrets are restricted by the node authorizer.
   clusterRoleBinding('system:sdn-reader', [NODES], 'system:sdn-readers'),
   clusterRoleBinding('system:kube-controller-manager', [CONTROLLER_MANAGER]),
   clusterRoleBinding('system:kube-dns', [serviceAccount('kube-dns')]),
@@ -70,15 +70,15 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:volume-scheduler', [SCHEDULER]),
   clusterRoleBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
   clusterRoleBinding('system:kubelet-api-admin', [user('system:kube-apiserver')]),
-  // A node that has a certificate may renew it.
+  // A node with a certificate may renew it.
   clusterRoleBinding(
     'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
     [NODES],
     'system:node-certificate-renewal',
   ),
-  // A node whose certificate has expired may do nothing but request another one.
+  // A node with an expired certificate may only request a new one.
   clusterRoleBinding('system:expired-node', [group(EXPIRED_NODES_GROUP)]),
-  // A joining host asks for its certificate with a bootstrap token, or as OKD's service account, whose requests an
+  // A joining host requests its certificate with a bootstrap token, or as OKD's service account, whose requests an
   // administrator approves.
   clusterRoleBinding('system:node-bootstrapper', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   clusterRoleBinding(
@@ -88,14 +88,14 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ),
   clusterRoleBinding('system:node-name-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   ...LOGIN_BINDINGS,
-  // All controllers run under one identity; the service accounts are for setups that separate them, as upstream's can.
+  // All controllers run with one identity. The service accounts are for setups with separate identities, as upstream.
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),
   ...SECURITY_BINDINGS,
 ];
 
-/** Releases before 1.24 can be configured to elect their leader by a config map. */
+/** Permissions for leader election by a config map, which releases before 1.24 can use. */
 const leaderLocking = (name: string): Role =>
   role(SYSTEM, `system::leader-locking-${name}`, [
     rule('watch', 'core', 'configmaps'),
@@ -117,7 +117,7 @@ const roles: readonly Role[] = [
     rule('update', 'core', 'configmaps', 'cluster-info'),
     eventsRule,
   ]),
-  // The kubeconfig is signed; kubeadm's discovery reads it without credentials too.
+  // The kubeconfig is signed. kubeadm's discovery reads it without credentials too.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
   role(SYSTEM, 'system:cluster-settings-reader', [rule(READ, 'core', 'configmaps', 'hyperedge-config')]),
   role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
@@ -154,15 +154,15 @@ const roleBindings: readonly RoleBinding[] = [
 ];
 
 export interface BootstrapPolicy {
-  /** Aggregated roles have their rules filled in already. */
+  /** Aggregated roles contain their rules. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
+  /** In the namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
 
-/** The default policy. Shared data: copy before changing. */
+/** The default policy. Shared data: copy it before changing it. */
 export const bootstrapPolicy: BootstrapPolicy = {
   clusterRoles: aggregateAll([
     ...CLUSTER_ROLES,
@@ -192,7 +192,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
 };
 
 const OWN_NAMESPACES: ReadonlySet<string> = new Set([SYSTEM, PUBLIC]);
-/** Groups that kube-apiserver has no kinds of. */
+/** API groups that kube-apiserver does not have. */
 const FOREIGN_GROUP = /\.(?:openshift\.io|hyperedge\.dev)$|(?:^|\.)(?:operators\.coreos\.com|metal3\.io)$/;
 const isForeign = ({ apiGroups = [] }: PolicyRule): boolean => apiGroups.some((name) => FOREIGN_GROUP.test(name));
 const upstreamRoles = aggregateAll([
@@ -211,9 +211,9 @@ export const upstreamPolicy: BootstrapPolicy = {
 };
 
 /**
- * The stored role, reconciled: missing rules, labels and annotations added, nothing taken away. Undefined when nothing
- * is missing or the administrator has switched the automatic update off. Rules of aggregated roles belong to the
- * aggregation controller.
+ * Adds missing rules, labels and annotations to the stored role; removes nothing. Undefined if nothing is missing or
+ * the administrator has switched off the automatic update. Rules of aggregated roles belong to the aggregation
+ * controller.
  */
 export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored: T): T | undefined {
   if (!autoupdates(stored)) return undefined;
@@ -231,8 +231,8 @@ export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored:
 }
 
 /**
- * The stored binding, reconciled: missing subjects, labels and annotations added. Undefined when nothing is missing.
- * `'replace'` when it refers to another role: a reference cannot be changed, so the binding is deleted and re-created.
+ * Adds missing subjects, labels and annotations to the stored binding. Undefined if nothing is missing. `'replace'` if
+ * it refers to another role: a reference cannot be changed, so the binding must be deleted and re-created.
  */
 export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   expected: T,
@@ -252,13 +252,13 @@ export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   };
 }
 
-/** Bindings whose subjects another one once had: what the administrator made of that one holds for them. */
+/** Bindings that were split from another one. Changes of the original by an administrator apply to them too. */
 const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-viewer', 'system:discovery']]);
 
 /**
- * The cluster role binding to make where `expected` is missing: with the subjects, labels and annotations of the stored
- * binding that it was split from, so that it grants nothing to subjects that the administrator has removed there;
- * `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
+ * The cluster role binding to create if `expected` is missing. If it was split from a stored binding, it gets the
+ * subjects, labels and annotations of that one, so that it grants nothing to subjects that the administrator has
+ * removed there. `stored` finds cluster role bindings by name.
  */
 export function bindingToCreate(
   expected: ClusterRoleBinding,
@@ -284,7 +284,7 @@ function autoupdates(stored: Bootstrapped): boolean {
   return stored.metadata?.annotations?.[AUTOUPDATE_ANNOTATION] !== 'false';
 }
 
-/** Whole rules where nothing of them is there, single permissions where a part is. */
+/** Missing permissions: complete rules where none of their permissions exist, otherwise single permissions. */
 function missingRules(expected: readonly PolicyRule[], stored: readonly PolicyRule[]): PolicyRule[] {
   const missing: PolicyRule[] = [];
   for (const wanted of expected) {

@@ -1,4 +1,4 @@
-/** What hosts take from masters: announced releases with their files and trusted keys, and catalogs of operators. */
+/** Permissions of hosts to read announced releases with their files and trusted keys, and operator catalogs. */
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import { CATALOG_PATH } from '../../../api/kinds/nodes/catalog-report.ts';
 import { KEYS_NAME, KEYS_NAMESPACE, RELEASE_NAMESPACE, RELEASE_PATH } from '../../../api/releases/announcement.ts';

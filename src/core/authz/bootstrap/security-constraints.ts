@@ -1,6 +1,6 @@
 /**
- * Rights to security.openshift.io. Source: openshift/cluster-kube-apiserver-operator bindata/bootkube/scc-manifests,
- * openshift/openshift-apiserver pkg/bootstrappolicy.
+ * Permissions on security.openshift.io. Source: openshift/cluster-kube-apiserver-operator
+ * bindata/bootkube/scc-manifests, openshift/openshift-apiserver pkg/bootstrappolicy.
  */
 import type { ClusterRole, ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import { aggregateTo, clusterRole, clusterRoleBinding, group, READ, rule, serviceAccount, user } from './notation.ts';
@@ -9,7 +9,7 @@ const SECURITY = 'security.openshift.io';
 const CONSTRAINTS = 'securitycontextconstraints';
 const REVIEWS = 'podsecuritypolicyreviews podsecuritypolicyselfsubjectreviews podsecuritypolicysubjectreviews';
 const ALLOCATION = 'system:openshift:controller:namespace-security-allocation-controller';
-/** Of every user, and so of every service account. */
+/** Constraints that every user, and so every service account, may use. */
 const DEFAULT = 'restricted-v2';
 const NAMES = ['anyuid', 'hostaccess', 'hostmount-anyuid', 'hostnetwork', 'hostnetwork-v2', 'nonroot', 'nonroot-v2'];
 

@@ -1,4 +1,4 @@
-/** `ip` and `cidr`. Source: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go. */
+/** Functions `ip` and `cidr`. Source: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go. */
 import { declare, declareIn, type Overload } from '../functions.ts';
 import { Opaque } from '../values.ts';
 import { type Cidr, type Ip, isIp, parseCidr, parseIp } from './network.ts';
@@ -12,7 +12,7 @@ const cidr = (value: Cidr): Opaque => new Opaque(CIDR, value, value.text);
 const toIp = (text: string): Ip => parseIp(text) ?? fail(addressProblem(text.slice(0, 64)));
 const toCidr = (text: string): Cidr => parseCidr(text) ?? fail(networkProblem(text.slice(0, 64)));
 
-/** Why a text is no address, in the words of Go's net/netip. */
+/** The reason why a text is not an address, in the wording of Go's net/netip. */
 function addressProblem(text: string): string {
   const quoted = JSON.stringify(text);
   if (text.includes('%')) return `IP address ${quoted} with zone value is not allowed`;

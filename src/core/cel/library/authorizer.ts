@@ -1,4 +1,4 @@
-/** Asking whether somebody may do something. Source: k8s.io/apiserver/pkg/cel/library/authz.go. */
+/** Authorization checks in expressions. Source: k8s.io/apiserver/pkg/cel/library/authz.go. */
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { declare, type Overload, perCharacter } from '../functions.ts';
 import { parseType } from '../types.ts';
@@ -11,11 +11,11 @@ const GROUP = `${PACKAGE}.GroupCheck`;
 const RESOURCE = `${PACKAGE}.ResourceCheck`;
 const DECISION = `${PACKAGE}.Decision`;
 
-/** What is asked. `account`: for whom, when it is not who makes the request. */
+/** An authorization check. `account`: the service account to check instead of the requesting user. */
 export interface AccessQuestion {
   readonly account?: { readonly namespace: string; readonly name: string };
   readonly verb: string;
-  /** Of something that is no resource; the rest is of one that is. */
+  /** Path of a non-resource check. The other fields are for resource checks. */
   readonly path?: string;
   readonly group?: string;
   readonly resource?: string;
@@ -29,11 +29,11 @@ export interface AccessQuestion {
 export interface AccessAnswer {
   readonly allowed: boolean;
   readonly reason: string;
-  /** Why no authorizer could decide; empty: a decision was made. */
+  /** Error that prevented a decision; empty if there is a decision. */
   readonly error: string;
 }
 
-/** May throw something other than an EvaluationError when the answer has to be waited for: nothing absorbs it. */
+/** May throw an error other than EvaluationError if the decision is pending. Operators do not absorb it. */
 export type AccessChecker = (question: AccessQuestion) => AccessAnswer;
 
 interface Asking {
@@ -45,14 +45,12 @@ export const AUTHORIZER_TYPE = parseType(AUTHORIZER);
 export const RESOURCE_CHECK_TYPE = parseType(RESOURCE);
 
 let serial = 0;
-/** No two are equal: what they ask is not to be compared. */
+/** Each value gets a unique key, so that no two are equal. */
 const opaque = (type: string, value: unknown): Opaque => new Opaque(type, value, String(++serial));
 const of = (value: Opaque): Asking => value.value as Asking;
 
-/** The variable `authorizer`. */
 export const authorizerValue = (ask: AccessChecker): Opaque => opaque(AUTHORIZER, { ask, question: {} });
 
-/** The variable `authorizer.requestResource`. */
 export const resourceCheckValue = (ask: AccessChecker, question: Omit<AccessQuestion, 'verb'>): Opaque =>
   opaque(RESOURCE, { ask, question });
 
@@ -75,7 +73,7 @@ function pathOf(authorizer: Opaque, path: string): Opaque {
   return adding(PATH, authorizer, { path });
 }
 
-/** As upstream: an expression can afford two. */
+/** As upstream. The cost limit of an expression permits two checks. */
 const CHECK_COST = 350_000;
 const checks = { cost: (): number => CHECK_COST - 1, size: (): number => 1 };
 

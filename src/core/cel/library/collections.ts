@@ -1,6 +1,6 @@
 /**
- * Lists, sets and optionals. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists, sets) and
- * cel/library.go (optional types).
+ * Functions for lists, sets and optionals. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists,
+ * sets) and cel/library.go (optional types).
  */
 
 import { equal } from '../equality.ts';
@@ -70,7 +70,7 @@ function flatten(list: List, depth: bigint): Value[] {
   const result: Value[] = [];
   const take = (from: List, left: bigint): void => {
     for (const item of from) {
-      // What comes of it may be much larger than what was there: the same list may be in it many times.
+      // The result may be much larger than the input, because the same list may occur in it many times.
       spend(2);
       if (left > 0n && isList(item)) take(item, left - 1n);
       else result.push(item);
@@ -95,19 +95,19 @@ function slice(list: List, from: bigint, to: bigint): Value[] {
   return [...list].slice(Number(from), Number(to));
 }
 
-/** What upstream reckons with for making a list. */
+/** Upstream's cost of creating a list. */
 const MAKING = 11;
 const kept = { cost: ([list = 0]: readonly number[]) => list, size: ([list = 0]: readonly number[]) => list };
 /**
- * Every item with every other, and a list that is made. Source: cel-go's ext lists, version 3, which says so of the
- * result's size too.
+ * Cost of comparing every item with every other and creating a list. Source: cel-go's ext lists, version 3, which
+ * estimates the size of the result in the same way.
  */
 const squared = (factor: number) => ({
   cost: ([list = 0]: readonly number[]) => factor * list * list + 11,
   size: ([list = 0]: readonly number[]) => list * list,
 });
 
-/** Each text is walked as it is compared. */
+/** Comparison traverses each string. */
 const reads = {
   ...visits,
   estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + perCharacter(item)),
@@ -152,7 +152,7 @@ const lists: readonly Overload[] = [
       if (count > 10_000n) throw new EvaluationError(`range of ${count}`);
       return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
     },
-    // What it makes is not what it is given: its cost is that of a long one.
+    // The size of the result does not depend on that of the arguments, so a fixed cost of a long list is used.
     { cost: () => 1_000, size: () => 10_000 },
   ),
 ];
@@ -190,7 +190,7 @@ function isZero(value: Value): boolean {
   return (value instanceof Duration || value instanceof Timestamp) && value.ns === 0n;
 }
 
-/** What there is of them. */
+/** Values of the optionals that have one. */
 const unwrapped = (list: List): Value[] =>
   [...list].flatMap((each) => (each instanceof Optional && each.value !== undefined ? [each.value] : []));
 

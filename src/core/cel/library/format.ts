@@ -1,4 +1,4 @@
-/** `format`. Source: cel-go's ext/strings.go. */
+/** Function `format`. Source: cel-go's ext/strings.go. */
 import { spend } from '../meter.ts';
 import {
   CelMap,
@@ -18,12 +18,12 @@ import { formatDuration, formatTimestamp } from './time.ts';
 
 const MAX_TEXT = 10 * 1024 * 1024;
 
-/** Texts multiply: one that would be too large is not even begun. Throws EvaluationError. */
+/** Throws EvaluationError for a text above the size limit, before it is created. */
 export function bounded(length: number): void {
   if (length > MAX_TEXT) throw new EvaluationError('the text is too large');
 }
 
-/** `%s %d %f %e %b %x %X %o` over a list of values. */
+/** Formats values with `%s %d %f %e %b %x %X %o`. */
 export function format(pattern: string, values: List): string {
   let next = 0;
   let result = '';
@@ -80,7 +80,7 @@ function clause(verb: string, precision: string | undefined, value: Value): stri
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** With six digits, whatever precision is asked for: `1.234568×10⁰⁴`. */
+/** Always six digits, whatever the precision is: `1.234568×10⁰⁴`. */
 function scientific(number: number): string {
   const [mantissa = '', exponent = '0'] = number.toExponential(6).split('e');
   const digits = exponent.replace(/^[+-]/, '').padStart(2, '0');
@@ -94,13 +94,13 @@ function hexOf(value: Value): string | undefined {
   return bytes === undefined ? undefined : [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** What is written out with a value. */
+/** Estimated length of a formatted value. */
 function contentsOf(value: Value): number {
   if (value instanceof CelMap) return value.size * 8;
   return typeof value === 'object' && value !== null && isList(value) ? value.length * 4 : 0;
 }
 
-/** Texts inside of others are quoted. */
+/** Strings inside other values are quoted. */
 const within = (value: Value): string => (typeof value === 'string' ? `"${value}"` : shown(value));
 
 function shown(value: Value): string {

@@ -1,6 +1,6 @@
 /**
- * `image`. Sources: k8s.io/apiserver/pkg/cel/library/image.go, go-containerregistry's name package (what a reference
- * is).
+ * Function `image`. Sources: k8s.io/apiserver/pkg/cel/library/image.go, and the name package of go-containerregistry
+ * for the syntax of references.
  */
 import { declare, type Overload } from '../functions.ts';
 import { Opaque } from '../values.ts';
@@ -12,7 +12,7 @@ const DEFAULT_REGISTRY = 'index.docker.io';
 interface ImageReference {
   readonly registry: string;
   readonly repository: string;
-  /** One of the two. */
+  /** Either tag or digest is set. */
   readonly tag: string;
   readonly digest: string;
 }
@@ -27,7 +27,7 @@ function parseImage(text: string): ImageReference | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const [name = '', digest, ...more] = text.split('@');
   if (more.length > 0 || (digest !== undefined && !DIGEST.test(digest))) return undefined;
-  // What follows the last colon is a tag, unless that colon stands before a port.
+  // The text after the last colon is a tag, unless the colon precedes a port.
   const colon = name.lastIndexOf(':');
   const tagged = colon >= 0 && !name.includes('/', colon);
   const tag = tagged ? name.slice(colon + 1) : 'latest';

@@ -1,4 +1,4 @@
-/** All functions that expressions in Kubernetes may call. */
+/** All functions of expressions in Kubernetes. */
 import { FunctionTable } from '../functions.ts';
 import { addresses } from './addresses.ts';
 import { authorizers } from './authorizer.ts';
@@ -31,5 +31,5 @@ export function standardFunctions(): FunctionTable {
   return table;
 }
 
-/** Those and `semver_compare`, for constraints of operators. */
+/** The standard functions and `semver_compare`, for constraints of operators. */
 export const constraintFunctions = (): FunctionTable => new FunctionTable([...STANDARD, semverComparison]);

@@ -1,4 +1,4 @@
-/** `jsonpatch.escapeKey`. Source: k8s.io/apiserver/pkg/cel/library/jsonpatch.go, RFC 6901. */
+/** Function `jsonpatch.escapeKey`. Source: k8s.io/apiserver/pkg/cel/library/jsonpatch.go, RFC 6901. */
 import { declareIn, type Overload, perCharacter } from '../functions.ts';
 
 export const jsonPatches: readonly Overload[] = [

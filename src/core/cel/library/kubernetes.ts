@@ -1,4 +1,4 @@
-/** What Kubernetes adds: URLs, quantities, named formats. Source: k8s.io/apiserver/pkg/cel/library. */
+/** Functions that Kubernetes adds: URLs, quantities, named formats. Source: k8s.io/apiserver/pkg/cel/library. */
 
 import { matchesFormat as isFormat } from '../../../api/structural/formats.ts';
 import {
@@ -26,7 +26,7 @@ const FORMAT = 'kubernetes.NamedFormat';
 
 function parseUrl(text: string): Opaque | undefined {
   if (text.length > 8192) return undefined;
-  // Absolute references and absolute paths are what Go's ParseRequestURI takes.
+  // Go's ParseRequestURI accepts absolute references and absolute paths.
   if (text.startsWith('/')) {
     if (!URL.canParse(`http://nowhere${text}`)) return undefined;
     return new Opaque(URL_TYPE, { url: new URL(`http://nowhere${text}`), relative: true, text }, text);
@@ -43,7 +43,7 @@ interface ParsedUrl {
 
 function hostOf({ url, relative, text }: ParsedUrl): string {
   if (relative) return '';
-  // The platform drops the port that the scheme implies; what was written counts.
+  // The WHATWG URL class drops default ports, so the host is taken from the text.
   const written = /^[^:]+:\/\/(?:[^/@?#]*@)?([^/?#]*)/.exec(text)?.[1];
   return written ?? url.host;
 }
@@ -86,7 +86,7 @@ const urls: readonly Overload[] = [
   part('getQuery', queryOf, 'map<string, list<string>>'),
 ];
 
-/** Equal amounts are equal, whatever unit they were written in. */
+/** Quantities are compared by amount, whatever their unit is. */
 const quantity = (value: Quantity): Opaque => new Opaque(QUANTITY, value, String(value.nanos));
 const amount = (value: Opaque | bigint): Quantity =>
   typeof value === 'bigint' ? quantityOf(value) : of<Quantity>(value);
@@ -139,7 +139,7 @@ const matching =
   (name: string, message: string): Judge =>
   (text) =>
     isFormat(name, text) ? [] : [message];
-/** A name that random characters will be added to may end in a hyphen. */
+/** A prefix for generated names may end with a hyphen. */
 const prefix =
   (judge: Judge): Judge =>
   (text) =>
@@ -174,7 +174,7 @@ const formats: readonly Overload[] = [
       const errors = of<Judge>(value)(text);
       return errors.length === 0 ? Optional.NONE : new Optional([...errors]);
     },
-    // As matching a regular expression of 128 characters.
+    // Cost of matching a regular expression of 128 characters.
     { cost: ([, text = 0]) => 32 * perCharacter(text), size: () => 8 },
   ),
 ];

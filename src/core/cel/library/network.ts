@@ -1,10 +1,10 @@
-/** IP addresses and networks as numbers. Source: Go's net/netip, RFC 5952 (how version 6 is written). */
+/** IP addresses and networks as numbers. Source: Go's net/netip, RFC 5952 (IPv6 text form). */
 import { ipFamilyOf } from '../../../base/addresses.ts';
 
 export interface Ip {
   readonly family: 4 | 6;
   readonly bits: bigint;
-  /** In the one canonical form. */
+  /** Canonical form. */
   readonly text: string;
 }
 
@@ -22,7 +22,7 @@ export function isIp(text: string): boolean {
   return parseIp(text) !== undefined;
 }
 
-/** Addresses of version 4 in the form of version 6 are refused, as upstream does. */
+/** As upstream, IPv4-mapped IPv6 addresses are rejected. */
 export function parseIp(text: string): Ip | undefined {
   const family = ipFamilyOf(text);
   if (family === 0) return undefined;

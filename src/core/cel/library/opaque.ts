@@ -1,8 +1,8 @@
-/** What the libraries of opaque values share. */
+/** Common parts of the libraries of opaque types. */
 import { type Costs, perCharacter } from '../functions.ts';
 import { EvaluationError, type Opaque } from '../values.ts';
 
-/** Reading one of these takes as long as some ordinary steps. */
+/** Parsing such a value takes as long as several ordinary steps. */
 export const reads: Costs = {
   cost: ([text = 0]) => perCharacter(text) + 8,
   estimate: ([text = 0]) => perCharacter(text),

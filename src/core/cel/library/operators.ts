@@ -1,4 +1,4 @@
-/** Arithmetic, order, conversions. Source: cel-spec, doc/langdef.md (list of standard definitions). */
+/** Arithmetic, comparison and conversion. Source: cel-spec, doc/langdef.md (list of standard definitions). */
 
 import { JsonList } from '../documents.ts';
 import { equal } from '../equality.ts';
@@ -41,7 +41,7 @@ const sum = ([a = 0, b = 0]: readonly number[]): number => a + b;
 const both = { cost: (sizes: readonly number[]) => perCharacter(sum(sizes)), size: sum };
 const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
 
-/** Reading one takes as long as some ordinary steps. */
+/** Parsing takes as long as several ordinary steps. */
 const reads = { cost: (): number => 6, estimate: (): number => 1 };
 
 const MAX_TEXT = 10 * 1024 * 1024;
@@ -51,7 +51,7 @@ function joinedText(a: string, b: string): string {
   return a + b;
 }
 
-/** Lists one after the other; sets and maps (x-kubernetes-list-type) without repetitions. */
+/** Concatenates lists. Lists of x-kubernetes-list-type set or map are merged without duplicates. */
 function added(a: List, b: List): List {
   if (!(a instanceof JsonList) || a.keyed() === undefined) return [...a, ...b];
   const merged = b instanceof JsonList ? a.merged(b) : undefined;
@@ -60,7 +60,7 @@ function added(a: List, b: List): List {
   const seen = new Set(result.map(keyOf));
   for (const item of b) {
     const key = keyOf(item);
-    // Only scalars are found again without comparing everything with everything.
+    // Only scalars have a key by which duplicates are found without comparing all pairs.
     if (key !== undefined && seen.has(key)) continue;
     seen.add(key);
     result.push(item);
@@ -116,7 +116,7 @@ function compareValues(a: Value, b: Value): number {
   throw new EvaluationError('no such overload');
 }
 
-/** By code points, as Go compares UTF-8. */
+/** Compares by code point, as Go compares UTF-8. */
 function compareText(a: string, b: string): number {
   if (a === b) return 0;
   let at = 0;
@@ -158,7 +158,7 @@ function toInt(value: number): bigint {
   return BigInt(Math.trunc(value));
 }
 
-/** `to`: the type that is asked for. */
+/** `to`: target type, for the message. */
 function parseInteger(text: string, to: 'int' | 'uint'): bigint {
   if (!/^[+-]?\d{1,20}$/.test(text)) throw new EvaluationError(`type conversion error from 'string' to '${to}'`);
   const value = BigInt(text);
@@ -168,7 +168,7 @@ function parseInteger(text: string, to: 'int' | 'uint'): bigint {
   return value;
 }
 
-/** No number is written longer than this. */
+/** Longer number texts are rejected. */
 const MAX_NUMBER = 400;
 
 function parseDouble(text: string): number {
@@ -185,12 +185,12 @@ function parseDouble(text: string): number {
   return value;
 }
 
-/** `long`: whether numbers of six digits and more have an exponent. */
+/** `long`: numbers from a million on have an exponent. */
 export function formatDouble(value: number, long = false): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
-  // As Go writes the shortest form: with an exponent from a million on.
+  // Go's shortest form has an exponent from a million on.
   const text = exponent < -4 || exponent >= 21 || (exponent >= 6 && long) ? value.toExponential() : String(value);
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
@@ -265,7 +265,7 @@ const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].f
     if (typeof value === 'string') return BigInt(characters(value));
     return BigInt(value instanceof CelMap ? value.size : (value as List | Uint8Array).length);
   };
-  // Keys of documents have to be counted.
+  // Keys of documents must be counted, which takes time in proportion to the size.
   const walked = type === 'string' || type.startsWith('map');
   const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), estimate: () => 1, ...one } : one;
   return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];
@@ -288,5 +288,4 @@ const membership: readonly Overload[] = [
 
 export const operators: readonly Overload[] = [...arithmetic, ...order, ...conversions, ...sizes, ...membership];
 
-/** For functions of lists that need an order. */
 export { compareValues };

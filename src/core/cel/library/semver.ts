@@ -1,4 +1,4 @@
-/** `semver`. Sources: semver.org 2.0, k8s.io/apiserver/pkg/cel/library/semverlib.go. */
+/** Function `semver`. Sources: semver.org 2.0, k8s.io/apiserver/pkg/cel/library/semverlib.go. */
 import { declare, type Overload } from '../functions.ts';
 import { Opaque, type Value } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';

@@ -1,4 +1,4 @@
-/** Strings. Sources: cel-spec (strings), cel-go's ext/strings.go, k8s.io/apiserver/pkg/cel/library (regex). */
+/** String functions. Sources: cel-spec (strings), cel-go's ext/strings.go, k8s.io/apiserver/pkg/cel/library (regex). */
 
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
@@ -15,16 +15,16 @@ const same = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
   size: ([text = 0]: readonly number[]) => text,
 };
-/** Taken apart character by character. */
+/** Splits the text into characters. */
 const apart = same;
-/** Traversed and rebuilt. */
+/** Traverses the text and builds a new one. */
 const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(2 * text),
   size: ([text = 0]: readonly number[]) => text,
 };
 /**
- * Traversed and rebuilt: as large as if the smallest part that it can be stood there as often as it can, each for the
- * largest.
+ * Cost of a replacement. The size of the result assumes the shortest possible part at every position, each replaced by
+ * the longest text.
  */
 const replacing = {
   cost: pieces.cost,
@@ -33,18 +33,18 @@ const replacing = {
     return by <= part ? text : times(Math.ceil(text / part), by);
   },
 };
-/** Walks the text once for about every fourth character of the pattern. */
+/** Traverses the text once for every four characters of the pattern. */
 const matching = {
   cost: ([text = 0, pattern = 0]: readonly number[]) => times(perCharacter(text + 1), Math.ceil(pattern * 0.25)),
 };
 
-/** What is written out is paid for as it is; a little is reckoned with. */
+/** Upstream's estimate of `format`. The actual cost depends on the text. */
 const CLAUSES_COST = 16;
 
-/** Where it occurs is more work than whether. */
+/** Finding the position takes longer than only matching. */
 const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16, estimate: matching.cost };
 
-/** Patterns of expressions are mostly written in them, so few are used again and again. */
+/** Compiled patterns. Most patterns are literals in expressions, so few are used repeatedly. */
 const compiled = new Map<string, Regexp>();
 const MAX_COMPILED = 256;
 
@@ -61,7 +61,7 @@ export function regexp(pattern: string): Regexp {
   }
 }
 
-/** Failures of matching are failures of the expression. */
+/** Converts errors of the matcher to EvaluationErrors. */
 function guarded(regexp: Regexp): Regexp {
   const run = <T>(work: () => T): T => {
     try {
@@ -146,7 +146,7 @@ const joined = (list: List, separator: string): string => {
   return texts.join(separator);
 };
 
-/** All the texts, and what is between them. */
+/** Total length of the texts and the separators between them. */
 const whole = ([list = 0, by = 0]: readonly number[], [item = 0]: readonly number[]): number =>
   times(list, item) + times(Math.max(0, list - 1), by);
 const walked = (sizes: readonly number[], items: readonly number[]): number => perCharacter(whole(sizes, items));
@@ -165,7 +165,7 @@ const QUOTED: Readonly<Record<string, string>> = {
   '"': '\\"',
 };
 
-/** In double quotes; other characters than these stay as they are. */
+/** Quotes a text. Only control characters, quotes and backslashes are escaped. */
 const quote = (text: string): string => `"${text.replaceAll(/[\p{Cc}\\"]/gu, (char) => QUOTED[char] ?? char)}"`;
 
 export const strings: readonly Overload[] = [
@@ -209,13 +209,13 @@ export const strings: readonly Overload[] = [
   ),
   declare('string.trim(): string', (text: string) => text.trim(), same),
   declare('list<string>.join(): string', (list: List) => joined(list, ''), {
-    // Texts of no length are visited all the same.
+    // Visits empty texts too.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,
   }),
   declare('list<string>.join(string): string', joined, {
-    // Texts of no length are visited all the same.
+    // Visits empty texts too.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,

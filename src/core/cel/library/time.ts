@@ -64,7 +64,7 @@ export function formatTimestamp({ ns }: Timestamp): string {
   return `${seconds}${fraction === '' ? '' : `.${fraction}`}Z`;
 }
 
-/** The moment as the clocks of a zone show it. Zones are `UTC` or offsets, and names where the platform knows them. */
+/** Local time of a zone. Zones are `UTC`, offsets, or names that the platform supports. */
 function inZone({ ns }: Timestamp, zone: string): Date {
   const ms = Number(ns / 1_000_000n) - (ns < 0n && ns % 1_000_000n !== 0n ? 1 : 0);
   const offset = /^([+-]?)(\d\d):(\d\d)$/.exec(zone);
@@ -88,14 +88,14 @@ function inZone({ ns }: Timestamp, zone: string): Date {
   );
 }
 
-/** They take long to make, and few zones are ever asked for. */
+/** Cached, because creating one is expensive and few zones are used. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 const MAX_FORMATS = 64;
 
 function formatOf(zone: string): Intl.DateTimeFormat {
   const known = formats.get(zone);
   if (known !== undefined) return known;
-  // As long as some hundreds of ordinary steps.
+  // Takes as long as some hundreds of ordinary steps.
   spend(1_000);
   try {
     const format = new Intl.DateTimeFormat('en-US', {
