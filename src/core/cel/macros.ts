@@ -169,7 +169,7 @@ class Loop {
     const goesOn = decisive ? 3 : 2;
     let decided = false;
     for (const _step of this.#steps(frame)) {
-      // As upstream, a decision is noticed before the next element, so its cost differs at the end.
+      // As upstream, the loop condition of the next step ends the loop, and its cost counts.
       frame.budget.spend(decided ? goesOn : goesOn + 1);
       if (decided) break;
       try {

@@ -275,7 +275,7 @@ class Parser {
     return expression;
   }
 
-  /** What follows `Name{`: the braces belong to a message where what stands before them can be the name of its type. */
+  /** Parses the fields after `Name{`. Only after the name of a type do braces construct a message. */
   #struct(at: number, name: string): Expr {
     const fields: FieldInit[] = [];
     while (this.#accept('}') === undefined) {
@@ -298,7 +298,7 @@ class Parser {
     if (variables === undefined) return { op: 'call', at, name, target, args };
     const form = variables.find((each) => each.args === args.length);
     if (form === undefined) {
-      // Functions of the same name may exist (math.exists?); there are none, so it is a macro written wrongly.
+      // No function has the name of a macro, so this is a macro with wrong arguments.
       return { op: 'call', at, name, target, args };
     }
     const vars = args.slice(0, form.vars).map((each) => {
@@ -311,7 +311,7 @@ class Parser {
   }
 }
 
-/** What an expression may begin with. */
+/** Tokens that can start an expression, as upstream lists them. */
 const EXPRESSION =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 const CLOSING: ReadonlySet<string> = new Set(["')'", "']'", "'}'"]);
@@ -329,7 +329,7 @@ const LEVELS: readonly ReadonlySet<string>[] = [
   new Set(['*', '/', '%']),
 ];
 
-/** What cannot name a field unless it is quoted. */
+/** Names that cannot be fields unless they are quoted. */
 const NO_FIELDS: ReadonlySet<string> = new Set(['in', 'true', 'false', 'null']);
 
 /** Names in backticks may have any characters. */

@@ -52,8 +52,8 @@ export class Compilation {
   }
 
   /**
-   * `times`: maximum number of such values in one document. `fixed`: path above which old values cannot be correlated;
-   * undefined if they can.
+   * `times`: maximum number of such values in one document. `fixed`: path of the part in which old values
+   * cannot be correlated; undefined if they can.
    */
   node(
     schema: Schema,

@@ -1,6 +1,6 @@
 /**
- * Structural schemas as CEL's types: what a rule may name, and how large it can be. Source:
- * k8s.io/apiserver/pkg/cel/common/schemas.go (types), pkg/cel/escaping.go (names), pkg/cel/limits.go (sizes).
+ * CEL types of structural schemas, with the maximum sizes of values. Source: k8s.io/apiserver/pkg/cel/common/schemas.go
+ * (types), pkg/cel/escaping.go (names), pkg/cel/limits.go (sizes).
  */
 import type { JsonObject } from '../../api/meta/object.ts';
 import type { Schema } from '../../api/structural/schema.ts';
@@ -9,11 +9,11 @@ import { parseDuration, parseTimestamp } from './library/time.ts';
 import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, STRING, type Type } from './types.ts';
 import type { Value } from './values.ts';
 
-/** The largest document that is ever judged; what is not bounded by the schema is bounded by it. */
+/** Maximum size of a document in bytes. It limits all values that the schema does not limit. */
 const MAX_REQUEST = 3 * 1024 * 1024;
-/** Of a text, without its quotes. */
+/** Maximum size of a string, without its quotes. */
 const MAX_TEXT = MAX_REQUEST - 2;
-/** Lengths are in characters, which may take so many bytes. */
+/** Maximum number of bytes per character; length limits are in characters. */
 const MAX_BYTES = 4;
 
 const KEYWORDS: ReadonlySet<string> = new Set(
@@ -21,9 +21,9 @@ const KEYWORDS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-/** Keywords that the grammar takes for no name, not even behind a dot. */
+/** Keywords that cannot be field names even after a dot. */
 const LITERALS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
-/** Upstream gives numbers and truths no size, and times that of their texts. */
+/** As upstream, numbers and booleans have no size, and times have that of their text. */
 const [SMALL_INT, SMALL_DOUBLE, SMALL_BOOL] = [INT, DOUBLE, BOOL].map((type): Type => ({ ...type, max: 0 })) as [
   Type,
   Type,
@@ -33,7 +33,7 @@ const DATE: Type = { kind: 'timestamp', max: 12 };
 const TIMESTAMP: Type = { kind: 'timestamp', max: 32 };
 const DURATION: Type = { kind: 'duration', max: 32 };
 
-/** How rules write a property's name; undefined when they cannot. */
+/** Name of a property in rules. Undefined if rules cannot use it. */
 export function escapeName(name: string): string | undefined {
   if (!/^[a-zA-Z_./-][a-zA-Z0-9_./-]*$/.test(name)) return undefined;
   if (KEYWORDS.has(name)) return `__${name}__`;
@@ -47,7 +47,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '/': '__slash__',
 };
 
-/** The type of values of a schema; undefined when rules cannot see them. */
+/** CEL type of a schema's values. Undefined if rules cannot access them. */
 export function typeOfSchema(schema: Schema, resource: boolean): Type | undefined {
   if (schema.intOrString) return { ...DYN, max: MAX_TEXT };
   switch (schema.type) {
@@ -108,7 +108,7 @@ const METADATA: Type = {
   ]),
 };
 
-/** Fields by their escaped names, made when asked for: large schemas have few rules. */
+/** Fields by their escaped names, created on access, because large schemas have few rules. */
 class LazyFields extends Map<string, Type> {
   readonly #schema: Schema;
   readonly #resource: boolean;
@@ -126,7 +126,7 @@ class LazyFields extends Map<string, Type> {
     if (known !== undefined) return known;
     if (this.#resource && name === 'metadata' && !describesMetadata(this.#schema)) return METADATA;
     if (this.#resource && (name === 'apiVersion' || name === 'kind')) return { ...STRING, max: 253 };
-    // Since 1.32 a keyword behind a dot needs no escape.
+    // Since 1.32, a keyword after a dot needs no escape.
     const direct = KEYWORDS.has(name) && !LITERALS.has(name) ? name : '';
     const property = this.#schema.properties.get(this.#names.get(name) ?? direct);
     const type = property === undefined ? undefined : typeOfSchema(property, property.embedded);
@@ -135,7 +135,7 @@ class LazyFields extends Map<string, Type> {
   }
 }
 
-/** Whether the schema of a resource has more to offer than what every resource has. */
+/** Reports whether the schema declares more than the common fields of every resource. */
 function describesMetadata({ properties }: Schema): boolean {
   const isText = (of: Schema['properties'], name: string): boolean => of.get(name)?.type === 'string';
   const metadata = properties.get('metadata')?.properties;
@@ -157,7 +157,7 @@ function escapedNames(schema: Schema): Map<string, string> {
   return names;
 }
 
-/** The fewest bytes that a value takes as JSON. */
+/** Minimum size of a value as JSON, in bytes. */
 function leastBytes(schema: Schema): number {
   switch (schema.type) {
     case 'boolean':
@@ -195,7 +195,7 @@ export function maxProperties(schema: Schema): number {
 
 const readers = new WeakMap<Schema, JsonReader>();
 
-/** How documents of a schema are read. */
+/** Reader of documents with this schema. */
 export function readerOf(schema: Schema, resource: boolean): JsonReader {
   const known = readers.get(schema);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** CEL's types, and which fits where. Source: github.com/google/cel-spec, doc/langdef.md. */
+/** CEL types and assignability. Source: github.com/google/cel-spec, doc/langdef.md. */
 
 export type ScalarName =
   | 'null'
@@ -13,12 +13,12 @@ export type ScalarName =
   | 'type'
   | 'dyn';
 
-/** `max`: the most elements or characters a value can have, where that is known; for estimates of cost. */
+/** `max`: maximum number of elements or characters of a value, if known. Used for cost estimates. */
 export type Type =
   | { readonly kind: ScalarName; readonly max?: number }
   | { readonly kind: 'list'; readonly of: Type; readonly max?: number }
   | { readonly kind: 'map'; readonly key: Type; readonly value: Type; readonly max?: number }
-  /** A structure with known fields. `fields` may be computed on first use. */
+  /** A structure with known fields. `fields` may be computed on access. */
   | {
       readonly kind: 'object';
       readonly name: string;
@@ -45,7 +45,7 @@ export const mapOf = (key: Type, value: Type, max?: number): Type => ({
   value,
   ...(max === undefined ? {} : { max }),
 });
-/** A structure with these fields and no others. */
+/** A structure with exactly these fields. */
 export const structureOf = (
   name: string,
   fields: Readonly<Record<string, Type>>,
@@ -56,7 +56,7 @@ export const structureOf = (
 });
 export const optionalOf = (of: Type): Type => ({ kind: 'optional', of });
 
-/** As messages name it: `list(string)`. */
+/** Type name for messages: `list(string)`. */
 export function formatType(type: Type): string {
   switch (type.kind) {
     case 'list':
@@ -81,7 +81,7 @@ const DECLARED: Readonly<Partial<Record<Type['kind'], string>>> = {
   duration: 'google.protobuf.Duration',
 };
 
-/** As it is declared, which messages about results show: `list(google.protobuf.Duration)`. */
+/** Full type name, for messages about result types: `list(google.protobuf.Duration)`. */
 export function declaredName(type: Type): string {
   switch (type.kind) {
     case 'list':
@@ -97,7 +97,7 @@ export function declaredName(type: Type): string {
 
 export type Bindings = Map<string, Type>;
 
-/** Whether a value of type `actual` may stand where `expected` is asked for; type parameters get bound on the way. */
+/** Reports whether a value of type `actual` can be used where `expected` is required. Binds type parameters. */
 export function assignable(expected: Type, actual: Type, bindings: Bindings): boolean {
   if (expected.kind === 'param') {
     const bound = bindings.get(expected.name);
@@ -107,7 +107,7 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
     }
     if (bound.kind === 'dyn' || actual.kind === 'dyn') return true;
     if (assignable(bound, actual, bindings)) return true;
-    // `null` and then something better, or an empty list and then a full one.
+    // Replaces a binding by a more general type, for example after `null` or an empty list.
     if (assignable(actual, bound, new Map())) {
       bindings.set(expected.name, actual);
       return true;
@@ -137,10 +137,10 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
   }
 }
 
-/** What nothing has bound yet is whatever is asked for. */
+/** Type of an unbound parameter. It matches any type. */
 const UNBOUND = { kind: 'param', name: '_' } as const satisfies Type;
 
-/** `type` with its parameters replaced by what they were bound to. */
+/** Replaces the parameters in `type` by their bindings. */
 export function substitute(type: Type, bindings: Bindings): Type {
   switch (type.kind) {
     case 'param':
@@ -156,7 +156,7 @@ export function substitute(type: Type, bindings: Bindings): Type {
   }
 }
 
-/** Whether both are the same; parameters that nothing has bound yet are any type. */
+/** Reports whether two types are equal. Unbound parameters match any type. */
 export function sameType(a: Type, b: Type): boolean {
   if (a.kind === 'param' || b.kind === 'param') return true;
   if (a.kind === 'list' || a.kind === 'optional') return a.kind === b.kind && sameType(a.of, (b as typeof a).of);
@@ -165,7 +165,7 @@ export function sameType(a: Type, b: Type): boolean {
   return a.kind === b.kind;
 }
 
-/** The type of what may be either. */
+/** Common type of two types. */
 export function join(a: Type, b: Type): Type {
   if (a === b) return a;
   if (a.kind === 'dyn' || b.kind === 'dyn') return DYN;
@@ -178,8 +178,7 @@ export function join(a: Type, b: Type): Type {
 }
 
 /**
- * Reads a type as signatures write it: `list<A>`, `map<string, dyn>`, `opt<int>`, `net.IP`. Single capitals are
- * parameters.
+ * Parses a type in a signature: `list<A>`, `map<string, dyn>`, `opt<int>`, `net.IP`. Single capitals are parameters.
  */
 export function parseType(text: string): Type {
   const open = text.indexOf('<');
@@ -197,7 +196,7 @@ export function parseType(text: string): Type {
   return optionalOf(first);
 }
 
-/** Splits at commas that stand in no brackets. */
+/** Splits at commas outside brackets. */
 export function splitTypes(text: string): string[] {
   const parts: string[] = [];
   let depth = 0;
@@ -215,10 +214,10 @@ export function splitTypes(text: string): string[] {
   return parts;
 }
 
-/** Sizes that are not declared. */
+/** Size of values without a declared maximum. */
 const UNKNOWN_SIZE = 3 * 1024 * 1024;
 
-/** How large a value of a type can be. */
+/** Maximum size of a value of a type. */
 export function maxSize(type: Type): number {
   switch (type.kind) {
     case 'string':

@@ -1,6 +1,6 @@
 /**
- * CEL's values: booleans, strings and null are themselves; `int` is a bigint, `double` a number; bytes, lists and maps
- * have forms of their own.
+ * CEL values. Booleans, strings and null are JavaScript values, `int` is a bigint, `double` a number; other types have
+ * classes.
  */
 
 export type Value =
@@ -19,12 +19,12 @@ export type Value =
   | Optional
   | Opaque;
 
-/** What goes wrong while an expression is worked out; `&&` and `||` may still know their answer. */
+/** Error during evaluation. `&&` and `||` may absorb it. */
 export class EvaluationError extends Error {
   override readonly name: string = 'EvaluationError';
 }
 
-/** The expression costs more than it may. Nothing absorbs it. */
+/** The cost limit is exceeded. No operator absorbs it. */
 export class BudgetError extends Error {
   override readonly name = 'BudgetError';
   constructor() {
@@ -69,7 +69,7 @@ export class EntryMap extends CelMap {
   }
 }
 
-/** A message that an expression made; messages of two types are never equal. */
+/** A message constructed by an expression. Messages of different types are never equal. */
 export class StructValue extends EntryMap {
   readonly typeName: string;
   constructor(typeName: string, fields: ReadonlyMap<string, Value>) {
@@ -78,7 +78,7 @@ export class StructValue extends EntryMap {
   }
 }
 
-/** A list that is not held in memory as values. */
+/** A list whose values are created on access. */
 export abstract class LazyList implements List {
   abstract readonly length: number;
   abstract at(index: number): Value | undefined;
@@ -86,7 +86,7 @@ export abstract class LazyList implements List {
 }
 
 export class Timestamp {
-  /** Since 1970. */
+  /** Nanoseconds since 1970. */
   readonly ns: bigint;
   constructor(ns: bigint) {
     this.ns = ns;
@@ -115,11 +115,11 @@ export class Optional {
   }
 }
 
-/** Values of the extension libraries: `kubernetes.Quantity`, `net.IP` … */
+/** Value of an extension library, such as `kubernetes.Quantity` or `net.IP`. */
 export class Opaque {
   readonly type: string;
   readonly value: unknown;
-  /** Equal texts are equal values of one type. */
+  /** Values of one type are equal if their identity is equal. */
   readonly identity: string;
   constructor(type: string, value: unknown, identity: string) {
     this.type = type;
@@ -130,7 +130,7 @@ export class Opaque {
 
 export const isList = (value: Value): value is List => Array.isArray(value) || value instanceof LazyList;
 
-/** The name of a value's type, as `type()` tells it and overloads are chosen by. */
+/** Type name of a value, for `type()` and the choice of overloads. */
 export function typeOf(value: Value): string {
   switch (typeof value) {
     case 'boolean':
@@ -156,7 +156,7 @@ export function typeOf(value: Value): string {
   }
 }
 
-/** Characters, bytes or elements; 1 for everything else. For the cost of what is done with it. */
+/** Number of characters, bytes or elements, for cost. 1 for other values. */
 export function sizeOf(value: Value): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 1;
@@ -165,7 +165,7 @@ export function sizeOf(value: Value): number {
   return 1;
 }
 
-/** The form of a value under which maps keep it; undefined when it cannot be a key. */
+/** Key under which a map stores a value. Undefined if the value cannot be a key. */
 export function keyOf(value: Value): MapKey | undefined {
   if (typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value;
   if (value instanceof Uint) return value.value;
@@ -177,7 +177,7 @@ export function numeric(value: Value): bigint | number | undefined {
   return value instanceof Uint ? value.value : undefined;
 }
 
-/** A key of a map that is being made. Throws EvaluationError for what cannot be one. */
+/** Key of a map literal. Throws EvaluationError if the value cannot be a key. */
 export function mapKey(value: Value): MapKey {
   const key = typeof value === 'number' ? undefined : keyOf(value);
   if (key === undefined) throw new EvaluationError('unsupported key type');

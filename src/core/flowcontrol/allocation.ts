@@ -1,10 +1,10 @@
 /**
- * How many seats each priority level has at a given demand, when levels lend what they do not use.
- * Source: KEP-1040, "Dispatching": the allocation is proportional to targets, within bounds.
+ * Computes the seats of each priority level from their demands, when levels lend unused seats. The allocation is
+ * proportional to targets, within bounds. Source: KEP-1040, "Dispatching".
  */
 
 export interface AllocationClass {
-  /** What it would have; at least `lower`. */
+  /** Wanted seats; at least `lower`. */
   readonly target: number;
   readonly lower: number;
   readonly upper: number;
@@ -12,18 +12,18 @@ export interface AllocationClass {
 
 export interface Allocation {
   readonly shares: readonly number[];
-  /** What everybody gets of their target, where no bound says otherwise. */
+  /** Fraction of its target that each class gets, unless a bound applies. */
   readonly proportion: number;
 }
 
-/** So that levels without any demand still share what is left over. */
+/** Minimum target, so that levels without demand share the remaining seats. */
 const MIN_TARGET = 0.001;
 const EPSILON = 1e-7;
 const ROUNDS = 200;
 
 /**
- * Shares of `sum`, one for each class: the same proportion of everybody's target, cut to the class's bounds.
- * Undefined where the bounds leave no way: lower ones that add up to more, or upper ones that add up to less.
+ * Divides `sum` among the classes: each gets the same fraction of its target, limited by its bounds. Undefined if the
+ * lower bounds exceed the sum, or the upper bounds do not reach it.
  */
 export function allocate(sum: number, classes: readonly AllocationClass[]): Allocation | undefined {
   const targets = classes.map(({ target }) => Math.max(target, MIN_TARGET));
@@ -35,8 +35,7 @@ export function allocate(sum: number, classes: readonly AllocationClass[]): Allo
   if (classes.some(({ lower, upper }) => lower < 0 || upper < lower)) return undefined;
   if (total(classes.map(({ lower }) => lower)) > sum + EPSILON) return undefined;
   if (total(classes.map(({ upper }) => upper)) < sum - EPSILON) return undefined;
-  // What is given out grows with the proportion, in straight lines between the bounds: first the line, then the place
-  // on it.
+  // The allocated sum is piecewise linear in the fraction. First finds the segment, then the point on it.
   const bounds = classes
     .flatMap(({ lower, upper }, index) => [lower, upper].map((bound) => bound / (targets[index] ?? MIN_TARGET)))
     .sort((a, b) => a - b);

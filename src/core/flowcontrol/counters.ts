@@ -1,6 +1,4 @@
-/**
- * What is counted of the requests of one flow schema at one priority level; the shell shows it under upstream's names.
- */
+/** Counters of one flow schema at one priority level. The API server exposes them with upstream's names. */
 import { Histogram } from '../../base/histogram.ts';
 import type { RejectReason } from './types.ts';
 
@@ -17,7 +15,7 @@ export class FlowCounters {
   waitingSeats = 0;
   executing = 0;
   executingSeats = 0;
-  /** Times that the next request in turn found too few seats. */
+  /** How often the next request in order found too few free seats. */
   notAccommodated = 0;
   readonly rejected: Record<RejectReason, number> = {
     'queue-full': 0,

@@ -1,6 +1,6 @@
-/** How many seats a level would use, over time. Source: KEP-1040, "Dispatching": smoothed seat demand. */
+/** Seat demand of a priority level over time. Source: KEP-1040, "Dispatching": smoothed seat demand. */
 
-/** Half of what was is forgotten in five minutes of adjustments every ten seconds. */
+/** Smoothing factor. With an adjustment every ten seconds, the weight of a period is halved in five minutes. */
 const SMOOTHING = 0.977;
 
 export interface DemandStatistics {
@@ -10,7 +10,7 @@ export interface DemandStatistics {
   readonly smoothed: number;
 }
 
-/** Integrates a step function: seats in use and waiting. */
+/** Integrates the demand, which is a step function: seats in use and waiting. */
 export class SeatDemand {
   #value = 0;
   #sinceMs: number;
@@ -43,7 +43,7 @@ export class SeatDemand {
     this.#sinceMs = nowMs;
   }
 
-  /** Ends a period and begins the next. */
+  /** Ends the current period and starts the next. */
   settle(nowMs: number): DemandStatistics {
     this.#integrate(nowMs);
     const ms = nowMs - this.#startMs;

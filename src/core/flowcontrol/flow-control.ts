@@ -1,6 +1,6 @@
 /**
- * API Priority and Fairness as a machine: requests and time are inputs, the requests that may execute are the output.
- * The server's thread is shared out in turns: see `turns.ts`.
+ * API Priority and Fairness as a state machine: its inputs are requests and time, its outputs the requests that may
+ * execute. `turns.ts` explains how it divides the single server thread.
  *
  * Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol.
  */
@@ -15,10 +15,10 @@ import { dealHand, flowHash } from './shuffle-sharding.ts';
 import { Turns } from './turns.ts';
 import type { RejectReason, Requester, RequestTarget, WorkEstimate } from './types.ts';
 
-/** Flows whose hands are remembered for each schema. */
+/** Maximum number of cached hands per schema. */
 const MAX_HANDS = 4096;
 
-/** Requests of one schema; one object for each configuration. */
+/** State of one flow schema. Replaced when the configuration changes. */
 export interface Flows<T> {
   readonly schema: FlowSchema;
   readonly name: string;
@@ -45,7 +45,7 @@ export class FlowControl<T> {
   readonly #serverLimit: number;
   readonly #levels = new Map<string, PriorityLevel<T>>();
   #flows: Flows<T>[] = [];
-  /** Everybody's candidates, until the configuration changes. */
+  /** Schemas that may match a requester, cached until the configuration changes. */
   #candidates = new WeakMap<Requester, readonly Candidate<T>[]>();
   #nominalSum = 0;
   #fairFraction = 0;
@@ -53,7 +53,7 @@ export class FlowControl<T> {
   #ended: FlowRequest<T>[] = [];
   #pressed = false;
 
-  /** `serverLimit`: seats that the server has in all. */
+  /** `serverLimit`: total number of seats. */
   constructor(serverLimit: number, nowMs: number) {
     this.#serverLimit = serverLimit;
     this.configure([], [], nowMs);
@@ -67,12 +67,12 @@ export class FlowControl<T> {
     for (const { counters } of this.#levels.values()) yield* counters.values();
   }
 
-  /** What every level gets of the seats that it would like to have. */
+  /** Fraction of its target that every level gets. */
   get fairFraction(): number {
     return this.#fairFraction;
   }
 
-  /** Takes a new configuration as a whole. Says of every schema whether its level exists. */
+  /** Replaces the whole configuration. Returns for every schema whether its priority level exists. */
   configure(
     levels: readonly PriorityLevelConfiguration[],
     schemas: readonly FlowSchema[],
@@ -136,7 +136,10 @@ export class FlowControl<T> {
     this.#borrow(nowMs);
   }
 
-  /** Every ten seconds: levels that use less than theirs lend to those that would use more. */
+  /**
+   * Adjusts the limits of the levels: those with low demand lend seats to those with high demand. Call it every ten
+   * seconds.
+   */
   adjust(nowMs: number): void {
     if ([...this.#levels.values()].some((level) => level.quiescing && level.queues.idle)) {
       this.#shareOut(new Set(), nowMs);
@@ -159,7 +162,7 @@ export class FlowControl<T> {
     }
   }
 
-  /** Which schema a request belongs to; there is always one. */
+  /** The flow schema of a request. There is always one. */
   classify(requester: Requester, target: RequestTarget): Flows<T> {
     let candidates = this.#candidates.get(requester);
     if (candidates === undefined) {
@@ -170,15 +173,15 @@ export class FlowControl<T> {
       this.#candidates.set(requester, candidates);
     }
     for (const candidate of candidates) if (matches(candidate.rules, target)) return candidate.flows;
-    // Somebody without any group at all.
+    // The requester has no group at all.
     const fallback = this.#flows.find(({ name }) => name === CATCH_ALL) ?? this.#flows.at(-1);
     if (fallback === undefined) throw new Error('flow control has no catch-all schema');
     return fallback;
   }
 
   /**
-   * A request has come. Its `state` says whether it may go on at once or waits for `dispatch`; a reason says that it
-   * was rejected. An executing request is passed to `finish`; a waiting one may be withdrawn with `cancel`.
+   * Adds a request. Its `state` is 'executing' or 'waiting' for `dispatch`; a returned reason means that it was
+   * rejected. Call `finish` for an executing request. A waiting one may be withdrawn with `cancel`.
    */
   arrive(
     owner: T,
@@ -214,7 +217,7 @@ export class FlowControl<T> {
     return hand;
   }
 
-  /** A request has been answered (a watch: has begun). Its seats are free when the turn ends. */
+  /** Call when a request was answered or a watch has started. Its seats become free at the end of the turn. */
   finish(request: FlowRequest<T>, nowMs: number): void {
     if (request.state !== 'executing') return;
     request.state = 'finished';
@@ -222,12 +225,12 @@ export class FlowControl<T> {
     this.#ended.push(request);
   }
 
-  /** A waiting request's client has gone away. */
+  /** Call when the client of a waiting request has disconnected. */
   cancel(request: FlowRequest<T>, nowMs: number): void {
     if (request.state === 'waiting') request.level.queues.reject(request, 'cancelled', nowMs);
   }
 
-  /** Rejects those that have waited since `beforeMs` or longer. */
+  /** Rejects requests that have been waiting since `beforeMs` or longer. */
   expire(beforeMs: number, nowMs: number): FlowRequest<T>[] {
     const expired: FlowRequest<T>[] = [];
     for (const { queues } of this.#levels.values()) {
@@ -239,7 +242,7 @@ export class FlowControl<T> {
     return expired;
   }
 
-  /** When the longest waiting request came; undefined: no request waits. */
+  /** Arrival time of the longest waiting request. Undefined if no request waits. */
   get oldestMs(): number | undefined {
     let oldest = Number.POSITIVE_INFINITY;
     for (const { queues } of this.#levels.values()) if (queues.waiting > 0) oldest = Math.min(oldest, queues.oldestMs);
@@ -247,8 +250,8 @@ export class FlowControl<T> {
   }
 
   /**
-   * The turn is over: seats of what was answered in it are free. Returns those that are to be given to `release` after
-   * their latency.
+   * Ends the turn and frees the seats of its finished requests. Returns the requests that must be passed to `release`
+   * after their additional latency.
    */
   endTurn(nowMs: number): readonly FlowRequest<T>[] {
     this.#turns.end();
@@ -264,10 +267,10 @@ export class FlowControl<T> {
     if (request.state === 'lingering') request.level.queues.release(request, nowMs);
   }
 
-  /** The next waiting request that may go on in this turn, of the level that has had least of it. */
+  /** The next waiting request that may execute in this turn, from the level that has used the smallest part of it. */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     this.#pressed = false;
-    // Those whose next request needs more seats than are free are passed over.
+    // Levels whose next request needs more seats than are free.
     let passed: Set<PriorityLevel<T>> | undefined;
     for (;;) {
       const level = this.#leastServed(passed, nowMs);
@@ -300,7 +303,7 @@ export class FlowControl<T> {
     return best;
   }
 
-  /** After the last `dispatch`: somebody waits for nothing but the next turn. */
+  /** True after the last `dispatch` if a request waits only for the next turn. */
   get pressed(): boolean {
     return this.#pressed;
   }

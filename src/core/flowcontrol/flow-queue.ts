@@ -1,20 +1,20 @@
 import type { FlowCounters } from './counters.ts';
 import type { RejectReason, WorkEstimate } from './types.ts';
 
-/** What a request is taken to need before it has run. Source: upstream's estimatedServiceDuration. */
+/** Assumed duration of a request before it has run. Source: upstream's estimatedServiceDuration. */
 export const ESTIMATED_SERVICE_MS = 3;
 
-/** What a request needs of its priority level: the queues that it waits in and holds seats of. */
+/** Interface of the priority level for its requests. */
 interface FlowLevel<T> {
   readonly queues: {
     reject(request: FlowRequest<T>, reason: RejectReason, nowMs: number): void;
-    /** False: seats stay held for a while. */
+    /** Returns false if seats stay occupied for the additional latency. */
     finish(request: FlowRequest<T>, nowMs: number): boolean;
     release(request: FlowRequest<T>, nowMs: number): void;
   };
 }
 
-/** One request on its way through its level. `owner` is whatever the shell knows it by. */
+/** A request in a priority level. `owner` identifies it for the caller. */
 export class FlowRequest<T> {
   readonly owner: T;
   readonly level: FlowLevel<T>;
@@ -24,12 +24,12 @@ export class FlowRequest<T> {
   finalSeats: number;
   additionalLatencyMs: number;
   readonly arrivedMs: number;
-  /** The level's progress when it came. */
+  /** Progress of the level (`r`) at arrival. */
   arrivalR = 0;
   startedMs = 0;
   finishedMs = 0;
   state: 'arrived' | 'waiting' | 'executing' | 'finished' | 'lingering' | 'gone' = 'arrived';
-  /** Undefined where there is no queuing. */
+  /** Undefined if the level does not queue. */
   queue: FlowQueue<T> | undefined;
   next: FlowRequest<T> | undefined;
   previous: FlowRequest<T> | undefined;
@@ -52,18 +52,18 @@ export class FlowRequest<T> {
     this.arrivedMs = nowMs;
   }
 
-  /** It holds the larger of the two from beginning to end. */
+  /** Number of seats that the request occupies: the larger of both. */
   get seats(): number {
     return Math.max(this.initialSeats, this.finalSeats);
   }
 
-  /** In seats × milliseconds. */
+  /** In seat-milliseconds. */
   get work(): number {
     return this.initialSeats * ESTIMATED_SERVICE_MS + this.finalSeats * this.additionalLatencyMs;
   }
 }
 
-/** Requests in the order they came; any of them may leave. A request is in one list at a time. */
+/** Doubly linked list of requests in order of arrival. A request is in at most one list. */
 export class RequestList<T> {
   length = 0;
   head: FlowRequest<T> | undefined;
@@ -88,7 +88,7 @@ export class RequestList<T> {
     this.length -= 1;
   }
 
-  /** May be left or changed while it is walked, by the one that was just given out. */
+  /** The yielded request may be removed during iteration. */
   *[Symbol.iterator](): Generator<FlowRequest<T>> {
     for (let at = this.head; at !== undefined; ) {
       const { next } = at;
@@ -101,11 +101,11 @@ export class RequestList<T> {
 export class FlowQueue<T> {
   readonly index: number;
   readonly waiting = new RequestList<T>();
-  /** The progress at which its next request would be served if every queue got its equal share. */
+  /** Progress (`r`) at which its next request would start if every queue had an equal share. */
   nextDispatchR = 0;
   executing = 0;
   seatsInUse = 0;
-  /** Of those that wait. */
+  /** Work of the waiting requests. */
   waitingWork = 0;
 
   constructor(index: number) {
@@ -116,7 +116,7 @@ export class FlowQueue<T> {
     return this.waiting.length > 0 || this.executing > 0;
   }
 
-  /** Dispatch does not come before arrival: a queue that could not use its share does not save it up. */
+  /** A queue that could not use its share does not save it: the start is not before the arrival. */
   bound(): void {
     const { head } = this.waiting;
     if (head !== undefined && this.nextDispatchR < head.arrivalR) this.nextDispatchR = head.arrivalR;

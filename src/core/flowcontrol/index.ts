@@ -1,4 +1,4 @@
-/** API Priority and Fairness, without a clock. `new FlowControl(seats, now)`; see `flow-control.ts`. */
+/** API Priority and Fairness without a clock. Start with `new FlowControl(seats, now)`; see `flow-control.ts`. */
 export type { FlowCounters } from './counters.ts';
 export { FlowControl, type Flows } from './flow-control.ts';
 export type { FlowRequest } from './flow-queue.ts';

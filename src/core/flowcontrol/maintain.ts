@@ -1,7 +1,8 @@
 /**
- * How the server keeps the objects that it suggests. An administrator who sets the annotation to 'false', or has
- * changed an object that does not bear it, keeps the spec; the specs of mandatory objects are always restored. Source:
- * docs, "API Priority and Fairness", Maintenance of the mandatory and suggested configuration objects.
+ * Reconciliation of the default configuration objects. The spec of a suggested object stays unchanged if an
+ * administrator has set the annotation to 'false', or has changed an object without the annotation. Specs of mandatory
+ * objects are always restored. Source: docs, "API Priority and Fairness", Maintenance of the mandatory and suggested
+ * configuration objects.
  */
 import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { AUTO_UPDATE_ANNOTATION, EXEMPT } from '../../api/flowcontrol/defaults.ts';
@@ -9,13 +10,13 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 
 type FlowObject = FlowSchema | PriorityLevelConfiguration;
 
-/** The stored object as it shall be; undefined: as it is. */
+/** The object to write; undefined if the stored one is correct. */
 export function reconcileFlowObject<T extends FlowObject>(wanted: T, stored: T, mandatory: boolean): T | undefined {
   const annotation = stored.metadata?.annotations?.[AUTO_UPDATE_ANNOTATION];
   const follows = followsServer(stored);
   const update = mandatory || follows;
   let spec = update ? wanted.spec : stored.spec;
-  // Shares of the exempt level are the administrator's.
+  // Administrators may change the shares of the exempt level.
   if (mandatory && !follows && wanted.metadata?.name === EXEMPT && 'exempt' in (stored.spec ?? {})) {
     spec = { ...(wanted.spec as object), exempt: (stored as PriorityLevelConfiguration).spec?.exempt } as T['spec'];
   }
@@ -26,8 +27,8 @@ export function reconcileFlowObject<T extends FlowObject>(wanted: T, stored: T, 
 }
 
 /**
- * Whether the object's spec is the server's to change: the annotation says so, or it is absent and the spec has never
- * been changed.
+ * Reports whether the server manages the spec: the annotation is 'true', or it is absent and the spec was never
+ * changed.
  */
 function followsServer({ metadata }: FlowObject): boolean {
   const annotation = metadata?.annotations?.[AUTO_UPDATE_ANNOTATION];

@@ -1,4 +1,4 @@
-/** Which flow schema a request belongs to. Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/rule.go. */
+/** Matches requests to flow schemas. Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/rule.go. */
 import type {
   FlowSchema,
   NonResourcePolicyRule,
@@ -11,7 +11,7 @@ import type { Requester, RequestTarget } from './types.ts';
 const includes = (values: readonly string[] | undefined, value: string): boolean =>
   values !== undefined && (values.includes(value) || values.includes('*'));
 
-/** The rules of a schema that concern one requester: what is left is about the request alone. */
+/** The rules of a schema whose subjects match a requester, so that only the request must be compared. */
 export type OwnRules = readonly PolicyRulesWithSubjects[];
 
 export function rulesFor(schema: FlowSchema, requester: Requester): OwnRules {
@@ -61,7 +61,7 @@ function matchesPath(rule: NonResourcePolicyRule, target: RequestTarget & { reso
   );
 }
 
-/** In the order in which they are asked. */
+/** Compares schemas by matching precedence. */
 export function byPrecedence(left: FlowSchema, right: FlowSchema): number {
   const difference = (left.spec?.matchingPrecedence ?? 0) - (right.spec?.matchingPrecedence ?? 0);
   if (difference !== 0) return difference;

@@ -1,12 +1,10 @@
-/**
- * A priority level: its configuration, its limits and its queues. Source: KEP-1040, "Dispatching" and "Configuration".
- */
+/** A priority level: its configuration, limits and queues. Source: KEP-1040, "Dispatching" and "Configuration". */
 import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { EXEMPT } from '../../api/flowcontrol/defaults.ts';
 import type { FlowCounters } from './counters.ts';
 import { QueueSet, type Queuing } from './queue-set.ts';
 
-/** One request never gets more of a level than this part of it. */
+/** Maximum part of a level's seats that one request may occupy. */
 const MAX_SEATS_SHARE = 0.15;
 
 export interface Limits {
@@ -27,15 +25,15 @@ export class PriorityLevel<T> {
   configuration: PriorityLevelConfiguration;
   readonly queues: QueueSet<T>;
   limits: Limits = { nominal: 0, min: 0, max: 0 };
-  /** What it would have had at the last adjustment. */
+  /** Target at the last adjustment. */
   target = 0;
-  /** What one request may take at most, by the estimate. */
+  /** Maximum number of seats of one request. */
   maxSeats = 1;
-  /** It is no longer configured; it is removed when it is idle. */
+  /** True if the level is no longer configured. It is removed when it is idle. */
   quiescing = false;
-  /** Those of its schemas. */
+  /** By flow schema. */
   readonly counters = new Map<string, FlowCounters>();
-  /** Seats that were begun in the turn of that number. */
+  /** Number of the turn in which `turnSeats` seats were taken. */
   turn = 0;
   turnSeats = 0;
 
@@ -71,8 +69,8 @@ export class PriorityLevel<T> {
   }
 
   /**
-   * Takes its part of what the server does at once. `first`: the level is new, and begins with half of what it may
-   * lend.
+   * Sets the limits from the level's share of the server's seats. `first`: the level is new and starts without half of
+   * its lendable seats.
    */
   share(serverLimit: number, shareSum: number, first: boolean): void {
     const { shares, lendablePercent, borrowingLimitPercent } = sharesOf(this.configuration);
@@ -93,7 +91,7 @@ export class PriorityLevel<T> {
 interface Shares {
   readonly shares: number;
   readonly lendablePercent: number;
-  /** Undefined: no limit of its own. */
+  /** Undefined: unlimited. */
   readonly borrowingLimitPercent: number | undefined;
 }
 
@@ -114,7 +112,10 @@ function queuingOf({ spec }: PriorityLevelConfiguration): Queuing {
   return { type: 'queue', queues, handSize, queueLengthLimit };
 }
 
-/** Levels that are exempt are so by their name; objects that are not whole are passed over. */
+/**
+ * Reports whether the object is valid: the name determines whether the level is exempt, and incomplete objects are
+ * skipped.
+ */
 export function isSound({ metadata, spec }: PriorityLevelConfiguration): boolean {
   if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;
   if (spec.type === 'Exempt') return spec.exempt !== undefined && spec.limited === undefined;

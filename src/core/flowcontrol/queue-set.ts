@@ -1,11 +1,10 @@
 /**
- * The seats of one priority level and the queues before them.
+ * The seats of one priority level and its queues.
  *
- * Every queue that has something to do is entitled to an equal share of the seats. `R` counts how many
- * seat-milliseconds each of them could have had since the beginning; a queue notes at which R its next request is due,
- * adds an estimate when one is dispatched and corrects it when the request has finished. The request that would finish
- * first by this reckoning goes next; when it is wider than the seats that are free, all wait for it, or wide requests
- * would starve.
+ * Every active queue is entitled to an equal share of the seats. `R` is the number of seat-milliseconds that each queue
+ * could have had so far. A queue stores the R at which its next request is due; it adds an estimate when a request is
+ * dispatched and corrects it when the request has finished. The request that would finish first by this calculation is
+ * dispatched next. If it needs more seats than are free, all others wait for it; otherwise wide requests would starve.
  *
  * Source: KEP-1040, "Fair queuing for server requests"; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset.
  */
@@ -23,7 +22,7 @@ export type Queuing =
       readonly queueLengthLimit: number;
     };
 
-/** Queues without anything to do that are kept for the next request. */
+/** Maximum number of idle queues kept for reuse. */
 const KEPT_QUEUES = 128;
 
 export class QueueSet<T> {
@@ -33,16 +32,16 @@ export class QueueSet<T> {
   waiting = 0;
   waitingSeats = 0;
   readonly executing = new RequestList<T>();
-  /** Of those that execute and of those that linger. */
+  /** Seats of executing requests and of those in their additional latency. */
   seatsInUse = 0;
-  /** Progress, in seats × milliseconds for each queue. */
+  /** Progress in seat-milliseconds per queue. */
   r = 0;
   #lastMs: number;
   #active = 0;
   #arrivals = 0;
-  /** Those that are used: a level may be given millions. */
+  /** Only queues in use, because a level may be configured with millions. */
   readonly #queues = new Map<number, FlowQueue<T>>();
-  /** Those with waiting requests; the longest not served comes first. */
+  /** Queues with waiting requests, the least recently served first. */
   readonly #ready = new Set<FlowQueue<T>>();
 
   constructor(queuing: Queuing, limit: number, nowMs: number) {
@@ -62,14 +61,14 @@ export class QueueSet<T> {
 
   fits(seats: number): boolean {
     if (this.queuing.type === 'exempt') return true;
-    // Wider than all there is: alone.
+    // A request wider than the limit runs alone.
     if (seats > this.limit) return this.executing.length === 0;
     return this.seatsInUse + seats <= this.limit;
   }
 
   /**
-   * Starts a request that does not have to wait. `hand`: the queues its flow may use. The caller has asked `fits`, and
-   * nothing waits.
+   * Starts a request without queuing. `hand`: the queues of its flow. Call it only if `fits` is true and no request
+   * waits.
    */
   execute(request: FlowRequest<T>, hand: readonly number[], nowMs: number): void {
     this.#advance(nowMs);
@@ -82,7 +81,7 @@ export class QueueSet<T> {
     this.#begin(request, nowMs);
   }
 
-  /** Lets a request wait; or says why it must not. */
+  /** Queues a request, or returns the reason for its rejection. */
   enqueue(request: FlowRequest<T>, hand: readonly number[], nowMs: number): RejectReason | undefined {
     const { queuing } = this;
     const { counters } = request;
@@ -113,7 +112,7 @@ export class QueueSet<T> {
     return undefined;
   }
 
-  /** The request whose turn it is, started; undefined when nothing waits or what is next does not fit yet. */
+  /** Starts the next request in order. Undefined if none waits or it does not fit yet. */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     if (this.waiting === 0) return undefined;
     let best: FlowQueue<T> | undefined;
@@ -133,7 +132,7 @@ export class QueueSet<T> {
     }
     this.#advance(nowMs);
     this.#leave(request);
-    // Equal ones take turns.
+    // Queues with equal progress are served in turn.
     if (best.waiting.length > 0) {
       this.#ready.delete(best);
       this.#ready.add(best);
@@ -143,14 +142,14 @@ export class QueueSet<T> {
     return request;
   }
 
-  /** Whether `dispatch` would start something. */
+  /** Reports whether `dispatch` would start a request. */
   get dispatchable(): boolean {
     return this.waiting > 0 && (this.seatsInUse < this.limit || this.executing.length === 0);
   }
 
   #begin(request: FlowRequest<T>, nowMs: number): void {
     if (request.finalSeats > this.limit && this.queuing.type !== 'exempt') {
-      // As much work on fewer seats takes longer.
+      // The same work on fewer seats takes longer.
       const work = request.finalSeats * request.additionalLatencyMs;
       request.finalSeats = Math.max(1, this.limit);
       request.additionalLatencyMs = work / request.finalSeats;
@@ -174,7 +173,10 @@ export class QueueSet<T> {
     this.#noteDemand(nowMs);
   }
 
-  /** A request has been answered. True: its seats are free; else `release` is due after its additional latency. */
+  /**
+   * Call when a request was answered. Returns true if its seats are free; otherwise `release` must follow after the
+   * additional latency.
+   */
   finish(request: FlowRequest<T>, nowMs: number): boolean {
     this.#advance(nowMs);
     const { queue, counters } = request;
@@ -206,7 +208,7 @@ export class QueueSet<T> {
     this.#noteDemand(nowMs);
   }
 
-  /** Takes a waiting request out. */
+  /** Removes a waiting request. */
   reject(request: FlowRequest<T>, reason: RejectReason, nowMs: number): void {
     this.#advance(nowMs);
     const { queue, counters } = request;
@@ -221,7 +223,7 @@ export class QueueSet<T> {
     this.#noteDemand(nowMs);
   }
 
-  /** Those that came before `beforeMs` and still wait. */
+  /** Requests that arrived before `beforeMs` and still wait. */
   *waitingSince(beforeMs: number): Generator<FlowRequest<T>> {
     for (const queue of [...this.#ready]) {
       for (const request of queue.waiting) {
@@ -231,7 +233,7 @@ export class QueueSet<T> {
     }
   }
 
-  /** When the longest waiting one came. */
+  /** Arrival time of the longest waiting request. */
   get oldestMs(): number {
     let oldest = Number.POSITIVE_INFINITY;
     for (const { waiting } of this.#ready) oldest = Math.min(oldest, waiting.head?.arrivedMs ?? oldest);
@@ -251,7 +253,7 @@ export class QueueSet<T> {
     if (!queue.active) this.#active -= 1;
   }
 
-  /** The queue of the hand with the least work waiting, counted from another card each time. */
+  /** The queue of the hand with the least waiting work. The search starts at another queue each time. */
   #choose(hand: readonly number[]): FlowQueue<T> {
     const offset = this.#arrivals % hand.length;
     this.#arrivals += 1;

@@ -1,6 +1,6 @@
 /**
- * Shuffle sharding: a flow is dealt a hand of queues by its hash, so that a flow that fills its queues shares all of
- * them with few others. Source: KEP-1040, "Fair queuing for server requests";
+ * Shuffle sharding: the hash of a flow selects a hand of queues, so that a flow that fills its queues shares all of
+ * them with few other flows. Source: KEP-1040, "Fair queuing for server requests";
  * k8s.io/apiserver/pkg/util/shufflesharding.
  */
 
@@ -8,10 +8,10 @@ const OFFSET = 0xcbf29ce484222325n;
 const PRIME = 0x100000001b3n;
 const MASK = 0xffffffffffffffffn;
 
-/** 64 bits that a flow is dealt by: FNV-1a over its schema and distinguisher, mixed so that all bits count alike. */
+/** 64-bit hash of a flow: FNV-1a of schema and distinguisher, mixed so that all bits are equally distributed. */
 export function flowHash(schema: string, distinguisher: string): bigint {
   let hash = OFFSET;
-  // The length keeps ('a', 'bc') and ('ab', 'c') apart.
+  // The length distinguishes ('a', 'bc') from ('ab', 'c').
   for (const text of [`${schema.length}:${schema}`, distinguisher]) {
     for (let at = 0; at < text.length; at++) hash = ((hash ^ BigInt(text.charCodeAt(at))) * PRIME) & MASK;
   }
@@ -20,14 +20,14 @@ export function flowHash(schema: string, distinguisher: string): bigint {
   return hash ^ (hash >> 33n);
 }
 
-/** `hand` different cards of 0 … deck-1; every ordered hand comes from about as many hashes. */
+/** Selects `hand` different queues of 0 … deck-1. All ordered hands are about equally likely. */
 export function dealHand(hash: bigint, deck: number, hand: number): number[] {
   const dealt: number[] = [];
   let rest = hash;
   for (let left = deck; dealt.length < hand; left--) {
     let card = Number(rest % BigInt(left));
     rest /= BigInt(left);
-    // The n-th of the cards that are left, counted around those that were dealt before.
+    // Index among the remaining queues, converted to an index among all.
     for (const earlier of [...dealt].sort((a, b) => a - b)) if (card >= earlier) card += 1;
     dealt.push(card);
   }

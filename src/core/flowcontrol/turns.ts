@@ -1,13 +1,13 @@
 /**
- * A server with one thread does most of its work between two looks at its connections. Seats alone would mean little
- * there: a request that is answered at once would give its seat back before the next one is even read. So seats are
- * held until the *turn* ends, and a turn that has taken its time begins nothing more of a level that has had its part
- * of it; what is left waits in the level's queues, in fair order, and the server looks at its connections in between.
- * Requests of a level that has had little go ahead of all those.
+ * A turn is the time between two polls of the connections by the event loop. A server with one thread does most of its
+ * work within a turn, so seats alone would not limit much: a request that is answered at once would free its seat
+ * before the next request is read. Therefore seats stay occupied until the turn ends, and in a long turn no more
+ * requests of a level start once it has used its share; they wait in the level's queues, in fair order, until the next
+ * turn. Requests of a level that has used little of the turn come first.
  */
 import type { PriorityLevel } from './priority-level.ts';
 
-/** A turn that has lasted so long leaves the rest to the next. */
+/** After this time, the remaining requests wait for the next turn. */
 const TURN_MS = 2;
 
 export class Turns {
@@ -15,13 +15,13 @@ export class Turns {
   #seats = 0;
   #startMs: number | undefined;
 
-  /** Whether something of the level may begin in this turn. `seats`: those of all levels together. */
+  /** Reports whether a request of the level may start in this turn. `seats`: total of all levels. */
   allows(level: PriorityLevel<unknown>, seats: number, nowMs: number): boolean {
     if (this.#startMs === undefined) {
       this.#startMs = nowMs;
       return true;
     }
-    // What cannot wait is not made to.
+    // Levels without queues cannot wait.
     if (level.queues.queuing.type !== 'queue' || nowMs - this.#startMs < TURN_MS) return true;
     if (level.turn !== this.#number) return true;
     return level.turnSeats * seats < this.#seats * level.limits.nominal;
@@ -36,7 +36,7 @@ export class Turns {
     this.#seats += seats;
   }
 
-  /** The part of its entitlement that a level has had of this turn. */
+  /** Part of its nominal seats that a level has used in this turn. */
   had(level: PriorityLevel<unknown>): number {
     return level.turn === this.#number ? level.turnSeats / Math.max(1, level.limits.nominal) : 0;
   }

@@ -1,4 +1,4 @@
-/** What fair queuing knows of a request. */
+/** Attributes of requests for fair queuing. */
 
 export interface Requester {
   readonly name: string;
@@ -12,15 +12,15 @@ export type RequestTarget =
       readonly group: string;
       readonly plural: string;
       readonly subresource: string;
-      /** '' when the request is not in a namespace. */
+      /** '' for a request without a namespace. */
       readonly namespace: string;
     }
   | { readonly resource: false; readonly verb: string; readonly path: string };
 
-/** How wide a request is, and for how long: seats while it executes, then others for a time after it. */
+/** Seats of a request during its execution and for a time after it. */
 export interface WorkEstimate {
   readonly initialSeats: number;
-  /** For the events that watchers are sent after a write. */
+  /** Seats for sending the watch events that a write causes. */
   readonly finalSeats: number;
   readonly additionalLatencyMs: number;
 }

@@ -1,5 +1,5 @@
 /**
- * How many seats a request takes. Source: KEP-1040, "Width of the request";
+ * Estimates the seats of a request. Source: KEP-1040, "Width of the request";
  * k8s.io/apiserver/pkg/util/flowcontrol/request.
  */
 import type { WorkEstimate } from './types.ts';
@@ -14,15 +14,15 @@ export const ONE_SEAT: WorkEstimate = { initialSeats: 1, finalSeats: 0, addition
 const cut = (seats: number, most: number): number => Math.max(1, Math.min(Math.ceil(seats), most, MAX_SEATS));
 
 export interface ListWork {
-  /** Objects that there are to look through. */
+  /** Number of objects to search. */
   readonly stored: number;
   readonly limit: number | undefined;
-  /** Served from memory; else from the store, which reads and then filters. */
+  /** True: served from memory. False: read from the store and then filtered. */
   readonly fromCache: boolean;
   readonly selective: boolean;
 }
 
-/** A list, or a watch that begins with one. `maxSeats`: those that one request of the level may have. */
+/** Seats of a list, or of a watch that starts with one. `maxSeats`: limit per request in the level. */
 export function estimateList({ stored, limit, fromCache, selective }: ListWork, maxSeats: number): WorkEstimate {
   const shown = limit === undefined ? stored : Math.min(limit, stored);
   const processed = fromCache ? stored : selective ? stored + shown : 2 * shown;
@@ -30,7 +30,7 @@ export function estimateList({ stored, limit, fromCache, selective }: ListWork, 
   return seats === 1 ? ONE_SEAT : { initialSeats: seats, finalSeats: 0, additionalLatencyMs: 0 };
 }
 
-/** A write that so many watches will be notified of. */
+/** Seats of a write that is sent to this number of watches. */
 export function estimateWrite(watches: number, maxSeats: number): WorkEstimate {
   if (watches < WATCHES_PER_SEAT) return ONE_SEAT;
   return {

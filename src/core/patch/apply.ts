@@ -1,6 +1,6 @@
 /**
- * Server-side apply and the bookkeeping of field ownership. Sources: KEP-555, structured-merge-diff's merge.Updater,
- * and k8s.io/apimachinery/pkg/util/managedfields.
+ * Server-side apply and field ownership. Sources: KEP-555, structured-merge-diff's merge.Updater, and
+ * k8s.io/apimachinery/pkg/util/managedfields.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { parseJson } from '../../base/json.ts';
@@ -44,60 +44,57 @@ interface WriteFacts {
   readonly manager: string;
   /** `group/version` of the written object. */
   readonly apiVersion: string;
-  /** Undefined for kinds without a schema: objects then merge field by field and lists are atomic. */
+  /** Undefined for kinds without a schema: objects are merged field by field, and lists are atomic. */
   readonly schema: SchemaNode | undefined;
-  /** Time of the write, RFC 3339 in whole seconds. */
+  /** Time of the write, RFC 3339 in seconds. */
   readonly nowIso: string;
-  /** `status`, `scale` …; absent for the object itself. */
+  /** For example `status` or `scale`. Absent for the object itself. */
   readonly subresource?: string;
-  /**
-   * Fields that this endpoint does not write, whatever it is sent: `[['status']]`. No manager comes to own them through
-   * it.
-   */
+  /** Fields that this endpoint does not write, for example `[['status']]`. A manager does not become their owner. */
   readonly resetFields?: readonly (readonly string[])[];
-  /** Other versions of the kind, in which owners may have written. Default: all are alike. */
+  /** Other versions of the kind, in which managers may own fields. Default: all versions have the same fields. */
   readonly versions?: Versions;
-  /** One pass over the object is no step, but many. Default: it is. */
+  /** True: a pass over the object takes several steps. Default: one step. */
   readonly large?: boolean;
 }
 
 export interface ApplyOptions extends WriteFacts {
-  /** Undefined: the object is created. */
+  /** Undefined on create. */
   readonly live: JsonObject | undefined;
   readonly applied: JsonObject;
-  /** Take conflicting fields from their owners instead of failing. */
+  /** Takes conflicting fields from their owners instead of failing. */
   readonly force: boolean;
   /**
-   * What the merged object is once it has been read as bodies are: maps that lost all they had are gone, and so is who
-   * owned them.
+   * Normalizes the merged object as decoding a request body would: empty maps are removed, and with them their
+   * ownership.
    */
   readonly decode?: (object: JsonObject) => JsonObject;
 }
 
 export interface UpdateOptions extends WriteFacts {
-  /** Undefined: the object is created. */
+  /** Undefined on create. */
   readonly live: JsonObject | undefined;
-  /** The object as it will be stored, but for its managed fields. */
+  /** The object to be stored, without its final managed fields. */
   readonly updated: JsonObject;
-  /** What every new object of the kind contains, without an owner. Default: nothing. */
+  /** Fields of every new object of the kind that have no owner. Default: none. */
   readonly skeleton?: JsonObject;
 }
 
-/** Upstream's manager name for the fields that an object had before its first apply. */
+/** Upstream's manager name for fields that an object had before its first apply. */
 const BEFORE_FIRST_APPLY = 'before-first-apply';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * The live object with the applied configuration merged in, fields removed that the manager applied before and no
- * longer names, and managed fields brought up to date; entries that did not change are those of `live`. When nothing
- * changes, the result equals `live`, time stamps included. Throws ApiError: Conflict naming every field and owner,
- * BadRequest for a configuration that does not fit the schema.
+ * Merges the applied configuration into the live object, removes fields that the manager applied before and no longer
+ * names, and updates the managed fields. Unchanged entries are those of `live`. If nothing changes, the result equals
+ * `live`, including time stamps. Throws ApiError: Conflict with every field and owner, BadRequest for a configuration
+ * that does not fit the schema.
  */
 export function applyServerSide(options: ApplyOptions): JsonObject {
   return atOnce(applySteps(options));
 }
 
-/** As `applyServerSide`, a pass over the document at a time. */
+/** Like `applyServerSide`, with one step per pass over the document. */
 export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
   const { live, applied, schema } = options;
   if (!isObject(applied)) throw badPatch('an applied configuration must be an object');
@@ -122,31 +119,30 @@ export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
 }
 
 /**
- * The updated object with its managed fields: the manager that writes a field owns it. The managed fields that
- * `updated` carries count if they can be read (clients may edit them), otherwise the live object's. Equal results keep
- * the live entries, time stamps included. The result shares with `updated` all but its metadata, and with `live` the
- * entries that did not change.
+ * The updated object with its managed fields: the manager that writes a field owns it. Managed fields in `updated` are
+ * used if they are valid (clients may edit them), otherwise those of the live object. Unchanged entries keep their time
+ * stamps. The result shares everything but its metadata with `updated`, and unchanged entries with `live`.
  */
 export function trackUpdate(options: UpdateOptions): JsonObject {
   return withManagedFields(options.updated, managedFieldsAfter(options));
 }
 
-/** The managed fields alone that `trackUpdate` gives the object. */
+/** The managed fields that `trackUpdate` sets. */
 export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
   return atOnce(managedFieldsSteps(options));
 }
 
-/** As `managedFieldsAfter`, a pass over the document at a time. */
+/** Like `managedFieldsAfter`, with one step per pass over the document. */
 export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
-  // A sub-resource never edits them.
+  // Requests to a subresource cannot edit managed fields.
   if (isReset(sent) && (options.subresource ?? '') === '') return [];
   if (live === undefined && (sent === undefined || sent === null)) {
     return yield* ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
-  // An object whose owners are not kept is not begun with in the middle of its life, except by an apply.
+  // An existing object without managed fields gets none, except by an apply.
   if (known.size === 0 && exists(live)) return [];
   yield;
   const ignored = ignoredFields(options);
@@ -181,7 +177,7 @@ function exists(live: JsonObject | undefined): boolean {
   return isObject(metadata) && typeof field(metadata, 'uid') === 'string';
 }
 
-/** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
+/** A new object has a single owner of all fields. Equivalent to a comparison with an empty object, in one pass. */
 function* ownersOfNew(options: UpdateOptions): Steps<JsonValue[]> {
   const { updated, schema, skeleton, large } = options;
   const all =
@@ -216,7 +212,7 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   const managed = new Map(known);
   managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
   const kept = asObject(last === undefined ? merged : yield* withoutLost(options, merged, last, managed));
-  // Who is given an empty value loses what was there, though reading leaves it out.
+  // A manager that sets an empty value changes the field, although decoding removes the value.
   const given = force || options.decode === undefined ? EMPTY_SET : (yield* compared(options, before, kept)).modified;
   const object = options.decode?.(kept) ?? kept;
   yield;
@@ -233,7 +229,7 @@ function* compared({ large, schema }: ApplyOptions, before: JsonObject, after: J
   return large === true ? yield* compareSteps(before, after, schema) : compare(before, after, schema);
 }
 
-/** Fields that the manager owned `last` and no manager owns now are removed. */
+/** Removes the fields in `last` that no manager owns any more. */
 function* withoutLost(
   { apiVersion, schema, versions }: ApplyOptions,
   merged: JsonValue,
@@ -265,7 +261,7 @@ function conflictsWith(managed: ManagedFields, identity: string, changesIn: Chan
   return conflicts;
 }
 
-/** What was written of a change, put together once for all owners. */
+/** Union of the added and modified fields of a comparison, computed once for all owners. */
 function writtenIn(): (changes: Comparison) => FieldSet {
   const known = new Map<Comparison, FieldSet>();
   return (changes) => {
@@ -279,9 +275,9 @@ function writtenIn(): (changes: Comparison) => FieldSet {
 }
 
 /**
- * Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. `writer`
- * loses nothing; `regaining` is about to be given what changed: what is not taken from it first need not be put back,
- * and most writers write what is theirs.
+ * Removes changed fields from their other owners, and removed fields from all. Owners without fields are dropped.
+ * `writer` keeps its fields. `regaining` will get the changed fields afterwards, so they need not be removed from it
+ * first; most writers write fields that they own.
  */
 function* yieldFields(
   managed: ManagedFields,
@@ -305,10 +301,7 @@ function* yieldFields(
   return left;
 }
 
-/**
- * Where the apply did not change the object its manager keeps the time it had, or has none. Source:
- * managedFieldsUpdater.Apply.
- */
+/** If the apply did not change the object, its manager keeps its time. Source: managedFieldsUpdater.Apply. */
 function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): Steps<JsonObject> {
   const object = updateLastApplied(options, outcome.object);
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
@@ -325,7 +318,7 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
   return withManagedFields(object, yield* encodeManagedFields(managed, identity));
 }
 
-/** What this end of the API does not write is no difference: it will be put back. */
+/** Differences in fields that this endpoint does not write do not count, because they will be restored. */
 function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): boolean {
   if (equal(object, live)) return true;
   if ((options.resetFields ?? []).length === 0) return false;
@@ -334,8 +327,8 @@ function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): bo
 }
 
 /**
- * Conflicts that are none: an object made with client-side apply is taken over by `kubectl apply --server-side` as far
- * as the live values are still those of the last client-side apply.
+ * Removes conflicts with kubectl's client-side apply: `kubectl apply --server-side` takes over fields whose live values
+ * are still those of the last client-side apply.
  */
 function withoutInherited(
   conflicts: readonly Conflict[],
@@ -370,7 +363,10 @@ function lastAppliedOf(live: JsonObject): JsonObject | undefined {
   }
 }
 
-/** Keeps client-side apply usable on an object that kubectl now applies on the server. */
+/**
+ * Updates the last-applied annotation, so that client-side apply still works on an object that kubectl applies on the
+ * server.
+ */
 function updateLastApplied(options: ApplyOptions, object: JsonObject): JsonObject {
   if (options.manager !== 'kubectl' || options.live === undefined) return object;
   if (lastAppliedOf(options.live) === undefined) return object;
@@ -442,7 +438,7 @@ function withoutIgnored(changes: Comparison, ignored: FieldSet): Comparison {
   };
 }
 
-/** The object without its managed fields; a shallow copy where it has some. */
+/** The object without managed fields; a shallow copy if it has some. */
 function bare(object: JsonObject | undefined): JsonObject {
   if (object === undefined) return {};
   const metadata = field(object, 'metadata');
@@ -452,8 +448,8 @@ function bare(object: JsonObject | undefined): JsonObject {
 }
 
 /**
- * As `bare`, to be compared with another one alone: the field is there and undefined, for which the copy keeps its
- * shape and costs a fraction.
+ * Like `bare`, for comparisons only: the field is set to undefined, which preserves the hidden class and is much
+ * cheaper.
  */
 function unmanaged(object: JsonObject): JsonObject {
   const metadata = field(object, 'metadata');
@@ -461,7 +457,7 @@ function unmanaged(object: JsonObject): JsonObject {
   return { ...object, metadata: { ...metadata, managedFields: undefined } as unknown as JsonObject };
 }
 
-/** `object` with these entries in a metadata of its own; without any the field is absent. */
+/** `object` with these managed fields and its own copy of metadata. Without entries the field is absent. */
 function withManagedFields(object: JsonObject, entries: JsonValue[]): JsonObject {
   const rest = bare(object);
   if (entries.length === 0) return rest;
@@ -473,12 +469,12 @@ function asObject(value: JsonValue): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Refuses what is not made as the schema says: ApiError Unknown, which names the place. */
+/** Throws ApiError Unknown with the path if the configuration does not fit the schema. */
 export function checkConfiguration(applied: JsonObject, apiVersion: string, schema: SchemaNode | undefined): void {
   checkApplied(applied, schema, subjectOf(applied, apiVersion));
 }
 
-/** `default/web; apps/v1, Kind=Deployment`. */
+/** Text of the form `default/web; apps/v1, Kind=Deployment`. */
 function subjectOf(applied: JsonObject, apiVersion: string): string {
   const metadata = field(applied, 'metadata');
   const text = (name: string): string => {

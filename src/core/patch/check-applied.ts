@@ -1,4 +1,4 @@
-/** Whether an applied configuration fits the schema. */
+/** Checks whether an applied configuration fits the schema. */
 import type { ListNode, ScalarType, SchemaNode } from '../../api/schema/node.ts';
 import { goText } from '../../base/go-text.ts';
 import { parseJson } from '../../base/json.ts';
@@ -6,13 +6,13 @@ import { isObject, isScalar, type JsonObject, type JsonValue } from './document.
 import { untyped } from './errors.ts';
 import { itemElement } from './shape.ts';
 
-/** Refuses an applied configuration that does not fit the schema. Throws ApiError Unknown naming the place. */
+/** Throws ApiError Unknown with the path if an applied configuration does not fit the schema. */
 export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, subject: string): void {
   const problem = problemOfApplied(value, schema);
   if (problem !== undefined) throw untyped(`failed to create typed patch object (${subject}): ${problem}`);
 }
 
-/** Where, and how, a configuration does not fit the schema. */
+/** The path and problem of a configuration that does not fit the schema. */
 export function problemOfApplied(value: JsonValue, schema: SchemaNode | undefined): string | undefined {
   return findProblem(value, schema, '');
 }
@@ -69,7 +69,7 @@ function describeItem(element: string): string {
     .join(',')}]`;
 }
 
-/** In the words of upstream's structured merge. What takes numbers and texts alike is looked at where it is read. */
+/** Problem in the wording of structured-merge-diff. Values that may be numbers or strings are checked on decoding. */
 function scalarProblem(value: JsonValue, type: ScalarType, path: string): string | undefined {
   switch (type) {
     case 'any':
@@ -92,7 +92,7 @@ function scalarProblem(value: JsonValue, type: ScalarType, path: string): string
   }
 }
 
-/** A value as Go names its type, and as its source would say it. */
+/** Go's type name and value of a JSON value. */
 function goTypeName(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}';
   if (isObject(value)) return 'map[string]interface {}';

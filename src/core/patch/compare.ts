@@ -1,4 +1,4 @@
-/** Which fields differ between two states of a document, and which fields a document names. */
+/** Compares two states of a document by field, and lists the fields of a document. */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import type { Steps } from '../../base/steps.ts';
 import { isHeavy, Pieces, Weigher } from '../../base/weight.ts';
@@ -16,7 +16,7 @@ import {
   Twins,
 } from './shape.ts';
 
-/** The fields that an applied configuration names (structured-merge-diff's ToFieldSet). */
+/** Fields of an applied configuration (structured-merge-diff's ToFieldSet). */
 export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, false);
 }
@@ -25,7 +25,7 @@ function isEmptyList(value: JsonValue, schema: SchemaNode | undefined): boolean 
   return Array.isArray(value) && value.length === 0 && shapeOf(value, schema).kind === 'list';
 }
 
-/** The fields that came into being with `value`: as `fieldsOf`, with structures, maps and lists themselves. */
+/** Fields that are new with `value`: like `fieldsOf`, but including structures, maps and lists themselves. */
 function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
 }
@@ -37,7 +37,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
     for (const name of Object.keys(value)) {
       const own = value[name];
       if (own === undefined) continue;
-      // An empty list of items has no owner.
+      // An empty list of keyed items has no owner.
       if (!containers && isEmptyList(own, fieldSchema(shape, name))) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
       const self = !declares(shape, name) || (containers && isContainer(own));
@@ -57,7 +57,7 @@ export interface Comparison {
   readonly removed: FieldSet;
 }
 
-/** What differs between two states of a document. */
+/** Added, modified and removed fields between two states of a document. */
 export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Comparison {
   const shape = shapeOf(after, schema);
   if (before === after) return SAME;
@@ -96,12 +96,12 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
   return SAME;
 }
 
-/** As `compare`, a piece at a time. */
+/** Like `compare`, in steps. */
 export function* compareSteps(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Steps<Comparison> {
   return yield* new LargeComparison().compare(before, after, schema);
 }
 
-/** Goes step by step into what is large; the rest is compared at once. */
+/** Compares large parts step by step and all others at once. */
 class LargeComparison {
   readonly #weigher = new Weigher();
   readonly #pieces = new Pieces();
@@ -175,13 +175,13 @@ class LargeComparison {
 
 const SAME: Comparison = { added: EMPTY_SET, modified: EMPTY_SET, removed: EMPTY_SET };
 
-/** Most places are as they were: sets are made when there is something to put into them. */
+/** Creates the sets only if there is a difference, because most fields are unchanged. */
 class ComparisonBuilder {
   #added: Record<string, FieldSet> | undefined;
   #modified: Record<string, FieldSet> | undefined;
   #removed: Record<string, FieldSet> | undefined;
 
-  /** `self`: the element itself is owned, not only what is below it. */
+  /** `self`: the element itself is owned, not only fields below it. */
   compareChild(
     element: string,
     before: JsonValue | undefined,
@@ -200,18 +200,18 @@ class ComparisonBuilder {
       return;
     }
     if (before === null && hasParts(after, schema)) {
-      // Upstream writes what is empty as null: it was there, what is in it now was not.
+      // As upstream, empty values count as null: the field existed, its contents are new.
       const parts = addedBelow(after, schema);
       if (!isEmpty(parts)) this.#added = put(this.#added, element, parts);
       return;
     }
-    // Most lists are as they were: that is cheaper to see than which items they have.
+    // Most lists are unchanged, and comparing them is cheaper than identifying their items.
     if (Array.isArray(before) && Array.isArray(after) && equal(before, after)) return;
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
       if (equal(before, after)) return;
       this.#modified = put(this.#modified, element, EMPTY_SET);
-      // What becomes something else altogether loses its parts.
+      // A value that changes between object and other type loses its fields.
       if (isObject(before) !== isObject(after) && hasParts(before, schema))
         this.#removed = put(this.#removed, element, addedBelow(before, schema));
       return;
@@ -219,7 +219,7 @@ class ComparisonBuilder {
     this.putBelow(element, below);
   }
 
-  /** An item of a list. Twins as such are a member of the set, and nothing is said of what is in them. */
+  /** Compares an item of a list. Duplicate items are a member of the set as a whole; their fields are not compared. */
   compareItem(
     element: string,
     before: ListItem | undefined,
@@ -237,7 +237,7 @@ class ComparisonBuilder {
     } else this.compareChild(element, before, after, schema, true);
   }
 
-  /** What differs below the element. */
+  /** Adds the differences below an element. */
   putBelow(element: string, below: Comparison): void {
     if (!isEmpty(below.added)) this.#added = put(this.#added, element, below.added);
     if (!isEmpty(below.modified)) this.#modified = put(this.#modified, element, below.modified);
@@ -253,7 +253,7 @@ class ComparisonBuilder {
   }
 }
 
-/** Into `set`, made when there is none yet. */
+/** Adds to `set`, which is created if it is undefined. */
 function put(set: Record<string, FieldSet> | undefined, element: string, node: FieldSet): Record<string, FieldSet> {
   const into = set ?? {};
   into[element] = node;

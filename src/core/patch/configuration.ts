@@ -1,6 +1,6 @@
 /**
- * Laying a configuration over an object without owning any of it, as policies do.
- * Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go.
+ * Merges a configuration into an object without field ownership, for mutating policies. Source:
+ * k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { problemOfApplied } from './check-applied.ts';
@@ -8,9 +8,8 @@ import { field, isObject, type JsonObject, type JsonValue } from './document.ts'
 import { mergeTyped } from './typed.ts';
 
 /**
- * `live` with `configuration` merged in. Throws an Error, in upstream's words, for one that does not fit the schema,
- * and for one that speaks of a list, map or structure that can only be replaced as a whole: what it leaves out would be
- * lost unseen.
+ * Returns `live` with `configuration` merged in. Throws an Error with upstream's wording for a configuration that does
+ * not fit the schema, or that contains an atomic list, map or structure, whose missing fields would be lost unnoticed.
  */
 export function mergeConfiguration(
   live: JsonObject,

@@ -8,10 +8,10 @@ export interface Conflict {
   readonly fields: FieldSet;
 }
 
-/** How many fields an error names. */
+/** Maximum number of fields in an error. */
 const MAX_CAUSES = 500;
 
-/** The 409 of a failed apply, worded as upstream's so that kubectl can explain it. */
+/** Conflict error (409) of an apply, in upstream's wording, which kubectl parses. */
 export function conflictError(conflicts: readonly Conflict[]): ApiError {
   const sortedConflicts = [...conflicts].sort((a, b) => (a.owner.manager < b.owner.manager ? -1 : 1));
   const causes: { reason: string; message: string; field: string }[] = [];

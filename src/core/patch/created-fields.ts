@@ -1,7 +1,6 @@
 /**
- * The fields of a new object, which are all owned by its creator: one walk that makes the set in the order in which it
- * is stored. Every create takes it. Says the same as comparing the object with its kind's skeleton and removing fields
- * without an owner.
+ * Fields of a new object, which are all owned by its creator. One pass builds the set in storage order, because every
+ * create needs it. Equivalent to comparing the object with the kind's skeleton and removing fields without an owner.
  */
 import type { ListNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
 import type { Steps } from '../../base/steps.ts';
@@ -13,20 +12,17 @@ import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
 import { descends, hasParts, isContainer, itemsOf, Twins } from './shape.ts';
 
 type Node = Record<string, FieldSet>;
-/** Names of fields that have no owner. */
+/** Reports whether a field has no owner. */
 type Passed = (name: string) => boolean;
 
 const NONE: Passed = () => false;
 
-/**
- * Fields that the creator of the object owns: all but what the server fills in and what is there by itself
- * (`skeleton`).
- */
+/** Fields that the creator of the object owns: all except those that the server sets and those in `skeleton`. */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
   return besides(object, schema, skeleton, isUnowned, true);
 }
 
-/** As `createdFields`, a piece at a time. */
+/** Like `createdFields`, in steps. */
 export function* createdFieldsSteps(
   object: JsonObject,
   schema: SchemaNode | undefined,
@@ -35,12 +31,12 @@ export function* createdFieldsSteps(
   return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
 }
 
-/** The same walk over a large object: into its large parts step by step, over all others at once. */
+/** The same walk over a large object: large parts step by step, all others at once. */
 class LargeWalk {
   readonly #weigher = new Weigher();
   readonly #pieces = new Pieces();
 
-  /** As `besides`. What is large and was not there before is walked over apart from the rest. */
+  /** Like `besides`. Large new parts are walked separately. */
   *besides(
     object: JsonObject,
     schema: SchemaNode | undefined,
@@ -81,7 +77,7 @@ class LargeWalk {
     return all;
   }
 
-  /** As `node`. */
+  /** Like `node`, in steps. */
   *#node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): Steps<FieldSet> {
     const weight = this.#weigher.weight(value);
     if (!isHeavy(weight)) {
@@ -126,7 +122,7 @@ class LargeWalk {
   }
 }
 
-/** What an object has besides `before`. */
+/** Fields of an object that are not in `before`. */
 function besides(
   object: JsonObject,
   schema: SchemaNode | undefined,
@@ -148,7 +144,7 @@ function besides(
         : known === undefined
           ? node(value, own, selfIn(structure, value))
           : changed(value, own, known);
-    // Of what was there before, nothing is left where nothing is new.
+    // A field that existed before and has no new contents is skipped.
     if (found === undefined || (found === NOTHING && known !== undefined)) continue;
     set ??= {};
     set[elementIn(structure, name)] = found;
@@ -156,7 +152,7 @@ function besides(
   return set ?? NOTHING;
 }
 
-/** Says of a place that was there before that nothing in it is new; an empty set says that it is owned. */
+/** Marks an existing field without new contents. An empty set would mean that the field is owned. */
 const NOTHING: FieldSet = Object.freeze({});
 
 function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonValue): FieldSet | undefined {
@@ -172,15 +168,12 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
   return isEmpty(both) ? undefined : both;
 }
 
-/**
- * Where there is no structure that declares the field, it is owned itself, not only what is below it; so is what holds
- * other fields.
- */
+/** A field that no structure declares is owned itself, not only the fields below it. The same holds for containers. */
 function selfIn(structure: ObjectNode | undefined, value: JsonValue): boolean {
   return structure === undefined || isContainer(value);
 }
 
-/** `self`: the place itself is owned, which an empty node says too. */
+/** `self`: the field itself is owned, which an empty node expresses too. */
 function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): FieldSet {
   if (typeof value !== 'object' || value === null) return EMPTY_SET;
   if (Array.isArray(value)) {
@@ -190,7 +183,7 @@ function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): 
   return below === undefined ? EMPTY_SET : fieldsNode(value, below, self);
 }
 
-/** What an object's fields are by its schema: of a structure, of a map, or of nothing that is known. */
+/** Schema of an object's fields: of a structure, of a map, or unknown. */
 interface FieldsSchema {
   readonly structure: ObjectNode | undefined;
   readonly items: SchemaNode | undefined;
@@ -198,7 +191,7 @@ interface FieldsSchema {
 
 const UNKNOWN_FIELDS: FieldsSchema = { structure: undefined, items: undefined };
 
-/** Undefined: the object is owned as a whole. */
+/** Undefined for atomic objects. */
 function fieldsBelow(schema: SchemaNode | undefined): FieldsSchema | undefined {
   if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) return UNKNOWN_FIELDS;
   if (schema.kind === 'object') return schema.atomic ? undefined : { structure: schema, items: undefined };
@@ -232,10 +225,10 @@ function begun(self: boolean): Node {
   return self ? { [SELF]: EMPTY_SET } : {};
 }
 
-/** So many names are put in their places one by one: for a few, `sort` does more to get ready than to sort. */
+/** Up to this many names are sorted by insertion, which is faster than `sort` for few names. */
 const FEW = 16;
 
-/** The names of an object's fields, sorted in place; most are few, and many come sorted. */
+/** Sorts field names in place. There are usually few, often already sorted. */
 function inOrder(names: string[]): string[] {
   for (let index = 1; index < names.length; index++) {
     const name = names[index] ?? '';
@@ -248,7 +241,7 @@ function inOrder(names: string[]): string[] {
   return names;
 }
 
-/** Path elements of declared fields, of which there is a limited number: put together once. */
+/** Cached path elements of declared fields, whose number is limited. */
 const declaredElements = new Map<string, string>();
 
 function elementIn(structure: ObjectNode | undefined, name: string): string {

@@ -1,13 +1,13 @@
 /**
- * JSON documents as data. Keys come from users: `__proto__` is a key like any other, and never reaches a prototype.
- * Functions of this room do not change their arguments, and what they return shares nothing with them but, where said
- * so, entries of `metadata.managedFields`, which is never edited in place.
+ * Operations on JSON documents. Keys come from users: `__proto__` is an ordinary key and never sets a prototype.
+ * Functions of this folder do not change their arguments, and results share nothing with them, except, where
+ * documented, entries of `metadata.managedFields`, which are never changed in place.
  */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 
 export type { JsonObject, JsonValue };
 
-/** No document may nest deeper: whatever walks it later does so recursively. */
+/** Maximum nesting depth of documents, because they are processed recursively. */
 export const MAX_DEPTH = 512;
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {
@@ -18,13 +18,13 @@ export function isScalar(value: JsonValue | undefined): value is string | number
   return value !== null && value !== undefined && typeof value !== 'object';
 }
 
-/** The field's value; undefined when it is absent. */
+/** Value of a field. Undefined if it is absent. */
 export function field(object: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 export function setField(object: JsonObject, key: string, value: JsonValue): void {
-  // Assigning to __proto__ would change the prototype; defining it makes a plain field.
+  // Assigning to `__proto__` would change the prototype; defining it creates an ordinary field.
   if (key === '__proto__') {
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
   } else {
@@ -32,14 +32,14 @@ export function setField(object: JsonObject, key: string, value: JsonValue): voi
   }
 }
 
-/** A copy that shares nothing. Fields that hold undefined are left out, as in JSON. */
+/** Deep copy. Fields with the value undefined are omitted, as in JSON. */
 export function clone<T extends JsonValue>(value: T): T;
 export function clone(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => clone(item));
   const keys = Object.keys(value);
   if (keys.length > MANY) return cloneMany(value, keys);
-  // Spreading takes the whole shape of the object over at once, `__proto__` as the field that it is.
+  // A spread copies the hidden class at once, and `__proto__` as an ordinary field.
   const copy: JsonObject = { ...value };
   for (const key of keys) {
     const own = copy[key];
@@ -50,8 +50,8 @@ export function clone(value: JsonValue): JsonValue {
 }
 
 /**
- * Objects of so many fields have no shape to be taken over: to spread one costs several times what it costs to put its
- * fields into another one by one.
+ * Objects with this many fields have no hidden class. Copying their fields individually is several times faster than a
+ * spread.
  */
 const MANY = 512;
 
@@ -64,7 +64,7 @@ function cloneMany(value: JsonObject, keys: readonly string[]): JsonObject {
   return copy;
 }
 
-/** A copy of the object itself; what is in its fields is shared. */
+/** Shallow copy of an object. */
 export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   const keys = Object.keys(object);
   if (keys.length <= MANY) return { ...object };
@@ -73,7 +73,7 @@ export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<stri
   return copy;
 }
 
-/** Equal as JSON: the order of fields does not count, that of items does. */
+/** JSON equality: the order of fields does not count, that of items does. */
 export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
@@ -86,7 +86,7 @@ export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boole
   return keys.every((key) => Object.hasOwn(b, key) && equal(a[key], b[key]));
 }
 
-/** Whether `value` nests deeper than `limit`. Does not recurse. */
+/** Reports whether `value` is nested deeper than `limit`. Does not recurse. */
 export function isDeeperThan(value: JsonValue, limit: number): boolean {
   let level: JsonValue[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -108,9 +108,7 @@ export function isDeeperThan(value: JsonValue, limit: number): boolean {
   return false;
 }
 
-/**
- * About how many bytes `value` takes as JSON, not counted beyond `limit`. Text is taken at its length in UTF-16 units.
- */
+/** Approximate size of `value` as JSON, counted up to `limit`. Strings count with their length in UTF-16 units. */
 export function sizeOf(value: JsonValue, limit: number): number {
   let size = 0;
   const pending: JsonValue[] = [value];

@@ -2,28 +2,28 @@ import type { JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 
-/** The patch itself is malformed. */
+/** Error of a malformed patch. */
 export function badPatch(message: string): ApiError {
   return new ApiError('BadRequest', message);
 }
 
-/** What was sent in a patch's place, in the words of who reads it into a value of Go's `type`. */
+/** Error of a patch of the wrong JSON type, in the wording of Go's decoder. `type`: Go type. */
 export function wrongPatchType(patch: JsonValue, type: string): ApiError {
   const found = Array.isArray(patch) ? 'array' : typeof patch === 'boolean' ? 'bool' : typeof patch;
   return badPatch(`error decoding patch: json: cannot unmarshal ${found} into Go value of type ${type}`);
 }
 
 /**
- * An applied configuration is not what its kind is made of. Upstream has no reason for it, and answers as for an error
- * of its own.
+ * Error of an applied configuration that does not fit its kind. As upstream, it has no reason and the code of an
+ * internal error.
  */
 export function untyped(message: string): ApiError {
   return new ApiError('Unknown', message);
 }
 
 /**
- * The patch is well-formed but does not fit this object. What is wrong is in the message and not in a cause: kubectl
- * prints a cause without a field as `: text` and then leaves the message out.
+ * Error of a valid patch that does not fit this object. The text is in the message, not in a cause, because kubectl
+ * prints a cause without a field as `: text` and omits the message.
  */
 export function unprocessable(message: string): ApiError {
   return new ApiError('Invalid', `${REJECTED}${message}`);
@@ -31,7 +31,7 @@ export function unprocessable(message: string): ApiError {
 
 const REJECTED = 'the server rejected our request due to an error in our request: ';
 
-/** Errors of a patch that no client sent: without the advice for clients. */
+/** Reason without the advice for clients, for patches that no client has sent. */
 export function reasonOf(error: unknown): string {
   const message = messageOf(error);
   return message.startsWith(REJECTED) ? message.slice(REJECTED.length) : message;
@@ -39,7 +39,7 @@ export function reasonOf(error: unknown): string {
 
 class FailedTest extends ApiError {}
 
-/** A `test` operation did not hold. */
+/** Error of a failed `test` operation. */
 export function failedTest(pointer: string): ApiError {
   return new FailedTest('Invalid', `${REJECTED}testing value ${JSON.stringify(pointer)} failed: test failed`);
 }

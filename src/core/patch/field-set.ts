@@ -1,10 +1,9 @@
 /**
- * Sets of field paths in the form they are stored in: `metadata.managedFields[].fieldsV1`. A key is a path element:
- * `f:name` a field, `k:{"name":"x"}` an item of a keyed list, `v:"x"` an item of a set, `i:0` an index; `.` says that
- * the path so far is itself a member, which an empty object says too. Source: structured-merge-diff's fieldpath
- * serialisation.
+ * Sets of field paths in their stored form, `metadata.managedFields[].fieldsV1`. A key is a path element: `f:name` a
+ * field, `k:{"name":"x"}` an item of a keyed list, `v:"x"` an item of a set, `i:0` an index. `.` means that the path so
+ * far is itself a member; an empty object means the same. Source: structured-merge-diff's fieldpath serialisation.
  *
- * Sets are values: operations return new ones and share what did not change, so that "nothing changed" shows as
+ * Sets are immutable: operations return new ones and share unchanged parts, so that "nothing changed" can be tested by
  * identity.
  */
 
@@ -24,7 +23,7 @@ export function isEmpty(set: FieldSet): boolean {
   return true;
 }
 
-/** Whether the path that leads to `node` is a member. Not for the root of a set. */
+/** Reports whether the path to `node` is a member. Not for the root of a set. */
 export function isMember(node: FieldSet): boolean {
   return Object.hasOwn(node, SELF) || isEmpty(node);
 }
@@ -33,7 +32,6 @@ export function child(set: FieldSet, element: string): FieldSet | undefined {
   return Object.hasOwn(set, element) ? set[element] : undefined;
 }
 
-/** The path elements below a node. */
 export function elements(set: FieldSet): string[] {
   return Object.keys(set).filter((element) => element !== SELF);
 }
@@ -42,7 +40,7 @@ export function fieldElement(name: string): string {
   return `f:${name}`;
 }
 
-/** A node for a path that is a member and has `below` under it. */
+/** A node for a member with `below` under it. */
 export function memberNode(below: FieldSet): FieldSet {
   if (isEmpty(below)) return EMPTY_SET;
   const node: Record<string, FieldSet> = { [SELF]: EMPTY_SET };
@@ -54,9 +52,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(a) ? b : isEmpty(b) ? a : joined(a, b);
 }
 
-/**
- * Of many: halves of them, and halves of those, so that no element is put into place more often than there are halves.
- */
+/** Union of many sets, in pairs, so that each element is merged only a logarithmic number of times. */
 export function unionAll(sets: readonly FieldSet[]): FieldSet {
   let left = sets;
   while (left.length > 1) {
@@ -68,10 +64,10 @@ export function unionAll(sets: readonly FieldSet[]): FieldSet {
   return left[0] ?? EMPTY_SET;
 }
 
-/** Of two nodes, or of two roots that are not empty. */
+/** Union of two nodes, or of two non-empty roots. */
 function joined(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;
-  // An empty node is a member: where the other has children, that must be said with a dot.
+  // An empty node is a member; if the other node has children, the union needs a dot.
   if (isEmpty(a)) return isEmpty(b) ? a : isMember(b) ? b : memberNode(b);
   const names = Object.keys(b);
   if (names.length === 0) return Object.hasOwn(a, SELF) ? a : memberNode(a);
@@ -113,7 +109,7 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
   return result ?? a;
 }
 
-/** Undefined: neither the path nor anything below is left. */
+/** Undefined if neither the path nor any path below remains. */
 function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
   const member = isMember(a) && isMember(b) === wanted;
   const below = combine(a, b, wanted);
@@ -151,7 +147,7 @@ export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
   return result ?? a;
 }
 
-/** The member paths, each a list of path elements, in the order of the set. */
+/** Member paths as lists of path elements, in the order of the set. */
 export function* members(set: FieldSet, path: readonly string[] = []): Generator<readonly string[]> {
   for (const element of elements(set)) {
     const node = set[element];
@@ -162,7 +158,7 @@ export function* members(set: FieldSet, path: readonly string[] = []): Generator
   }
 }
 
-/** Puts the elements in upstream's order: fields, keys, values, indexes, each sorted; a dot first. */
+/** Sorts the elements in upstream's order: dot, fields, keys, values, indexes, each sorted. */
 export function sorted(set: FieldSet): FieldSet {
   const names = Object.keys(set);
   if (names.length === 0 || (names.length === 1 && names[0] === SELF)) return EMPTY_SET;
@@ -171,7 +167,7 @@ export function sorted(set: FieldSet): FieldSet {
   return result;
 }
 
-/** Most are of one kind, which are in the order of any texts. */
+/** Usually all elements are of one kind and can be sorted as strings. */
 function inOrder(names: string[]): string[] {
   if (names.every((name, index) => index === 0 || compareElements(names[index - 1] ?? '', name) <= 0)) return names;
   const [kind] = names[0] ?? '';
@@ -187,7 +183,7 @@ function compareElements(a: string, b: string): number {
 
 const VALID_ELEMENT = /^(?:\.$|f:|k:\{|v:|i:\d)/;
 
-/** Reads a set that somebody sent; undefined when it is not one. */
+/** Parses a set from a client. Undefined if it is invalid. */
 export function parseFieldSet(value: JsonValue | undefined, depth = 0): FieldSet | undefined {
   if (!isObject(value) || depth > MAX_SET_DEPTH) return undefined;
   const result: Record<string, FieldSet> = {};
@@ -202,7 +198,7 @@ export function parseFieldSet(value: JsonValue | undefined, depth = 0): FieldSet
 
 const MAX_SET_DEPTH = 512;
 
-/** `.spec.containers[name="a"].image`, as upstream prints paths. */
+/** A path in upstream's format: `.spec.containers[name="a"].image`. */
 export function formatPath(path: readonly string[]): string {
   return path.map(formatElement).join('');
 }

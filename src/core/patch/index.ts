@@ -1,4 +1,4 @@
-/** How a document becomes another: the patch types, server-side apply, and who owns which field. Pure. */
+/** Patch types, server-side apply and field ownership. Pure. */
 export {
   type ApplyOptions,
   applyServerSide,

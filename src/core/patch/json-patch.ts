@@ -14,9 +14,9 @@ import { badPatch, failedTest, tooLarge, unprocessable, wrongPatchType } from '.
 
 /** Upstream's limit on operations in one patch. */
 const MAX_OPERATIONS = 10_000;
-/** What all `copy` operations of a patch together may add: as much as a request body may hold. */
+/** Maximum total size that the `copy` operations of a patch may add, equal to the limit of request bodies. */
 const MAX_COPIED_BYTES = 3 << 20;
-/** Items that all operations of a patch together may shift in lists: about 30 ms of work. */
+/** Maximum number of list items that all operations of a patch may shift, about 30 ms of work. */
 const MAX_SHIFTED = 100_000_000;
 const OPERATIONS: ReadonlySet<unknown> = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test']);
 
@@ -25,14 +25,14 @@ interface Operation {
   readonly path: readonly string[];
   readonly from: readonly string[];
   readonly value: JsonValue | undefined;
-  /** `path` as it was written, for messages. */
+  /** The path as sent, for messages. */
   readonly pointer: string;
 }
 
 /**
  * Applies an RFC 6902 patch. Throws ApiError: BadRequest for a malformed patch, RequestEntityTooLarge beyond the
- * limits, Invalid when an operation does not fit the document. As upstream, `test` against null also holds where there
- * is nothing.
+ * limits, Invalid if an operation does not fit the document. As upstream, `test` against null also succeeds for a
+ * missing value.
  */
 export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   if (patch !== null && !Array.isArray(patch)) throw wrongPatchType(patch, '[]handlers.jsonPatchOp');
@@ -61,7 +61,7 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
   return root;
 }
 
-/** Items of lists that the operation moves by one place, at most: those of the lists that it inserts or removes in. */
+/** Maximum number of list items that the operation shifts: the lengths of the lists in which it inserts or removes. */
 function itemsShifted(root: JsonValue, { op, path, from }: Operation): number {
   if (op === 'test' || op === 'replace') return 0;
   const lengthAt = (place: readonly string[]): number => {
@@ -77,7 +77,7 @@ function parseOperation(entry: JsonValue, index: number): Operation {
   const op = field(entry, 'op');
   const path = field(entry, 'path');
   if (op !== undefined && op !== null && typeof op !== 'string') throw broken('op must be a string');
-  // Well-formed, and found out when it is applied.
+  // An unknown operation is well-formed, so the error is that of applying it.
   if (!OPERATIONS.has(op)) throw unprocessable(`Unexpected kind: ${typeof op === 'string' ? op : 'unknown'}`);
   if (typeof path !== 'string') throw broken('path must be a string');
   const value = field(entry, 'value');
@@ -94,7 +94,7 @@ function parseOperation(entry: JsonValue, index: number): Operation {
   };
 }
 
-/** RFC 6901. */
+/** Parses a JSON pointer (RFC 6901). */
 function parsePointer(pointer: string, broken: (problem: string) => Error): string[] {
   if (pointer === '') return [];
   if (!pointer.startsWith('/')) throw unprocessable(`the path ${JSON.stringify(pointer)} must begin with a slash`);
@@ -141,8 +141,7 @@ function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonVa
 }
 
 /**
- * A key that is not there is added, against RFC 6902 and as the library of upstream's server does: webhooks and
- * `kubectl patch` rely on it.
+ * A missing key is added, contrary to RFC 6902, as upstream's library does. Webhooks and `kubectl patch` rely on it.
  */
 function replace(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   const last = path.at(-1);
@@ -196,7 +195,7 @@ function tryResolve(root: JsonValue, path: readonly string[]): JsonValue | undef
   return value;
 }
 
-/** Whatever Go reads as a number; negative ones count from the end, as the library of upstream's server has it. */
+/** Integers as Go parses them. As in upstream's library, negative ones count from the end. */
 const INDEX = /^[+-]?\d{1,15}$/;
 
 function indexAmong(token: string, count: number): number | undefined {
@@ -205,7 +204,7 @@ function indexAmong(token: string, count: number): number | undefined {
   return from >= 0 && from < count ? from : undefined;
 }
 
-/** One of `count` places. */
+/** Index among `count` items. */
 function itemIndex(token: string, count: number, path: readonly string[]): number {
   const index = indexAmong(token, count);
   if (index === undefined) throw unprocessable(`unable to access invalid index in path ${pointerOf(path)}`);

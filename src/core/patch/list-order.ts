@@ -1,7 +1,6 @@
 /**
- * The order of a list after a strategic merge. Items that the writer knows come in the writer's order; the others,
- * which only the live object has, stay before those known items that they preceded in it, as far as both wishes can be
- * met.
+ * Order of a list after a strategic merge. Items in the patch have the order of the patch. Items that only the live
+ * object has stay before the patch items that they preceded there, as far as both orders are compatible.
  */
 export function orderByPatch<T>(
   merged: readonly T[],
@@ -24,8 +23,8 @@ export function orderByPatch<T>(
 }
 
 /**
- * Merges two lists, each keeping its order; an item of `others` goes first where both have a place and its place is
- * lower.
+ * Merges two lists and keeps the order of each. An item of `others` comes first if both have a position and its
+ * position is lower.
  */
 function interleave<T>(others: readonly T[], known: readonly T[], placeOf: (item: T) => number | undefined): T[] {
   const result: T[] = [];

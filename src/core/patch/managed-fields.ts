@@ -11,7 +11,7 @@ import {
   unionAll,
 } from './field-set.ts';
 
-/** One entry of `metadata.managedFields`, read. */
+/** A parsed entry of `metadata.managedFields`. */
 export interface ManagedEntry {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
@@ -20,20 +20,20 @@ export interface ManagedEntry {
   /** '' for the object itself. */
   readonly subresource: string;
   readonly fields: FieldSet;
-  /** The entry as it was read, if it was: stored again as it is while its fields stay the same set. */
+  /** The stored entry, which is written unchanged as long as its fields do not change. */
   readonly read?: { readonly item: JsonObject; readonly fields: FieldSet };
 }
 
-/** All owners of an object's fields, by identity. Treated as a value. */
+/** All owners of an object's fields, by identity. Immutable. */
 export type ManagedFields = ReadonlyMap<string, ManagedEntry>;
 
 export const NO_MANAGED_FIELDS: ManagedFields = new Map();
 
-/** Beyond this many update entries the oldest are folded into one. */
+/** With more update entries than this, the oldest are merged. */
 const MAX_UPDATE_ENTRIES = 10;
 const ANCIENT_MANAGER = 'ancient-changes';
 
-/** Fields that the server fills in or that identify the object have no owner. */
+/** Fields without an owner: those that the server sets or that identify the object. */
 const UNOWNED: FieldSet = {
   'f:apiVersion': EMPTY_SET,
   'f:kind': EMPTY_SET,
@@ -60,7 +60,7 @@ function namesIn(set: FieldSet): Set<string> {
   return new Set(Object.keys(set).map((element) => element.slice(2)));
 }
 
-/** Whether the top-level field as a whole has no owner. */
+/** Reports whether a top-level field as a whole has no owner. */
 export function isUnowned(name: string): boolean {
   return name !== 'metadata' && UNOWNED_NAMES.has(name);
 }
@@ -69,25 +69,25 @@ export function isUnownedMetadata(name: string): boolean {
   return UNOWNED_METADATA.has(name);
 }
 
-/** The entry with other fields; what it was read from no longer says what it is. */
+/** The entry with other fields, without the stored form if they differ. */
 export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry {
   if (fields === entry.fields) return entry;
   const { read: _read, ...rest } = entry;
   return { ...rest, fields };
 }
 
-/** An entry that was read, and has a time, with another one. */
+/** A stored entry with another time. */
 export function atTime(entry: ManagedEntry, time: string): ManagedEntry {
   if (entry.time === time || entry.read === undefined) return entry;
   const { item, fields } = entry.read;
   return { ...entry, time, read: { item: { ...item, time }, fields } };
 }
 
-/** Who an entry belongs to. An applier is the same whatever version it writes in. */
+/** Identity of an entry. That of an applier does not include the version. */
 export function identityOf(entry: Omit<ManagedEntry, 'fields' | 'time'>): string {
   const version = entry.operation === 'Apply' ? '' : entry.apiVersion;
   const { manager, operation, subresource } = entry;
-  // With the lengths in front no two of them are the same text.
+  // The lengths make the text unambiguous.
   return `${manager.length} ${version.length} ${operation} ${manager}${version}${subresource}`;
 }
 
@@ -97,8 +97,8 @@ export function managedFieldsOf(object: JsonObject | undefined): JsonValue | und
 }
 
 /**
- * Reads `metadata.managedFields`; undefined when something in it is not what it should be. `stored`: it comes from the
- * store, where only sets that were checked get to; they are then used as they are.
+ * Parses `metadata.managedFields`. Undefined if a part is invalid. `stored`: the value comes from the store and was
+ * validated on write, so its sets are used as they are.
  */
 export function decodeManagedFields(
   value: JsonValue | undefined,
@@ -110,16 +110,13 @@ export function decodeManagedFields(
   for (const item of value) {
     const entry = decodeEntry(item, options.stored);
     if (entry === undefined) return undefined;
-    // Of several of one owner the last counts: who renames owners does not join what they have.
+    // The last of several entries with the same identity counts; their fields are not joined.
     managed.set(identityOf(entry), entry);
   }
   return managed;
 }
 
-/**
- * What is wrong with `metadata.managedFields` that were changed by others than those who keep them, in upstream's
- * words; undefined: nothing.
- */
+/** The error of `metadata.managedFields` that were changed by admission, in upstream's wording; undefined if valid. */
 export function faultOfManagedFields(value: JsonValue | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return 'must be a list';
@@ -136,7 +133,7 @@ export function faultOfManagedFields(value: JsonValue | undefined): string | und
   return undefined;
 }
 
-/** `managedFields: [{}]`, or an empty list, is how a client asks to forget all owners. */
+/** A client sends `managedFields: [{}]` or an empty list to remove all owners. */
 export function isReset(value: JsonValue | undefined): boolean {
   if (!Array.isArray(value) || value.length > 1) return false;
   return value.length === 0 || (isObject(value[0]) && Object.keys(value[0]).length === 0);
@@ -167,9 +164,10 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
 }
 
 /**
- * The entries as they are stored: bounded and sorted. Entries without fields are left out; unchanged ones are those
- * that were read. Only the entry of `writer` is stripped: clients seed those of other managers with `metadata.name`.
- * Source: k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go.
+ * Entries in stored form, sorted and limited in number. Entries without fields are omitted, and unchanged ones are
+ * those that were read. Fields without an owner are removed only from the entry of `writer`, because clients set
+ * `metadata.name` in entries of other managers. Source:
+ * k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go.
  */
 export function* encodeManagedFields(managed: ManagedFields, writer?: string): Steps<JsonValue[]> {
   const entries: ManagedEntry[] = [];
@@ -188,7 +186,7 @@ export function* encodeManagedFields(managed: ManagedFields, writer?: string): S
 
 export function stripped(fields: FieldSet): FieldSet {
   const left = recursiveDifference(fields, UNOWNED);
-  // The metadata structure as such has no owner either.
+  // The metadata structure itself has no owner either.
   return difference(left, METADATA_ITSELF);
 }
 
@@ -197,7 +195,7 @@ function encodeEntry(entry: ManagedEntry): JsonObject {
   return encodeOrdered(withFields(entry, sorted(entry.fields)));
 }
 
-/** An entry whose fields are in order already. */
+/** Encodes an entry whose fields are already sorted. */
 export function encodeOrdered(entry: ManagedEntry): JsonObject {
   return {
     ...(entry.manager === '' ? {} : { manager: entry.manager }),
@@ -210,7 +208,7 @@ export function encodeOrdered(entry: ManagedEntry): JsonObject {
   };
 }
 
-/** Appliers first, then by age. */
+/** Appliers first, then by time. */
 function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
   return (
     compare(a.operation, b.operation) ||
@@ -221,7 +219,7 @@ function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
   );
 }
 
-/** Folds the oldest updates of the object itself together, per version; `entries` are sorted by age. */
+/** Merges the oldest update entries of the object itself, per version. `entries` are sorted by time. */
 function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
   const updates = entries.filter(({ operation }) => operation === 'Update');
   let excess = updates.length - MAX_UPDATE_ENTRIES;
@@ -237,7 +235,7 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
     }
     const key = JSON.stringify([entry.apiVersion, entry.subresource]);
     const bucket = ancient.get(key);
-    // The first entry of a bucket saves nothing, the ones after it save one each.
+    // Merging into a bucket saves an entry, except for its first one.
     if (bucket !== undefined) excess--;
     const sets = bucket?.sets ?? [];
     sets.push(entry.fields);

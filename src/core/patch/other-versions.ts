@@ -1,6 +1,6 @@
 /**
- * Fields that were written in another version of the kind: what an owner has is known in the version it wrote in, so
- * objects are converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
+ * Ownership of fields in other versions of the kind. The fields of an owner are known in the version in which it wrote,
+ * so objects are converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { type Comparison, compare } from './compare.ts';
@@ -9,9 +9,9 @@ import { type FieldSet, intersection, isEmpty, unionAll } from './field-set.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import { pruneUnowned } from './typed.ts';
 
-/** Between the version that is written and others of the kind. Nothing that is given is changed. */
+/** Conversion between the written version and others of the kind. Arguments are not changed. */
 export interface Versions {
-  /** Undefined: there is no such version any more. */
+  /** Undefined if the version does not exist any more. */
   to(object: JsonObject, apiVersion: string): InVersion | undefined;
   back(object: JsonObject, apiVersion: string): JsonObject;
 }
@@ -21,12 +21,12 @@ interface InVersion {
   readonly schema: SchemaNode | undefined;
 }
 
-/** What differs, in a version; undefined where the version is gone, and with it whatever was owned in it. */
+/** Changed fields in a version. Undefined if the version does not exist any more, so that ownership in it is lost. */
 export type ChangesIn = (apiVersion: string) => Comparison | undefined;
 
 /**
- * `own`: the changes that count in the version that is written. Others are worked out when they are first asked for;
- * `counting` leaves what counts of them.
+ * `own`: the changes in the written version. Changes in other versions are computed on first use, and filtered by
+ * `counting`.
  */
 export function changesByVersion(
   facts: { readonly apiVersion: string; readonly versions?: Versions },
@@ -47,7 +47,7 @@ export function changesByVersion(
   };
 }
 
-/** `merged` without the fields that `last` owned in its version and no manager owns now, in any version. */
+/** `merged` without the fields that `last` owned in its version and no manager owns any more in any version. */
 export function prunedAcross(
   versions: Versions,
   merged: JsonObject,
@@ -64,7 +64,7 @@ export function prunedAcross(
     const [all, left] = [versions.to(merged, apiVersion), versions.to(pruned, apiVersion)];
     if (all === undefined || left === undefined) continue;
     const { removed } = compare(all.object, left.object, all.schema);
-    // What somebody has in this version comes back.
+    // Fields that a manager owns in this version are restored.
     if (!isEmpty(intersection(removed, ownedIn(managed, apiVersion)))) pruned = prune(all, removed, apiVersion);
   }
   return pruned;

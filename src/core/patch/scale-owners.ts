@@ -1,5 +1,5 @@
 /**
- * Who owns the number of replicas, seen from the object that has it and from its scale. Source: k8s.io/apimachinery's
+ * Converts the ownership of the replicas between an object and its Scale. Source: k8s.io/apimachinery's
  * managedfields.ScaleHandler.
  */
 
@@ -18,7 +18,7 @@ import {
 const SCALE_VERSION = 'autoscaling/v1';
 const IN_SCALE: FieldSet = { 'f:spec': { 'f:replicas': EMPTY_SET } };
 
-/** `path` of the object, as `.spec.replicas`, as a set of one field. */
+/** The field at a path such as `.spec.replicas`, as a field set. */
 function fieldAt(path: string): FieldSet {
   return path
     .split('.')
@@ -33,11 +33,11 @@ function entriesOf(managedFields: JsonValue | undefined): readonly ManagedEntry[
 const encoded = (entries: readonly ManagedEntry[]): JsonValue[] =>
   atOnce(encodeManagedFields(new Map(entries.map((entry) => [identityOf(entry), entry]))));
 
-/** What an owner is called whichever of the two it writes. */
+/** Identity of an owner without the version, which differs between the object and its Scale. */
 const nameOf = ({ manager, operation, subresource }: ManagedEntry): string =>
   JSON.stringify([manager, operation, subresource]);
 
-/** The managed fields of the scale: of those who own the object's replicas. */
+/** Managed fields of the Scale: the owners of the object's replicas. */
 export function ownersOfScale(managedFields: JsonValue | undefined, path: string): JsonValue[] {
   const replicas = fieldAt(path);
   return encoded(
@@ -47,7 +47,7 @@ export function ownersOfScale(managedFields: JsonValue | undefined, path: string
   );
 }
 
-/** The managed fields of the object once those of its scale are `scaleFields`. `apiVersion`: of the object. */
+/** Managed fields of the object after a write of its Scale with `scaleFields`. `apiVersion`: version of the object. */
 export function ownersAfterScale(
   managedFields: JsonValue | undefined,
   scaleFields: JsonValue | undefined,
@@ -59,7 +59,7 @@ export function ownersAfterScale(
   const kept: ManagedEntry[] = [];
   for (const entry of entriesOf(managedFields)) {
     const had = !isEmpty(intersection(entry.fields, replicas));
-    // A manager that still owns it keeps its entry; other managers lost it.
+    // An owner that is still in the Scale keeps the field; others lose it.
     const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : difference(entry.fields, replicas);
     if (!isEmpty(fields)) kept.push(withFields(entry, fields));
   }

@@ -1,11 +1,10 @@
 /**
- * How places in a document merge, by their schema. Where there is no schema (custom resources without one,
- * RawExtension) objects merge field by field and lists are atomic, as upstream deduces.
+ * Merge behaviour of values by their schema. Without a schema (custom resources without one, RawExtension) objects are
+ * merged field by field and lists are atomic, as in upstream's deduced schema.
  */
 import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import { field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
 
-/** How a place in a document merges. */
 export type Shape =
   | { readonly kind: 'fields'; readonly schema: SchemaNode | undefined; readonly declared: boolean }
   | { readonly kind: 'list'; readonly schema: ListNode }
@@ -32,19 +31,19 @@ export function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: str
 }
 
 /**
- * Declared fields belong to the managers that own something below them; preserved unknown fields to the manager that
- * created them.
+ * Declared fields are owned by the managers that own fields below them. Preserved unknown fields are owned by the
+ * manager that created them.
  */
 export function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
   return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
 }
 
-/** True where the path element names a field that the type declares. */
+/** Reports whether the path element is a field that the type declares. */
 export function isDeclared(shape: Shape, element: string): boolean {
   return shape.kind === 'fields' && element.startsWith('f:') && declares(shape, element.slice(2));
 }
 
-/** The path element of an item; undefined when nothing identifies it. */
+/** Path element of a list item. Undefined if it has no key. */
 export function itemElement(item: JsonValue, list: ListNode): string | undefined {
   if (list.listType === 'set') return isScalar(item) ? `v:${JSON.stringify(item)}` : undefined;
   if (!isObject(item)) return undefined;
@@ -68,7 +67,7 @@ function keyValue(item: JsonObject, name: string, { mapKeyDefaults }: ListNode):
   return field(item, name) ?? (Object.hasOwn(mapKeyDefaults, name) ? mapKeyDefaults[name] : undefined);
 }
 
-/** Items of one list that have the same path element. They are owned, compared and replaced together. */
+/** Items of a list with the same path element. They are owned, compared and replaced together. */
 export class Twins {
   readonly items: JsonValue[];
 
@@ -79,7 +78,7 @@ export class Twins {
 
 export type ListItem = JsonValue | Twins;
 
-/** Items by path element; undefined when an item has none: such a list can only be treated as a whole. */
+/** Items by path element. Undefined if an item has none, so that the list must be treated as a whole. */
 export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, ListItem> | undefined {
   const items = new Map<string, ListItem>();
   for (const item of list) {
@@ -97,12 +96,12 @@ export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<strin
   return items;
 }
 
-/** Structures, maps and lists: they are owned by the manager that adds them, as their fields are. */
+/** Structures, maps and lists are owned by the manager that adds them, in addition to their fields. */
 export function isContainer(value: JsonValue): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** Whether the value is owned part by part, or as a whole. */
+/** Reports whether the parts of the value have owners, or only the value as a whole. */
 export function hasParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(value, schema);
   if (shape.kind === 'list')
@@ -110,12 +109,12 @@ export function hasParts(value: JsonValue, schema: SchemaNode | undefined): bool
   return shape.kind === 'fields' && isObject(value) && Object.keys(value).length > 0;
 }
 
-/** As `hasParts`, of what the schema itself makes a structure or a list. */
+/** Like `hasParts`, only for values that the schema declares as a structure or list. */
 export function hasDeclaredParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
   return schema !== undefined && schema.kind !== 'scalar' && hasParts(value, schema);
 }
 
-/** Whether two values are compared part by part, or as wholes. */
+/** Reports whether two values are compared by their parts or as a whole. */
 export function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(after, schema);
   if (shape.kind === 'fields') return isObject(before);

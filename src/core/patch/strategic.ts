@@ -1,7 +1,6 @@
 /**
- * Strategic merge patch: a merge patch that knows which lists are sets or keyed, with directives for what a plain merge
- * cannot say. Source: k8s.io/community contributors/devel/sig-api-machinery/strategic-merge-patch.md; errors as
- * upstream sorts them.
+ * Strategic merge patch: a merge patch that supports set lists, keyed lists and directives. Errors are those of
+ * upstream. Source: k8s.io/community contributors/devel/sig-api-machinery/strategic-merge-patch.md.
  */
 import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import {
@@ -24,7 +23,7 @@ const DELETE_FROM_LIST = '$deleteFromPrimitiveList/';
 const ELEMENT_ORDER = '$setElementOrder/';
 
 /**
- * Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid where it does not fit the
+ * Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid if it does not fit the
  * document.
  */
 export function strategicMergePatch(
@@ -35,14 +34,14 @@ export function strategicMergePatch(
   return strategicMergeInto(clone(document), patch, schema);
 }
 
-/** As `strategicMergePatch`, of a document of the caller's own, which is changed. */
+/** Like `strategicMergePatch`, but changes `document` in place. */
 export function strategicMergeInto(document: JsonObject, patch: JsonValue, schema: SchemaNode | undefined): JsonObject {
   if (!isObject(patch)) throw badPatch('error decoding patch: a strategic merge patch must be an object');
   if (isDeeperThan(patch, MAX_DEPTH)) throw badPatch(`the patch nests deeper than ${MAX_DEPTH} levels`);
   return mergeObject(document, patch, schema);
 }
 
-/** Merges `patch` into `target`, which is the caller's own copy. */
+/** Merges `patch` into `target` in place. */
 function mergeObject(target: JsonObject, patch: JsonObject, schema: SchemaNode | undefined): JsonObject {
   switch (directiveOf(patch)) {
     case 'replace':
@@ -56,7 +55,7 @@ function mergeObject(target: JsonObject, patch: JsonObject, schema: SchemaNode |
     const value = patch[key];
     if (value === undefined || key === DIRECTIVE || key === RETAIN_KEYS) continue;
     if (key.startsWith(ELEMENT_ORDER)) {
-      // Fields that the patch also sets are ordered together with that.
+      // The order of a list that the patch also sets is applied with that list.
       const name = key.slice(ELEMENT_ORDER.length);
       if (!Object.hasOwn(patch, name)) orderList(target, name, undefined, value, schema);
       continue;
@@ -105,21 +104,21 @@ function mergeField(
   if (order !== undefined) orderList(target, key, { live, patched: value }, order, parent);
 }
 
-/** An object that was not there before; undefined when the patch says to delete it. */
+/** Value of a new object. Undefined if the patch deletes it. */
 function created(value: JsonObject): JsonObject | undefined {
   return directiveOf(value) === 'delete' ? undefined : withoutDirectives(value);
 }
 
 interface MergedList {
   readonly items: JsonValue[];
-  /** Whose order decides where items stand that an order in the patch does not name. */
+  /** List whose order determines the position of items that the patch does not order. */
   readonly live: readonly JsonValue[];
 }
 
 /**
- * Without an order of its own a patch wants its items in its own order, and new ones before those that it does not
- * name. With one, new items that take the room of deleted ones count as having been there, after those that are left:
- * so it is upstream, where both share their memory.
+ * Without an order directive, items of the patch have the order of the patch, and new ones come before the items that
+ * it does not contain. With a directive, new items that replace deleted ones count as existing, after the remaining
+ * ones; as upstream, where both share the same memory.
  */
 function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: ListNode): MergedList {
   if (!patch.some(isObject)) return { items: mergeValues(target, patch), live: target };
@@ -160,7 +159,7 @@ function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: Lis
   return { items: orderByPatch(kept, target, merged.map(idOf), idOf), live: kept.slice(0, target.length) };
 }
 
-/** A list of plain values that merges is a set. */
+/** A mergeable list of scalars is a set. */
 function mergeValues(target: readonly JsonValue[], patch: readonly JsonValue[]): JsonValue[] {
   const seen = new Set<string>();
   const merged = [...target, ...patch].filter((value) => {
@@ -202,9 +201,7 @@ function retainKeys(target: JsonObject, patch: JsonObject): void {
   }
 }
 
-/**
- * Arranges list `key` of `target` as `order` says; items that `order` does not name keep their place among the others.
- */
+/** Sorts list `key` of `target` by `order`. Items that are not in `order` keep their position among the others. */
 function orderList(
   target: JsonObject,
   key: string,
@@ -231,7 +228,7 @@ function isKept(item: JsonValue): boolean {
   return !isObject(item) || directiveOf(item) === undefined;
 }
 
-/** The items of a patch must stand in the order list, in the same order. */
+/** The items of a patch must occur in the order directive, in the same order. */
 function requireInOrder(patched: readonly string[], wanted: readonly string[], key: string): void {
   let at = 0;
   for (const id of patched) {
@@ -254,7 +251,7 @@ function directiveOf(patch: JsonObject): 'replace' | 'delete' | 'merge' | undefi
   }
 }
 
-/** A piece of a patch that becomes part of the document as it is: instructions and nulls have nothing to act on. */
+/** Removes directives and nulls from a part of a patch that becomes part of the document. */
 function withoutDirectives(patch: JsonObject): JsonObject {
   const plain: JsonObject = {};
   for (const key of Object.keys(patch)) {
@@ -285,7 +282,7 @@ function keyOf(item: JsonObject, mergeKey: string): string {
   return id;
 }
 
-/** Text that is equal for equal plain values; '' for what cannot identify an item. */
+/** Text that is equal for equal scalars; '' for a value that cannot identify an item. */
 function identity(value: JsonValue | undefined): string {
   return isScalar(value) ? JSON.stringify(value) : '';
 }

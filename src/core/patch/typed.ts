@@ -1,12 +1,12 @@
-/** Merges an applied configuration into a live document and prunes what its managers have released. */
+/** Merges an applied configuration into a live document, and removes fields that have lost their last owner. */
 import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import { clone, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, type FieldSet, fieldElement, isMember } from './field-set.ts';
 import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './shape.ts';
 
 /**
- * `live` with what `applied` says laid over it. Null says nothing of a structure or a list that has parts, which belong
- * to their owners; else it is a value like any other. Shares nothing with its arguments.
+ * Merges `applied` into `live`. Null leaves structures and lists with owned parts unchanged; otherwise it is an
+ * ordinary value. The result shares nothing with the arguments.
  */
 export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, schema: SchemaNode | undefined): JsonValue {
   const shape = shapeOf(applied, schema);
@@ -27,7 +27,7 @@ export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, sche
   return clone(applied);
 }
 
-/** A copy of what `applied` does not touch; places are kept, so that fields keep their order. */
+/** Copies the fields that `applied` does not contain. Others get a placeholder, so that fields keep their order. */
 function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   const copy: JsonObject = {};
   for (const name of Object.keys(live)) {
@@ -37,7 +37,7 @@ function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   return copy;
 }
 
-/** The applied items in their order; items that only the live list has keep their place before what followed them. */
+/** The applied items in their order. Items that only the live list has stay before the item that followed them. */
 function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], schema: ListNode): JsonValue[] {
   interface Item {
     readonly element: string | undefined;
@@ -45,7 +45,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   }
   const keyed = (value: JsonValue): Item => ({ element: itemElement(value, schema), value });
   const liveItems = live.map(keyed);
-  // What there is twice is replaced, not merged with.
+  // Duplicate items are replaced, not merged.
   const before = new Map<string, JsonValue | undefined>();
   for (const { element, value } of liveItems) {
     if (element !== undefined) before.set(element, before.has(element) ? undefined : value);
@@ -55,7 +55,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   const isShared = ({ element }: Item): boolean => element !== undefined && before.has(element);
   const merged: JsonValue[] = [];
   let next = 0;
-  /** Takes over live-only items up to the one that the applied list wants next of those that both have. */
+  /** Copies live-only items up to the next shared item that the applied list needs. */
   const catchUp = (awaited: Item | undefined): void => {
     for (let item = liveItems[next]; item !== undefined; item = liveItems[++next]) {
       if (item.element === undefined || !known.has(item.element)) merged.push(clone(item.value));
@@ -74,7 +74,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   return [...merged, ...rest.map(({ value }) => clone(value))];
 }
 
-/** For each item the first one from there on that both lists have. */
+/** For each index, the first item from there on that both lists have. */
 function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T | undefined)[] {
   const result: (T | undefined)[] = [];
   let shared: T | undefined;
@@ -87,8 +87,8 @@ function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T 
 }
 
 /**
- * `value` without what `last` owned and no manager in `owned` owns any more. Declared fields count as owned by the
- * managers that own something below them, so that a structure goes as a whole with the last of its owners.
+ * Removes from `value` the fields in `last` that no manager in `owned` owns. Declared fields count as owned while a
+ * manager owns a field below them, so a structure is removed with its last owner.
  */
 export function pruneUnowned(
   value: JsonValue,

@@ -1,4 +1,4 @@
-/** The checks of the baseline profile: no known way to the host. By id, as upstream reports them. */
+/** Checks of the baseline profile, which prevents known privilege escalations. By the IDs that upstream reports. */
 import type { Container, Lifecycle, Probe, SELinuxOptions } from 'kubernetes-types/core/v1';
 import {
   type Check,
@@ -116,7 +116,7 @@ function hostPorts(pod: PodLike): Violation | undefined {
   return { reason: 'hostPort', detail: `${containersText(containers)} ${uses} ${noun} ${ports.join(', ')}` };
 }
 
-/** The kubelet would ask others than the pod, from inside the node. */
+/** A host in a probe would let the kubelet send requests to other hosts from inside the node. */
 function probeHosts(pod: PodLike): Violation | undefined {
   const hostsOf = ({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container): string[] =>
     [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop].flatMap(handlerHosts);
@@ -144,7 +144,7 @@ function privileged(pod: PodLike): Violation | undefined {
   };
 }
 
-/** Also of the restricted profile, where a user namespace does not excuse it. */
+/** Also part of the restricted profile, where a user namespace does not make it acceptable. */
 export function procMount(pod: PodLike): Violation | undefined {
   const typeOf = ({ securityContext }: Container): string => securityContext?.procMount ?? 'Default';
   const containers = containersWhere(pod, (container) => typeOf(container) !== 'Default');
@@ -196,7 +196,7 @@ function seccompAnnotations(pod: PodLike): Violation | undefined {
 const isAllowedSeccompAnnotation = (value: string): boolean =>
   value === 'runtime/default' || value === 'docker/default' || value.startsWith('localhost/');
 
-/** Profiles that are named must be of those that confine. Also what the restricted profile begins with. */
+/** Rejects seccomp profiles that do not restrict system calls. Also the first part of the restricted check. */
 export function badSeccompProfiles(pod: PodLike): Violation | undefined {
   const ofPod = pod.spec.securityContext?.seccompProfile?.type;
   const ofContainer = ({ securityContext }: Container): string | undefined => securityContext?.seccompProfile?.type;

@@ -1,19 +1,16 @@
-/**
- * What a check of the pod security standards is, and the words they share. Source:
- * k8s.io/pod-security-admission/policy.
- */
+/** Types and texts of the checks of the pod security standards. Source: k8s.io/pod-security-admission/policy. */
 import type { Container, PodSpec } from 'kubernetes-types/core/v1';
 
-/** A pod, or what a workload makes pods from. */
+/** A pod, or the pod template of a workload. */
 export interface PodLike {
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: PodSpec;
 }
 
 export interface Violation {
-  /** In few words, as it is said of many pods. */
+  /** Short description, used for several pods. */
   readonly reason: string;
-  /** With the names of what violates. */
+  /** Names of the violating containers, volumes or fields. */
   readonly detail: string;
 }
 
@@ -21,16 +18,16 @@ type CheckPod = (pod: PodLike) => Violation | undefined;
 
 export interface Check {
   readonly id: string;
-  /** What is checked from which minor version of Kubernetes 1 on; ascending. */
+  /** Check by the Kubernetes minor version from which it applies, ascending. */
   readonly versions: readonly {
     readonly since: number;
     readonly check: CheckPod;
-    /** Checks of the level below that say less of the same. */
+    /** Weaker checks of the lower level that this one replaces. */
     readonly overrides?: readonly string[];
   }[];
 }
 
-/** Init containers first, then the others, debuggers last. */
+/** Init containers first, then containers, then ephemeral containers. */
 export function containersOf({ spec }: PodLike): readonly Container[] {
   return [
     ...(spec.initContainers ?? []),
@@ -39,7 +36,7 @@ export function containersOf({ spec }: PodLike): readonly Container[] {
   ];
 }
 
-/** Names of the containers for which `isBad` holds. */
+/** Names of the containers for which `isBad` is true. */
 export function containersWhere(pod: PodLike, isBad: (container: Container) => boolean): string[] {
   return containersOf(pod)
     .filter(isBad)
@@ -48,23 +45,22 @@ export function containersWhere(pod: PodLike, isBad: (container: Container) => b
 
 export const plural = (one: string, many: string, count: number): string => (count === 1 ? one : many);
 
-/** `"a", "b"`. */
 export const quoted = (values: readonly string[]): string => values.map((value) => JSON.stringify(value)).join(', ');
 
 export const unique = (values: readonly string[]): string[] => [...new Set(values)].sort();
 
-/** `container "a"`, `containers "a", "b"`. */
+/** Text such as `container "a"` or `containers "a", "b"`. */
 export const containersText = (names: readonly string[]): string =>
   `${plural('container', 'containers', names.length)} ${quoted(names)}`;
 
-/** `pod`, `container "a"`, or `pod and containers "a", "b"`: those that set something themselves. */
+/** Text such as `pod`, `container "a"`, or `pod and containers "a", "b"`. */
 export function settersText(pod: boolean, containers: readonly string[]): string {
   const setters = [...(pod ? ['pod'] : []), ...(containers.length === 0 ? [] : [containersText(containers)])];
   return setters.join(' and ');
 }
 
-/** In a user namespace root is an unprivileged user of the host. */
+/** In a user namespace, root is an unprivileged user of the host. */
 export const hasUserNamespace = ({ spec }: PodLike): boolean => spec.hostUsers === false;
 
-/** Nothing of what only Linux knows can be asked of it. */
+/** Checks of Linux-only fields do not apply to Windows pods. */
 export const isWindows = ({ spec }: PodLike): boolean => spec.os?.name === 'windows';

@@ -1,10 +1,10 @@
-/** Pods against a profile: every check of its level, in the version that it is asked for. */
+/** Evaluates pods against a profile: all checks of its level in the requested version. */
 import { BASELINE_CHECKS } from './baseline.ts';
 import type { Check, PodLike, Violation } from './check.ts';
 import type { LevelVersion } from './policy.ts';
 import { RESTRICTED_CHECKS } from './restricted.ts';
 
-/** What `pod` violates of the profile, in the order upstream reports it. */
+/** Violations of the profile, in the order in which upstream reports them. */
 export function evaluatePod({ level, version }: LevelVersion, pod: PodLike): readonly Violation[] {
   if (level === 'privileged') return [];
   const minor = version === 'latest' ? Number.POSITIVE_INFINITY : version;
@@ -19,7 +19,7 @@ export function evaluatePod({ level, version }: LevelVersion, pod: PodLike): rea
   return checks.map(({ check }) => check(pod)).filter((violation) => violation !== undefined);
 }
 
-/** `host namespaces (hostPID=true), privileged (…)`. */
+/** Text such as `host namespaces (hostPID=true), privileged (…)`. */
 export function detailsText(violations: readonly Violation[]): string {
   return violations.map(({ reason, detail }) => (detail === '' ? reason : `${reason} (${detail})`)).join(', ');
 }

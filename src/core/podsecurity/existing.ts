@@ -1,12 +1,12 @@
 /**
- * Pods that exist when their namespace becomes stricter: they stay, and the request that changes the namespace gets a
- * warning.
+ * Checks existing pods when their namespace gets a stricter profile. They are not deleted; the request that changes the
+ * namespace gets warnings.
  */
 import type { PodLike } from './check.ts';
 import { evaluatePod } from './evaluate.ts';
 import { type LevelVersion, levelVersionText } from './policy.ts';
 
-/** More are not looked at. */
+/** Maximum number of pods to check. */
 export const MAX_EXISTING_PODS = 3000;
 
 /** Pods with the same violations share one warning. */
@@ -34,7 +34,7 @@ export class ExistingPods {
     this.#found.set(reasons, entry);
   }
 
-  /** `total`: how many there are, whether they were checked or not. */
+  /** `total`: number of pods, including unchecked ones. */
   warnings(namespace: string, total: number): string[] {
     const warnings: string[] = [];
     if (this.#checked < total) {

@@ -1,6 +1,6 @@
 /**
- * Which profile of the pod security standards applies in a namespace: its labels over the defaults.
- * Source: k8s.io/pod-security-admission/api.
+ * The pod security profiles of a namespace, from its labels and the defaults. Source:
+ * k8s.io/pod-security-admission/api.
  */
 import type { Labels } from '../../base/selector.ts';
 
@@ -9,17 +9,17 @@ export type Level = (typeof LEVELS)[number];
 
 export interface LevelVersion {
   readonly level: Level;
-  /** `latest`, or the x of `v1.x`. */
+  /** `latest`, or the minor version x of `v1.x`. */
   readonly version: number | 'latest';
 }
 
 export const MODES = ['enforce', 'audit', 'warn'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** What is refused, what is noted in the audit log, and what is warned of. */
+/** Profiles of the modes enforce, audit and warn. */
 export type Policy = Readonly<Record<Mode, LevelVersion>>;
 
-/** A label that cannot be read. */
+/** A label with an invalid value. */
 export interface LabelProblem {
   readonly label: string;
   readonly value: string;
@@ -49,7 +49,7 @@ export function parseVersion(text: string): LevelVersion['version'] | undefined 
   return minor === undefined ? undefined : Number(minor);
 }
 
-/** `restricted:latest`. */
+/** Text such as `restricted:latest`. */
 export function levelVersionText({ level, version }: LevelVersion): string {
   return `${level}:${version === 'latest' ? version : `v1.${version}`}`;
 }
@@ -60,12 +60,12 @@ export const isSameLevelVersion = (a: LevelVersion, b: LevelVersion): boolean =>
 export const isFullyPrivileged = (policy: Policy): boolean =>
   MODES.every((mode) => policy[mode].level === 'privileged');
 
-/** Positive when `a` is stricter. */
+/** Positive if `a` is stricter. */
 export const compareLevels = (a: Level, b: Level): number => LEVELS.indexOf(a) - LEVELS.indexOf(b);
 
 /**
- * There is always a policy: a level that cannot be read is enforced as `restricted`, and neither audited nor warned of;
- * a version that cannot be read is `latest`.
+ * Returns a policy even for invalid labels: an invalid level is enforced as `restricted`, and neither audited nor
+ * warned about; an invalid version counts as `latest`.
  */
 export function policyOf(
   labels: Labels | undefined,

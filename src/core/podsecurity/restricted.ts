@@ -1,4 +1,4 @@
-/** The checks that the restricted profile adds to the baseline: hardening as current practice has it. By id. */
+/** Checks that the restricted profile adds to the baseline profile, by ID. */
 import type { Container, Volume } from 'kubernetes-types/core/v1';
 import { badSeccompProfiles, isAllowedProfile, procMount } from './baseline.ts';
 import {
@@ -26,7 +26,7 @@ const ALLOWED_VOLUMES = [
   'projected',
   'secret',
 ] as const;
-/** Those that are reported by name. */
+/** Volume types that are reported by name. */
 const FORBIDDEN_VOLUMES = [
   'hostPath',
   'gcePersistentDisk',

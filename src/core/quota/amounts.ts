@@ -1,7 +1,4 @@
-/**
- * Lists of amounts by resource name, exactly. A Map, because names come from users. Source:
- * k8s.io/apiserver/pkg/quota/v1.
- */
+/** Exact amounts by resource name. A Map, because names come from users. Source: k8s.io/apiserver/pkg/quota/v1. */
 import {
   addQuantity,
   compareQuantity,
@@ -24,7 +21,7 @@ export function amountsOf(list: ResourceList | undefined): Map<string, Quantity>
   return amounts;
 }
 
-/** By name, so that documents do not depend on the order of reckoning. */
+/** Sorted by name, so that the document does not depend on the order of computation. */
 export function listOf(amounts: Amounts): Record<string, string> {
   const names = [...amounts.keys()].sort();
   return Object.fromEntries(names.map((name) => [name, formatQuantity(amounts.get(name) ?? quantityOf(0))]));
@@ -37,7 +34,7 @@ export function addTo(target: Map<string, Quantity>, amounts: Amounts): void {
   }
 }
 
-/** Each name gets the larger of both. */
+/** Sets each name to the larger of both amounts. */
 export function raiseTo(target: Map<string, Quantity>, amounts: Amounts): void {
   for (const [name, quantity] of amounts) {
     const present = target.get(name);
@@ -45,7 +42,7 @@ export function raiseTo(target: Map<string, Quantity>, amounts: Amounts): void {
   }
 }
 
-/** What `amounts` have beyond `others`: never less than nothing. */
+/** The part of `amounts` that exceeds `others`, at least zero. */
 export function beyond(amounts: Amounts, others: Amounts): Map<string, Quantity> {
   const rest = new Map<string, Quantity>();
   for (const [name, quantity] of amounts) {
@@ -68,7 +65,7 @@ export function sameAmounts(a: Amounts, b: Amounts): boolean {
   });
 }
 
-/** `cpu=1,pods=2`. */
+/** Text such as `cpu=1,pods=2`. */
 export function amountsText(amounts: Amounts): string {
   return Object.entries(listOf(amounts))
     .map(([name, text]) => `${name}=${text}`)

@@ -1,5 +1,5 @@
 /**
- * One request against the quotas of its namespace. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota
+ * Checks a request against the quotas of its namespace. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota
  * CheckRequest.
  */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
@@ -9,16 +9,14 @@ import { type Amounts, addTo, amountsOf, amountsText, beyond, namesText, pick } 
 import type { Evaluator } from './evaluators.ts';
 import { type ScopeSelector, scopesOf, scopeText } from './scopes.ts';
 
-/** A quota with what is used of it so far. */
+/** A quota with its current usage. */
 export interface QuotaState {
   readonly name: string;
   readonly quota: ResourceQuota;
   readonly used: Amounts;
 }
 
-/**
- * Resources that may only be used where a quota covers them: upstream's `limitedResources`, of the kind in question.
- */
+/** Resources that may be used only where a quota covers them: upstream's `limitedResources` for this kind. */
 export interface LimitedResource {
   readonly matchContains: readonly string[];
   readonly matchScopes: readonly ScopeSelector[];
@@ -27,16 +25,16 @@ export interface LimitedResource {
 export interface QuotaRequest {
   readonly evaluator: Evaluator;
   readonly object: KubeObject;
-  /** Present when it is changed. */
+  /** Set on updates. */
   readonly old: KubeObject | undefined;
   readonly limited: readonly LimitedResource[];
   readonly nowMs: number;
 }
 
 export type QuotaVerdict =
-  /** `plain`: upstream says it without naming the object. */
+  /** `plain`: upstream's message does not name the object. */
   | { readonly kind: 'refused'; readonly message: string; readonly plain?: boolean }
-  /** What each quota, by its place in the list, is to be charged; empty: no quota is concerned. */
+  /** Amounts to charge by the index of the quota. Empty: no quota applies. */
   | { readonly kind: 'allowed'; readonly charges: ReadonlyMap<number, Amounts> };
 
 const refused = (message: string): QuotaVerdict => ({ kind: 'refused', message });
@@ -69,7 +67,7 @@ export function checkRequest(quotas: readonly QuotaState[], request: QuotaReques
   return charge(quotas, interesting, deltas);
 }
 
-/** Whether the quota counts the object. */
+/** Reports whether the quota counts the object. */
 function matches(quota: ResourceQuota, evaluator: Evaluator, object: KubeObject): boolean {
   return (
     Object.keys(quota.status?.hard ?? {}).some((name) => evaluator.counts(name)) &&
@@ -79,7 +77,7 @@ function matches(quota: ResourceQuota, evaluator: Evaluator, object: KubeObject)
 
 const NO_QUOTA = -1;
 
-/** What the change adds, for each quota: a quota that did not count the object before is charged for all of it. */
+/** Added usage for each quota. A quota that did not count the old object is charged for the whole new one. */
 function deltasOf(
   quotas: readonly QuotaState[],
   interesting: readonly number[],

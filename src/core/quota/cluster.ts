@@ -1,6 +1,6 @@
 /**
- * Quotas of several projects together: they count the objects of all of them. Source: openshift/library-go
- * pkg/quota/clusterquotamapping, openshift/openshift-controller-manager pkg/quota.
+ * Quotas that count the objects of several projects. Source: openshift/library-go pkg/quota/clusterquotamapping,
+ * openshift/openshift-controller-manager pkg/quota.
  */
 import type { Namespace, ResourceQuota } from 'kubernetes-types/core/v1';
 import type { ClusterResourceQuota } from '../../api/kinds/clusterresourcequotas/index.ts';
@@ -11,7 +11,7 @@ import { addTo, listOf } from './amounts.ts';
 import type { GroupResource } from './evaluators.ts';
 import { reckon } from './totals.ts';
 
-/** Both selectors have to match; a quota without any holds for no project. */
+/** Both selectors must match. A quota without selectors applies to no project. */
 export function holdsFor({ spec }: ClusterResourceQuota, { metadata }: Namespace): boolean {
   const labels = spec?.selector?.labels ?? undefined;
   const annotations = Object.entries(spec?.selector?.annotations ?? {});
@@ -20,7 +20,7 @@ export function holdsFor({ spec }: ClusterResourceQuota, { metadata }: Namespace
   return labels === undefined || matchesLabels(labelSelectorOf(labels), metadata?.labels);
 }
 
-/** The quota as if it stood in one namespace, with what is said to be used so far. */
+/** The quota in the form of a namespace quota, with the usage from its status. */
 export function asResourceQuota(quota: ClusterResourceQuota): ResourceQuota {
   const spec = quota.spec?.quota ?? {};
   return {
@@ -32,7 +32,7 @@ export function asResourceQuota(quota: ClusterResourceQuota): ResourceQuota {
 
 type ObjectsOf = (kind: GroupResource, namespace: string) => readonly KubeObject[] | undefined;
 
-/** What the projects use together and each by itself. `namespaces`: those that the quota holds for. */
+/** Usage of all projects and of each project. `namespaces`: those to which the quota applies. */
 export function clusterTotals(
   quota: ClusterResourceQuota,
   namespaces: readonly string[],

@@ -1,5 +1,5 @@
 /**
- * What each kind of object uses of a quota, and when that can change. Source: pkg/quota/v1/evaluator/core,
+ * Quota usage of each kind of object, and the changes that can increase it. Source: pkg/quota/v1/evaluator/core,
  * k8s.io/apiserver/pkg/quota/v1/generic.
  */
 import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
@@ -22,12 +22,12 @@ interface Change {
 }
 
 export interface Evaluator {
-  /** Whether the change can use more than was used before. */
+  /** Reports whether the change can increase usage. */
   handles(change: Change): boolean;
-  /** Whether a quota's resource of this name counts such objects. */
+  /** Reports whether a quota resource of this name counts such objects. */
   counts(name: string): boolean;
   matchesScope(object: KubeObject, selector: ScopeSelector): boolean;
-  /** Why the object cannot be counted for these resources; undefined: it can. */
+  /** The reason why the object cannot be counted for these resources; undefined if it can. */
   constraint(required: readonly string[], object: KubeObject): string | undefined;
   usage(object: KubeObject, nowMs: number): Amounts;
 }
@@ -37,13 +37,13 @@ const CLASS_SUFFIX = '.storageclass.storage.k8s.io/';
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const SERVICE_NAMES = new Set(['count/services', 'services', 'services.nodeports', 'services.loadbalancers']);
 const CLAIM_NAMES = ['persistentvolumeclaims', 'requests.storage'];
-/** Kinds that could be counted before any kind could, by their own names. */
+/** Kinds that have a quota resource of their own name, from before `count/…` existed. */
 const LEGACY_NAMES = new Set(['configmaps', 'replicationcontrollers', 'resourcequotas', 'secrets']);
 
 const none = (): undefined => undefined;
 const one = quantityOf(1);
 
-/** `count/deployments.apps`, `count/pods`. */
+/** Quota resource of a kind: `count/deployments.apps`, `count/pods`. */
 export const countName = ({ group, plural }: GroupResource): string =>
   group === '' ? `count/${plural}` : `count/${plural}.${group}`;
 
@@ -75,7 +75,7 @@ const services: Evaluator = {
       ['services', one],
       ['services.loadbalancers', quantityOf(type === 'LoadBalancer' ? 1 : 0)],
     ]);
-    // Node ports may not be given yet: what counts is how many are meant to be.
+    // Node ports may not be allocated yet, so the number of requested ones counts.
     let nodePorts = type === 'NodePort' || type === 'LoadBalancer' ? ports.length : 0;
     if (type === 'LoadBalancer' && allocateLoadBalancerNodePorts === false) {
       nodePorts = ports.filter(({ nodePort = 0 }) => nodePort !== 0).length;
@@ -109,7 +109,7 @@ const claims: Evaluator = {
   },
 };
 
-/** Whole bytes. A claim that was made larger and could not be is charged for what was set aside for it. */
+/** Requested storage in whole bytes. If an expansion has failed, the larger allocated amount counts. */
 function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undefined {
   const asked = tryParseQuantity(spec?.resources?.requests?.['storage']);
   if (asked === undefined) return undefined;
@@ -123,7 +123,7 @@ function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undef
 const DEVICES_SUFFIX = '.deviceclass.resource.k8s.io/devices';
 const DEVICE_CLAIMS = { group: 'resource.k8s.io', plural: 'resourceclaims' };
 const DEVICE_CLAIMS_COUNT = countName(DEVICE_CLAIMS);
-/** The most devices that one claim can be given. */
+/** Maximum number of devices of one claim. */
 const MAX_DEVICES = 32;
 
 interface DeviceAsk {
@@ -142,7 +142,7 @@ function devicesOf({ allocationMode, count = 1 }: DeviceAsk): number {
   return allocationMode === 'ExactCount' ? count : 0;
 }
 
-/** Claims of devices are counted, and how many devices of each class they can come to at the most. */
+/** Counts resource claims, and the maximum number of devices per device class that they can get. */
 const deviceClaims: Evaluator = {
   handles: writes,
   counts: (name) => name === DEVICE_CLAIMS_COUNT || name.endsWith(DEVICES_SUFFIX),
@@ -154,7 +154,7 @@ const deviceClaims: Evaluator = {
     };
     const totals = new Map<string, number>();
     for (const { exactly, firstAvailable = [] } of spec?.devices?.requests ?? []) {
-      // One of several is chosen: of each class the one that asks for most counts.
+      // One of several alternatives is allocated, so the largest request per class counts.
       const most = new Map<string, number>();
       for (const ask of exactly === undefined ? firstAvailable : [exactly]) {
         const name = ask.deviceClassName ?? '';
@@ -168,7 +168,7 @@ const deviceClaims: Evaluator = {
   },
 };
 
-/** Any kind, custom ones too, can be counted. */
+/** Any kind can be counted, including custom resources. */
 function counting(resource: GroupResource): Evaluator {
   const names = [
     countName(resource),
@@ -183,7 +183,7 @@ function counting(resource: GroupResource): Evaluator {
   };
 }
 
-/** Undefined for what is never counted: events, and what is not stored. */
+/** Undefined for kinds that are never counted: events and kinds without storage. */
 export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
   const { group, plural } = resource;
   if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return undefined;
@@ -196,7 +196,7 @@ export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
   return counting(resource);
 }
 
-/** The kind that a quota's resource of this name counts; undefined: none. */
+/** The kind that a quota resource of this name counts. Undefined if it counts none. */
 export function countedBy(name: string): GroupResource | undefined {
   if (name.startsWith('count/')) {
     const [, plural = '', group = ''] = /^count\/([^.]+)(?:\.(.+))?$/.exec(name) ?? [];

@@ -1,4 +1,4 @@
-/** What pods use of a quota. Sources: pkg/quota/v1/evaluator/core/pods.go, k8s.io/component-helpers/resource. */
+/** Quota usage of pods. Sources: pkg/quota/v1/evaluator/core/pods.go, k8s.io/component-helpers/resource. */
 import type { Container, ContainerStatus, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
 import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import { addQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
@@ -13,7 +13,7 @@ const COUNTED = new Set([
   ...COMPUTE,
   ...COMPUTE.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
 ]);
-/** Once a quota names one of these, every container has to say what it wants of it. */
+/** If a quota limits one of these, every container must set it. */
 const REQUIRED = new Set(['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']);
 const REQUESTS = 'requests.';
 const HUGE_PAGES = 'hugepages-';
@@ -23,7 +23,7 @@ export function podCounts(name: string): boolean {
   return name.startsWith(REQUESTS) && mayBeDevices(name.slice(REQUESTS.length));
 }
 
-/** What a pod or container is charged for, under every name a quota can have for it. */
+/** Usage of a pod or container, under every resource name that a quota can have for it. */
 function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
   const usage = new Map<string, Quantity>([['pods', quantityOf(1)]]);
   for (const name of COMPUTE) {
@@ -38,9 +38,12 @@ function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
   return usage;
 }
 
-/** What is missing, in upstream's words; undefined: every container says what the quota's `required` resources ask. */
+/**
+ * The missing resources of containers, in upstream's wording. Undefined if every container sets what the quota
+ * requires.
+ */
 export function podConstraint(required: readonly string[], pod: Pod): string | undefined {
-  // What is said for the pod as a whole is enough.
+  // Pod-level resources are sufficient.
   if (podLevel(pod, 'requests').size > 0 || podLevel(pod, 'limits').size > 0) return undefined;
   const missing = new Map<string, Set<string>>();
   for (const { name, resources } of [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])]) {
@@ -57,7 +60,7 @@ export function podConstraint(required: readonly string[], pod: Pod): string | u
   return `must specify ${each.join('; ')}`;
 }
 
-/** Pods that have ended, and those that should be gone, count as objects only. */
+/** Terminated pods, and pods past their deletion grace period, count only as objects. */
 export function isCharged(pod: Pod, nowMs: number): boolean {
   const phase = pod.status?.phase;
   if (phase === 'Failed' || phase === 'Succeeded') return false;
@@ -72,7 +75,7 @@ export function podUsage(pod: Pod, nowMs: number): Amounts {
   return usage;
 }
 
-/** Sidecars stay; an ordinary init container needs its share beside the sidecars that were started before it. */
+/** Sidecars keep running. An ordinary init container runs beside the sidecars that were started before it. */
 function podTotal(pod: Pod, kind: Kind): Map<string, Quantity> {
   const total = new Map<string, Quantity>();
   const sidecars = new Map<string, Quantity>();
@@ -107,7 +110,7 @@ interface Resources {
   readonly limits?: Readonly<Record<string, string>>;
 }
 
-/** While a container is being resized it is charged for the larger of what it has and what it asked for. */
+/** During a resize, the larger of allocated and requested resources counts. */
 function containerAmounts(
   pod: Pod,
   container: Container,
@@ -130,7 +133,7 @@ const isResizeInfeasible = (pod: Pod): boolean =>
     ({ type, reason }) => (type as string) === 'PodResizePending' && reason === 'Infeasible',
   );
 
-/** Only these can be said for the pod as a whole. */
+/** Resources of the pod as a whole, which support only some names. */
 function podLevel(pod: Pod, kind: Kind): Map<string, Quantity> {
   const { resources } = (pod.spec ?? {}) as { readonly resources?: Resources };
   const amounts = amountsOf(resources?.[kind]);

@@ -1,4 +1,4 @@
-/** The scopes of a quota: which objects it counts at all. */
+/** Scopes of a quota, which select the objects that it counts. */
 import type { PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuota } from 'kubernetes-types/core/v1';
 import { qosClassOf } from '../../api/podspec/qos.ts';
 
@@ -9,7 +9,7 @@ export interface ScopeSelector {
   readonly values?: readonly string[];
 }
 
-/** All must match. */
+/** All of them must match. */
 export function scopesOf({ spec }: ResourceQuota): readonly ScopeSelector[] {
   return [
     ...(spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),
@@ -17,11 +17,11 @@ export function scopesOf({ spec }: ResourceQuota): readonly ScopeSelector[] {
   ];
 }
 
-/** As upstream prints it: `{PriorityClass In [high]}`. */
+/** Text in upstream's format: `{PriorityClass In [high]}`. */
 export const scopeText = ({ scopeName, operator, values = [] }: ScopeSelector): string =>
   `{${scopeName} ${operator} [${values.join(' ')}]}`;
 
-/** `value` undefined: there is none. */
+/** `value` is undefined if the object has none. */
 function selects({ operator, values = [] }: ScopeSelector, value: string | undefined): boolean {
   switch (operator) {
     case 'In':
@@ -60,7 +60,7 @@ export function podMatchesScope(pod: Pod, selector: ScopeSelector): boolean {
   }
 }
 
-/** A pod that wants to be near, or away from, pods of other namespaces can keep theirs from being scheduled. */
+/** Affinity to pods of other namespaces can keep those from being scheduled. */
 function namesOtherNamespaces(pod: Pod): boolean {
   const { podAffinity, podAntiAffinity } = pod.spec?.affinity ?? {};
   const terms: (PodAffinityTerm | undefined)[] = [podAffinity, podAntiAffinity].flatMap((affinity) => [
@@ -70,7 +70,7 @@ function namesOtherNamespaces(pod: Pod): boolean {
   return terms.some((term) => (term?.namespaces ?? []).length > 0 || term?.namespaceSelector !== undefined);
 }
 
-/** A claim that changes its attributes belongs to both classes meanwhile. */
+/** A claim whose volume attributes class is being changed belongs to both classes. */
 export function claimMatchesScope(claim: PersistentVolumeClaim, selector: ScopeSelector): boolean {
   if (selector.scopeName !== 'VolumeAttributesClass') return false;
   const names = [

@@ -1,5 +1,5 @@
 /**
- * What is used of a quota, reckoned from everything there is. Source: pkg/controller/resourcequota,
+ * Computes the usage of a quota from all objects. Source: pkg/controller/resourcequota,
  * k8s.io/apiserver/pkg/quota/v1/generic.
  */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
@@ -9,7 +9,6 @@ import { type Amounts, addTo, amountsOf, listOf, pick, sameAmounts } from './amo
 import { countedBy, countName, evaluatorOf, type GroupResource } from './evaluators.ts';
 import { scopesOf } from './scopes.ts';
 
-/** The kinds that the quota counts. */
 export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
   const kinds = Object.keys(quota.spec?.hard ?? {}).map(countedBy);
   const byName = new Map(kinds.flatMap((kind) => (kind === undefined ? [] : [[countName(kind), kind] as const])));
@@ -17,7 +16,8 @@ export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
 }
 
 /**
- * `objectsOf`: all of a kind in the quota's namespace; undefined: they are not known, and what is said of them stays.
+ * `objectsOf` returns all objects of a kind in the quota's namespace. Undefined: they are unknown, and the usage in the
+ * status is kept.
  */
 export function reckon(
   quota: ResourceQuota,
@@ -49,15 +49,15 @@ export function reckon(
 }
 
 export interface QuotaPlan {
-  /** Undefined: it is as it should be, or less is used than it says and it may not yet be lowered. */
+  /** Undefined if the status is correct, or too high but must not be lowered yet. */
   readonly status: NonNullable<ResourceQuota['status']> | undefined;
-  /** Less is used than the quota goes on saying. */
+  /** True if the status is too high and must not be lowered yet. */
   readonly isHeldBack: boolean;
 }
 
 /**
- * The status as it should be. More is said at once. Less only when `mayLower`: usage that the API server has just set
- * aside belongs to objects that may not be stored, or not have been seen here, yet.
+ * Computes the new status. Usage is raised at once, but lowered only with `mayLower`, because the API server may have
+ * reserved usage for objects that are not stored, or not visible here, yet.
  */
 export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: boolean): QuotaPlan {
   const before = amountsOf(quota.status?.used as never);

@@ -24,7 +24,7 @@ const PRIVILEGED = 'system:masters';
 /** Parses a PEM certificate request. Throws a CodedError when it cannot be parsed. */
 export type ReadSigningRequest = (
   pem: string,
-) => CertificateRequestFacts & { /** Why key or signature are not acceptable. */ readonly refusal: string | undefined };
+) => CertificateRequestFacts & { /** Reason to reject the key or signature. */ readonly refusal: string | undefined };
 
 type MayUseSigner = (user: UserInfo, verb: string, signer: string) => boolean;
 

@@ -21,7 +21,7 @@ export function identityHeaders({ name, uid, groups, extra = {} }: UserInfo): Ou
   return headers;
 }
 
-/** Headers are bytes: those of UTF-8, one to a character. */
+/** Node writes header values as latin1, so each byte of the UTF-8 form becomes one character. */
 function headerText(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
