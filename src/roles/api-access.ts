@@ -1,4 +1,4 @@
-/** kubeconfig file → a client that follows the file's certificates when they are exchanged. */
+/** A client from a kubeconfig file, which follows replaced certificates in the file. */
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -30,19 +30,19 @@ export interface ClientContext {
 
 export interface OpenedClient {
   readonly server: string;
-  /** PEM of the authority that the kubeconfig trusts, as of its opening. */
+  /** PEM of the authority that the kubeconfig trusted when it was opened. */
   readonly caPem: string | undefined;
   readonly client: FenceableClient;
-  /** Those of now. */
+  /** Returns the current credentials. */
   credentials(): ClientCredentials;
-  /** With `lastKnown` informers that ask for it outlive the process. */
+  /** With `lastKnown`, informers that request it keep their state across restarts of the process. */
   newInformers(lastKnown?: LastKnown): InformerFactory;
   close(): Promise<void>;
 }
 
 /**
- * `server`: another API server of the same cluster than the file names. Throws CodedError 'bad-config' or 'unreadable'
- * naming the file.
+ * `server`: another API server of the same cluster than the one in the file. Throws CodedError 'bad-config' or
+ * 'unreadable' with the file.
  */
 export async function openClient(
   kubeconfig: string,
@@ -88,8 +88,8 @@ export async function openClient(
 }
 
 /**
- * Reads the kubeconfig and its PEM files once, and again when their directories change; `current` costs nothing.
- * Only credentials are followed, not the server.
+ * Reads the kubeconfig and its PEM files once, and again when their directories change; `current` reads no file. Only
+ * credentials are updated, not the server.
  */
 function followCredentials(
   kubeconfig: string,

@@ -25,7 +25,7 @@ export interface Assets {
 }
 
 declare global {
-  /** `file:` URL, ending in a slash, of the unpacked assets; set before any worker thread is started. */
+  /** `file:` URL of the unpacked assets with a trailing slash; must be set before a worker thread is started. */
   var hyperedgeAssets: string | undefined;
 }
 
@@ -51,13 +51,13 @@ export async function openAssets(base: string = cacheDirectory()): Promise<Asset
   return { directory, sqliteAddon: join(directory, 'better_sqlite3.node') };
 }
 
-/** A file of systemd's, such as `hyperedge.service`. */
+/** A systemd unit file, such as `hyperedge.service`. */
 export async function unitFile(name: string): Promise<string> {
   if (packaged) return getAsset(`systemd/${name}`, 'utf8');
   return readFile(fileURLToPath(new URL(`../../systemd/${name}`, import.meta.url)), 'utf8');
 }
 
-/** A JSON document that only some requests need; undefined when this build carries none. */
+/** A JSON document that only some requests need; undefined if this build does not contain it. */
 export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown> {
   if (packaged) return JSON.parse(getAsset(name, 'utf8'));
   const file = fileURLToPath(new URL(`../api/schema/generated/${name}`, import.meta.url));
@@ -65,7 +65,7 @@ export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown>
 }
 
 /**
- * The third-party notices of the executable. Throws CodedError 'not-found' for a start from source, which contains no
+ * Third-party notices of the executable. Throws CodedError 'not-found' when running from source, which contains no
  * packages.
  */
 export function thirdPartyNotices(): string {
@@ -76,7 +76,7 @@ export function thirdPartyNotices(): string {
   );
 }
 
-/** Where assets are unpacked: the machine's cache for root, the user's otherwise. */
+/** Directory for unpacked assets: the machine's cache for root, the user's otherwise. */
 export function cacheDirectory(): string {
   const configured = process.env['HYPEREDGE_CACHE'];
   if (configured !== undefined && configured !== '') return configured;
@@ -118,7 +118,7 @@ async function unpack(base: string, directory: string, manifest: Manifest): Prom
   }
 }
 
-/** `node_modules` above the sources. */
+/** Searches `node_modules` in the parents of the sources. */
 function sourceAddon(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   for (;;) {

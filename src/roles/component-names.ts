@@ -1,2 +1,5 @@
-/** The control-plane components; the names of their sub-commands, containers and, with `master-` before them, pods. */
+/**
+ * The control-plane components: names of their sub-commands, their containers and, with the prefix `master-`, their
+ * pods.
+ */
 export const COMPONENTS = ['api', 'controllers', 'etcd'] as const;

@@ -19,7 +19,7 @@ const STOP_TIMEOUT_MS = 8_000;
 
 type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 
-/** Loads the component: a component's process does not load the others' code. */
+/** Loads a component on demand, so that its process does not load the code of other components. */
 type LoadComponent = () => Promise<(options: ComponentOptions) => Promise<Component>>;
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
@@ -44,7 +44,7 @@ export async function runComponent(
   });
 }
 
-/** A member that its cluster has removed exits with 0, as in etcd: a restart could not succeed. */
+/** A member that was removed from its cluster exits with 0, as in etcd, because a restart could not succeed. */
 export function hasLeft(error: unknown): boolean {
   return error instanceof CodedError && error.code === 'removed';
 }
@@ -64,7 +64,7 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
       failed = error;
       fatal.resolve();
     });
-    // A component that still waits for its store or API server has nothing to stop.
+    // A component that still waits for its store or API server has no state to stop.
     const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
     if (component === undefined) process.exit(0);
     collectLessOften();

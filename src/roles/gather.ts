@@ -1,5 +1,5 @@
 /**
- * What `oc adm must-gather` collects, from within its pod: objects as YAML and logs, never secrets or tokens. The
+ * Data collection of `oc adm must-gather`, run in its pod: objects as YAML and logs, without secrets and tokens. The
  * layout is that of `oc adm inspect`, for tools that read it.
  */
 import { createWriteStream } from 'node:fs';
@@ -20,9 +20,9 @@ const PAGE = 500;
 const MAX_LOG_BYTES = 20 * 1024 * 1024;
 const MAX_NODE_LINES = 10_000;
 const MAX_COPY_MS = 60_000;
-/** They hold credentials, or exist only while they are asked for. */
+/** Kinds that contain credentials or exist only as requests. */
 const LEFT_OUT = /^(?:secrets|componentstatuses|oauthclients|(?:user)?oauth.*tokens|bindings|.*reviews)$/;
-/** Groups whose objects are those of another one. */
+/** API groups that serve the objects of another group. */
 const OTHER_VIEWS = new Set(['authorization.openshift.io', 'events.k8s.io', 'extensions', 'project.openshift.io']);
 const OWN_NAMESPACE = /^(?:default|kube-.*|openshift(?:-.*)?)$/;
 
@@ -49,11 +49,11 @@ interface Groups {
 interface Collection {
   readonly client: ApiClient;
   readonly directory: string;
-  /** Logs and counts what could not be collected; the rest is. */
+  /** Runs a part of the collection. A failure is logged and counted, and the collection continues. */
   attempt(what: string, work: () => Promise<void>): Promise<void>;
 }
 
-/** Returns how many parts could not be collected. Throws CodedError 'no-cluster' outside of a pod. */
+/** Returns the number of parts that could not be collected. Throws CodedError 'no-cluster' outside of a pod. */
 export async function gather(directory: string, print: (line: string) => void): Promise<number> {
   const client = await ownClient();
   let missed = 0;
@@ -191,7 +191,7 @@ async function gatherNodeLogs(collection: Collection): Promise<void> {
 }
 
 async function copy(collection: Collection, from: string, to: string): Promise<void> {
-  // A host that does not answer must not keep the rest.
+  // A host that does not answer must not block the collection.
   const signal = AbortSignal.timeout(MAX_COPY_MS);
   const { body } = await collection.client.stream('GET', from, undefined, { signal });
   const path = join(collection.directory, to);

@@ -2,39 +2,36 @@
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 /**
- * A server's heap grows with what the cluster holds, and V8 by itself marks all of it again for every few megabytes
- * that come to it. With this it waits until the heap is four times what was last found alive; what is garbage until
- * then goes when there is little to do (`collectWhenIdle`). Set at run time: on the command line it would make the
- * executable's compiled code unusable.
+ * Reduces the frequency of major collections. A server's heap grows with the objects of the cluster, and by default V8
+ * marks all of it again for every few allocated megabytes. With this setting it waits until the heap is four times as
+ * large as the objects that survived the last collection. `collectWhenIdle` frees the garbage when the process is idle.
+ * Set at run time, because as a command line option it would invalidate the executable's code cache.
  */
 export function collectLessOften(): void {
   setFlagsFromString('--heap-growing-percent=300');
 }
 
 /**
- * A space for new objects that is small, as in an idle process, is scavenged about once a second in less than a
- * millisecond. Waking four threads for that costs as much again. A busy component scavenges 16 MB in 2 to 3 ms, which
- * four threads do not shorten where other components use the processors: measurements in docs/decisions/0012.
+ * Runs scavenges on one thread. A small young generation, as in an idle process, is scavenged about once a second in
+ * less than a millisecond, and waking four threads costs as much again. A busy component scavenges 16 MB in 2 to 3 ms;
+ * four threads do not shorten that while other components use the CPUs. Measurements: docs/decisions/0012.
  */
 export function scavengeAlone(): void {
   setFlagsFromString('--no-parallel-scavenge');
 }
 
-/**
- * Of the young generation, both halves: what a store needs, and what an API server does, whose requests make more on
- * their way.
- */
+/** Size of the young generation, both halves. An API server's requests allocate more than a store's. */
 export const YOUNG_BYTES = { store: 8 << 20, api: 32 << 20 } as const;
 const CLOSE_LOOKS = 1000;
 const CLOSE_MS = 10;
 const LOOK_MS = 500;
 
 /**
- * For what makes objects that live a little longer, as data that is loaded does: V8 lets the space in which objects are
- * born grow to 32 MB and more (to 130 MB in an API server that loads 100,000 objects), and keeps it, without a put or a
- * request costing any less than with a quarter of that. Its growth can be stopped at run time, not bounded; so somebody
- * has to look, often while the data is loaded and now and then later. A collection that gives memory back makes the
- * space as small as can be: then it has to grow again.
+ * Limits the size of the young generation. For objects that survive a few scavenges, as loaded data does, V8 grows the
+ * young generation to 32 MB and more (to 130 MB in an API server that loads 100,000 objects) and keeps that size,
+ * although a quarter of it costs neither puts nor requests any time. Its growth can be stopped at run time but not
+ * limited, so a timer checks the size, often while data is loaded and rarely later. A collection that releases memory
+ * shrinks it to the minimum; then it must grow again.
  */
 export function keepYoungGenerationSmall(bytes: number): void {
   let looks = 0;
@@ -52,28 +49,30 @@ export function keepYoungGenerationSmall(bytes: number): void {
 }
 
 const IDLE_LOOK_MS = 1000;
-/** Of one processor. */
+/** CPU usage below which the process counts as idle, as a share of one processor. */
 const IDLE_SHARE = 0.05;
 const IDLE_LOOKS = 3;
-/** What has come to the heap since it was last collected so, at least, and in proportion to what there was then. */
+/**
+ * Minimum heap growth since the last idle collection that justifies another one: in bytes, and relative to the heap.
+ */
 const WORTH_BYTES = 8 << 20;
 const WORTH_SHARE = 0.15;
 /**
- * Memory outside of the heap, most of it of TLS connections that are closed, is released with the objects that own it;
- * V8 does not know of it.
+ * Growth of memory outside of the heap that justifies a collection. Most of it belongs to closed TLS connections and is
+ * released with their objects; V8 does not account for it.
  */
 const WORTH_NATIVE_BYTES = 16 << 20;
-/** The same while the process is busy: such a collection costs requests a fifth more for as long as it is repeated. */
+/** The same limit for a busy process: collections make its requests a fifth slower while they are repeated. */
 const WORTH_NATIVE_BUSY_BYTES = 128 << 20;
-/** V8 begins to mark when so much memory outside of its heap has come since it last did. */
+/** Amount of new external memory at which V8 starts to mark. */
 const EXTERNAL_PRESSURE = 80 << 20;
 
 /**
- * Gives memory back when the process has nothing to do: V8 collects garbage when there is more, so what a busy time has
- * left stays for as long as nothing comes. Asked for a collection outright it does everything in one go. It is
- * therefore made to begin one by itself, as if much memory outside of its heap had come: it marks beside everything
- * else and stops for the end of it alone. In the mode for small memory it then gives pages back at once. The same when
- * memory outside of the heap grows.
+ * Releases memory while the process is idle. V8 collects only when memory is allocated, so the garbage of a busy period
+ * would stay as long as the process is idle. An explicit collection would pause the process completely. Instead,
+ * external memory is allocated for a moment, so that V8 starts an incremental collection, which pauses only at its end.
+ * In the mode for small memory V8 then returns pages immediately. The same happens when memory outside of the heap
+ * grows.
  */
 export function collectWhenIdle(): void {
   let used = process.threadCpuUsage();
@@ -89,7 +88,7 @@ export function collectWhenIdle(): void {
     lookedMs = nowMs;
     idle = share < IDLE_SHARE ? idle + 1 : 0;
     const held = heldBytes();
-    // Smaller by itself, or by the collection that was begun before.
+    // The heap has become smaller, by itself or by the previously started collection.
     kept = Math.min(kept, held);
     const native = process.memoryUsage.rss() - getHeapStatistics().total_heap_size;
     keptNative = Math.min(keptNative, native);
@@ -114,10 +113,10 @@ function heldBytes(): number {
 function beginCollection(): void {
   setFlagsFromString('--optimize-for-size');
   try {
-    // Never written to, so the system has nothing to give for it.
+    // The buffer is never written, so the system allocates no memory for it.
     new ArrayBuffer(EXTERNAL_PRESSURE);
   } catch (error) {
-    // The system does not promise what it need not give: then V8 has collected all it could.
+    // The system cannot reserve the memory. V8 has then already collected as much as possible.
     if (!(error instanceof RangeError)) throw error;
   } finally {
     setFlagsFromString('--no-optimize-for-size');

@@ -1,5 +1,5 @@
 /**
- * The programs that the executable carries (runc, conmon, nft, ip, socat, setfattr) with their loader and libraries.
+ * The helper programs in the executable (runc, conmon, nft, ip, socat, setfattr) with their loader and libraries.
  * Unpacked once per content hash into a private directory and verified at every start.
  */
 import { createHash } from 'node:crypto';
@@ -23,8 +23,8 @@ export interface HelperContents {
 }
 
 /**
- * Puts the carried programs in front of this process's search path; resolves with their directory. Undefined when the
- * host's own are used.
+ * Prepends the directory of the helper programs to this process's search path and resolves with it. Undefined if the
+ * host's own programs are used.
  */
 export async function useHelpers(settings: { readonly hostTools: boolean }): Promise<string | undefined> {
   const directory = settings.hostTools ? undefined : await openHelpers();
@@ -32,7 +32,7 @@ export async function useHelpers(settings: { readonly hostTools: boolean }): Pro
   return directory;
 }
 
-/** Undefined for a start from source and in an executable that was built without them. */
+/** Returns undefined when running from source, and in an executable built without helper programs. */
 export function carriedHelpers(): HelperContents | undefined {
   if (!packaged || !getAssetKeys().includes('helpers.json')) return undefined;
   const manifest: HelperManifest = JSON.parse(getAsset('helpers.json', 'utf8'));
@@ -40,8 +40,8 @@ export function carriedHelpers(): HelperContents | undefined {
 }
 
 /**
- * Unpacks missing or damaged programs; resolves with the directory that holds them, undefined when none are carried.
- * Throws CodedError 'assets' with the directory.
+ * Unpacks missing or damaged programs and resolves with their directory; undefined if there are none. Throws CodedError
+ * 'assets' with the directory.
  */
 export async function openHelpers(
   carried: HelperContents | undefined = carriedHelpers(),

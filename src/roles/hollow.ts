@@ -1,4 +1,4 @@
-/** `hyperedge hollow`: hollow nodes against any API server. */
+/** `hyperedge hollow`: simulated (hollow) nodes against any API server. */
 import { createHollowNodes } from '../components/hollow/index.ts';
 import { openClient } from './api-access.ts';
 import { runUntilSignal } from './component.ts';

@@ -12,9 +12,9 @@ const TIMEOUT_MS = 10_000;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets, so `systemd-notify` sends the message: as
- * root with this process's pid, else with its own, which systemd accepts only with `NotifyAccess=all`. Never throws: a
- * failure is logged.
+ * Notifies systemd that the process is ready. Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets,
+ * so `systemd-notify` sends the message: as root with this process's pid, otherwise with its own, which systemd accepts
+ * only with `NotifyAccess=all`. Never throws; a failure is logged.
  */
 export async function tellReady(environment: Environment, log: Log): Promise<void> {
   const socket = socketOf(environment);

@@ -9,7 +9,7 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, callback) => {
-    // Node fires longer timers immediately; callers set their timers again within 24 days.
+    // Node fires longer timers immediately. Callers set their timers again within 24 days.
     const timer = setTimeout(callback, Math.min(delayMs, MAX_TIMER_MS));
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
@@ -30,7 +30,7 @@ export function descriptorSink(...descriptors: readonly number[]): LogSink {
         try {
           writeSync(descriptor, `${line}\n`);
         } catch {
-          // EAGAIN, EPIPE, ENOSPC: the failure has no other place to be logged.
+          // EAGAIN, EPIPE, ENOSPC: a failure of the log cannot be logged.
         }
       }
     },
@@ -73,7 +73,7 @@ export function untilSignal(
   return { signal, dispose };
 }
 
-/** Logs an uncaught error with its stack and exits: the supervisor (kubelet, systemd) restarts the process. */
+/** Logs an uncaught error with its stack and exits, so that the supervisor (kubelet, systemd) restarts the process. */
 export function endOnDefect(log: Log): void {
   const end = (error: unknown): void => {
     log.error('uncaught error, exiting', {
@@ -106,7 +106,7 @@ export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
   return { stop: () => clearInterval(timer) };
 }
 
-/** Waits for `work` for at most `ms`. True when it finished. */
+/** Waits for `work` for at most `ms`; returns whether it finished. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

@@ -1,4 +1,4 @@
-/** The service proxy as a process of its own, beside another node's kubelet. */
+/** The service proxy as a separate process, beside another distribution's kubelet. */
 import { createEventRecorder } from '../client/index.ts';
 import { nodeFiles } from '../io/pki/index.ts';
 import { openClient } from './api-access.ts';
@@ -23,7 +23,7 @@ export interface ProxyOptions {
   readonly logLevel: number | undefined;
 }
 
-/** Runs until SIGINT or SIGTERM; the rules stay, so that services keep working. Throws CodedErrors of the start. */
+/** Runs until SIGINT or SIGTERM. The rules stay, so that services keep working. Throws CodedErrors of the start. */
 export async function runProxy(options: ProxyOptions): Promise<number> {
   scrubEnvironment();
   const settings = await loadSettings(options);

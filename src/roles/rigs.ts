@@ -16,7 +16,7 @@ export interface RigAccess {
   readonly root: string | undefined;
 }
 
-/** A claim of a namespace, or with `isRig` a rig itself. */
+/** A claim in a namespace or, with `isRig`, a rig itself. */
 export interface RigTarget {
   readonly name: string;
   readonly namespace: string;
@@ -46,7 +46,7 @@ async function withClient<T>({ kubeconfig, root }: RigAccess, use: (opened: Open
 export const listRigs = (access: RigAccess): Promise<readonly Rig[]> =>
   withClient(access, async ({ client }) => (await client.resource(resources.rigs).list()).items);
 
-/** Creates a claim; with `wait` resolves when it is granted. Throws when it can no longer be. */
+/** Creates a claim; with `wait` resolves when it is granted. Throws if it cannot be granted any more. */
 export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean): Promise<RigClaim> {
   return withClient(access, async ({ client }) => {
     const claims = client.resource(resources.rigClaims);
@@ -69,7 +69,7 @@ export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean
   });
 }
 
-/** Resolves false when there is no such claim. */
+/** Resolves with false if there is no such claim. */
 export function releaseRig(access: RigAccess, name: string, namespace: string): Promise<boolean> {
   return withClient(access, async ({ client }) => {
     try {
@@ -94,7 +94,7 @@ export function switchRig(access: RigAccess, target: RigTarget, action: PowerAct
   });
 }
 
-/** The upgrade to a stream reports no reason, so a missing claim or rig is found before it. */
+/** Checks that the claim or rig exists, because a failed upgrade to a stream reports no reason. */
 async function requireTarget(client: ApiClient, { name, namespace, isRig }: RigTarget): Promise<void> {
   try {
     if (isRig) await client.resource(resources.rigs).get(name);
@@ -106,7 +106,7 @@ async function requireTarget(client: ApiClient, { name, namespace, isRig }: RigT
   }
 }
 
-/** Joins the terminal with the console until either ends. Ctrl-] ends it from a terminal. */
+/** Connects the terminal to the console until either ends. Ctrl-] ends it from a terminal. */
 export function openConsole(access: RigAccess, target: RigTarget): Promise<void> {
   return withClient(access, async ({ client, server, credentials }) => {
     await requireTarget(client, target);

@@ -6,7 +6,6 @@ import type { ApiValues } from '../config/apiserver/index.ts';
 import { type OpenSecret, readReferenced } from '../config/files.ts';
 import { readWebhookIdentities } from './webhook-identities.ts';
 
-/** Upstream's plug-ins that are enabled by default. */
 const ON_BY_DEFAULT = [
   'NamespaceLifecycle',
   'LimitRanger',
@@ -30,11 +29,10 @@ const ON_BY_DEFAULT = [
   'ValidatingAdmissionWebhook',
   'ResourceQuota',
 ] as const;
-/** Upstream's plug-ins that are disabled by default; the host's own configuration enables them. */
+/** Upstream's plug-ins that are disabled by default and enabled by the host's own configuration. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
 /** Plug-ins of `OFF` that the host's own configuration enables: Services must not use the host's addresses. */
 const ON_FOR_OWN: readonly string[] = ['DenyServiceExternalIPs'];
-/** Upstream's plug-ins that run only when enabled. */
 const OFF: readonly string[] = [
   'AlwaysPullImages',
   'DenyServiceExternalIPs',
@@ -46,9 +44,8 @@ const OFF: readonly string[] = [
   'PodNodeSelector',
   'PodTolerationRestriction',
 ];
-/** Enabled by default upstream: naming them changes nothing. */
+/** Plug-ins that upstream enables by default and that need no implementation here. Listing them has no effect. */
 const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['ClusterTrustBundleAttest']);
-/** Upstream plug-ins without an implementation here. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
   'AlwaysAdmit',
   'AlwaysDeny',

@@ -26,7 +26,7 @@ interface Access {
 type Sink = AuditSettings['sinks'][number];
 type Backend = 'log' | 'webhook';
 
-/** Undefined without an audit policy or sink. Throws CodedErrors with flag or file, and ApiUsageProblems. */
+/** Returns undefined without an audit policy or sink. Throws CodedErrors with flag or file, and ApiUsageProblems. */
 export async function openAudit(values: ApiValues, access: Access): Promise<AuditSettings | undefined> {
   const { log } = access;
   const policyFile = values.file('audit-policy-file');

@@ -62,7 +62,7 @@ export async function authenticationOf(
 interface Surroundings {
   readonly referredToBy: string;
   readonly ownHost: boolean;
-  /** Called for world-readable secret files; undefined: they are rejected. */
+  /** Called for world-readable secret files; if undefined, they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
@@ -91,7 +91,7 @@ const identitiesOfFile =
     return { ...anonymous(values, authorizers, ownHost, structured), tokenIssuers: structured.issuers };
   };
 
-/** The configuration file of the flags, reloaded on change; undefined: no flag names one. */
+/** Identities from the configuration file, reloaded on change; undefined if no flag names a file. */
 export async function followIdentities(
   values: ApiValues,
   authorizers: readonly Authorizer[],
@@ -182,7 +182,7 @@ function jwksUriOf(values: ApiValues): string {
   return `https://${host}${port}/openid/v1/jwks`;
 }
 
-/** A file may hold several keys and certificates. */
+/** Splits a PEM file, which may contain several keys and certificates. */
 export function pemBlocks(pem: string): string[] {
   return pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [pem];
 }

@@ -32,7 +32,7 @@ export async function authorizersOf(
   return { authorizers: await parsed(file, onOpenSecret)(await readReferenced(file, referredToBy)) };
 }
 
-/** The configuration file of the flags, reloaded on change; undefined: no flag names one. */
+/** Authorizers from the configuration file, reloaded on change; undefined if no flag names a file. */
 export async function followAuthorizers(
   values: ApiValues,
   referredToBy: string,

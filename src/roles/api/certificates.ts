@@ -1,4 +1,4 @@
-/** The certificates and keys of the flags, reloaded without a restart, as upstream. */
+/** Certificates and keys in the files of the flags, reloaded without a restart as in upstream. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Log } from '../../base/log.ts';
@@ -12,7 +12,7 @@ import { namedFiles } from './serving.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** The files, by what they hold. */
+/** File paths by content. */
 interface Files {
   readonly certificate: string | undefined;
   readonly key: string | undefined;
@@ -89,7 +89,7 @@ export async function followCertificates(
     ],
     parse: async (text) => {
       const texts = JSON.parse(text) as Texts;
-      // The configuration's reader has warned of world-readable files at the start.
+      // World-readable files were reported when the configuration was read.
       const keys = [...KEYS.map((what) => files[what]), ...named.map(({ key }) => key)].filter(
         (file) => file !== undefined,
       );
@@ -142,7 +142,7 @@ function settingsOf(
   };
 }
 
-/** The server's own client certificates, and the keys of its tokens. */
+/** The server's own client certificates, and the keys of service account tokens. */
 function clientsOf(texts: Texts): Pick<CertificateSettings, 'kubelet' | 'proxyClient' | 'tokenKeys'> {
   const { kubeletCertificate, kubeletKey, kubeletCa, proxyCertificate, proxyKey, tokenKey, publicKeys = [] } = texts;
   return {

@@ -21,7 +21,7 @@ import { admissionOf } from './admission.ts';
 import { authenticationOf } from './authentication.ts';
 import { curvesOf, namedServing, servingLimits } from './serving.ts';
 
-/** Longer than the period in which the balancers of the nodes probe. */
+/** Longer than the probe interval of the nodes' balancers. */
 const HANDOVER_SECONDS = 1.5;
 
 const YEAR_DAYS = 365;
@@ -29,15 +29,15 @@ const YEAR_DAYS = 365;
 export interface ApiOptions {
   /** The origin of file names, for messages: a configuration file or `kube-apiserver`. */
   readonly referredToBy: string;
-  /** The host's own configuration: stricter defaults than upstream's. */
+  /** The host's own configuration, with stricter defaults than upstream's. */
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
   readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
-  /** Serves the API of kube-apiserver alone. Default false. */
+  /** Serves only the API of kube-apiserver. Default false. */
   readonly upstreamOnly?: boolean;
-  /** Files that other hosts may fetch; undefined: none. */
+  /** Files that other hosts may fetch; undefined if there are none. */
   readonly releases?: ReleaseSource;
-  /** Called for world-readable secret files; undefined: they are rejected. */
+  /** Called for world-readable secret files; if undefined, they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
@@ -89,7 +89,9 @@ export async function apiConfigOf(
 
 const METRICS = 'metrics.k8s.io/v1beta1';
 
-/** Beside components of upstream's, metrics.k8s.io belongs to metrics-server unless the flag names it. */
+/**
+ * Disables metrics.k8s.io unless the flag names it, because beside upstream's components it belongs to metrics-server.
+ */
 const withoutMetrics = (given: RuntimeConfig): RuntimeConfig =>
   given.has(METRICS) ? given : new Map([...given, [METRICS, false]]);
 
@@ -107,7 +109,7 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
   return {
     tls: {
       minVersion: isNewest ? 'TLSv1.3' : 'TLSv1.2',
-      // TLS 1.3 suites are not configurable: with minimum version 1.3 the list has no effect.
+      // TLS 1.3 suites are not configurable, so the list has no effect with minimum version 1.3.
       ...(ciphers === undefined || isNewest ? {} : { ciphers }),
       ...(curves === undefined ? {} : { curves }),
     },
@@ -207,7 +209,7 @@ async function proxyClient(
   return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
 }
 
-/** The flags' pair, else the pair in `--cert-dir`, else a self-signed one that is generated there. */
+/** The flags' pair, otherwise the pair in `--cert-dir`, otherwise a self-signed one that is generated there. */
 async function serving(
   values: ApiValues,
   addresses: { readonly bindAddress: string; readonly advertiseAddress: string; readonly serviceCidr: string },
@@ -263,7 +265,7 @@ function stillGood(pem: string): boolean {
   }
 }
 
-/** One range or two of different families, as upstream; throws ApiUsageProblem. */
+/** One range, or two of different families, as in upstream. Throws ApiUsageProblem. */
 function serviceRanges(values: ApiValues): string {
   const text = values.text('service-cluster-ip-range');
   const ranges = parseNetworks(text);

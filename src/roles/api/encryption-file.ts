@@ -12,19 +12,19 @@ export interface FollowedEncryption extends EncryptionSource {
   stop(): void;
 }
 
-/** Throws CodedErrors for an unreadable or invalid file. `follow` false: the file is not reloaded. */
+/** Throws CodedErrors for an unreadable or invalid file. `follow`: whether the file is reloaded. */
 export async function openEncryption(
   file: string,
   options: {
     readonly referredToBy: string;
     readonly follow: boolean;
     readonly log: Log;
-    /** Called for a file that others can read or write; undefined: it is rejected. */
+    /** Called for a file that other users can read or write; if undefined, it is rejected. */
     readonly onOpenSecret?: OpenSecret | undefined;
   },
 ): Promise<FollowedEncryption> {
   const { log } = options;
-  // A plug-in keeps its connection when other lines of the file change.
+  // A plug-in keeps its connection when other parts of the file change.
   const plugins = new Map<string, ReturnType<OpenKmsPlugin>>();
   const open: OpenKmsPlugin = ({ socket, timeoutMs }) => {
     const key = `${socket}\n${timeoutMs}`;

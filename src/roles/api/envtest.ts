@@ -1,4 +1,7 @@
-/** A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: etcd and kube-apiserver start this executable. */
+/**
+ * A KUBEBUILDER_ASSETS directory for controller-runtime's envtest, in which etcd and kube-apiserver are this
+ * executable.
+ */
 import { access, constants, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -44,7 +47,7 @@ function defaultDirectory(environment: Readonly<Record<string, string | undefine
     : join(home, '.cache/hyperedge/envtest');
 }
 
-/** Replaces the link atomically: a concurrent start finds the old or the new one. */
+/** Replaces the link atomically, so that a concurrent start finds the old or the new one. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });

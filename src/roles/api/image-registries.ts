@@ -1,10 +1,11 @@
-/** Imports of images from the registries that this host's configuration names. */
 import type { JsonObject } from '../../api/meta/object.ts';
 import type { ImageRegistries } from '../../components/apiserver/images/registry-port.ts';
 import { inspectImage, isConfigured, platformArchitecture } from '../../io/images/index.ts';
 import { sharedRegistries } from '../config/registries.ts';
 
-/** `masterConfig`: the file beside which the host process puts its registries. */
+/**
+ * Imports images with the registry configuration of this host. `masterConfig`: file beside the registry configuration.
+ */
 export const imageRegistriesOf = (masterConfig: string): ImageRegistries => ({
   inspect: async (name, credentials) => {
     const options = await sharedRegistries(masterConfig);

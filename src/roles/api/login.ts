@@ -9,7 +9,7 @@ import { openAssets } from '../assets.ts';
 import type { OpenShiftSettings } from '../config/openshift.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
-/** Unpacks the thread for passwords. Throws CodedError 'assets'. */
+/** Unpacks the worker script for passwords. Throws CodedError 'assets'. */
 export async function createLoginFor(
   { advertiseAddress, advertisePort, port }: ApiServerConfig,
   openshift: OpenShiftSettings | undefined,

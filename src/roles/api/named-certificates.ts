@@ -8,13 +8,13 @@ import type { NamedCertificate } from '../../components/apiserver/index.ts';
 export interface NamedFiles {
   readonly certificate: string;
   readonly key: string;
-  /** Empty: the names of the certificate. */
+  /** If empty, the names in the certificate are used. */
   readonly names: readonly string[];
 }
 
 const DOMAIN = /^(?:\*|(?:\*\.)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)$/;
 
-/** `CERT,KEY` or `CERT,KEY:NAME,NAME`; undefined: another form. */
+/** Parses `CERT,KEY` or `CERT,KEY:NAME,NAME`; undefined for any other form. */
 export function parseNamedFiles(text: string): NamedFiles | undefined {
   const [, certificate = '', key = '', colon = '', names = ''] = /^([^,:]+),([^,:]+)(?:(:)(.*))?$/.exec(text) ?? [];
   if (certificate === '') return undefined;
@@ -39,7 +39,7 @@ export function namedCertificates(
   return [...all.filter(isGiven), ...all.filter((each, index) => !isGiven(each, index))];
 }
 
-/** IP addresses are omitted: SNI carries host names only. */
+/** IP addresses are omitted, because SNI contains only host names. */
 function namesOf({ subject, subjectAltName = '' }: X509Certificate): string[] {
   const commonName = /^CN=(.*)$/m.exec(subject)?.[1]?.toLowerCase() ?? '';
   const alternatives = [...subjectAltName.matchAll(/DNS:([^,\s"]+)/g)].map(([, name = '']) => name.toLowerCase());

@@ -1,4 +1,4 @@
-/** The files of releases and the catalogs that this master has, for other hosts. */
+/** Files of releases and catalogs on this master, for other hosts. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { pathsBelow } from '../config/settings.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** `configFile`: master-config.yaml of a host, whose root is above it. */
+/** `configFile`: master-config.yaml of a host, from whose path the root is derived. */
 export function releaseSource(configFile: string): ReleaseSource {
   const paths = pathsBelow(join(configFile, '../../../..'));
   const files = new DigestStore(paths.releases);

@@ -1,4 +1,4 @@
-/** The API server by kube-apiserver's own flags. */
+/** Runs the API server with kube-apiserver's own flags. */
 
 import { runUntilSignal } from '../component.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../config/apiserver/index.ts';
@@ -12,13 +12,13 @@ export type ApiPlan =
   | { readonly kind: 'version' }
   | { readonly kind: 'run'; readonly values: ApiValues };
 
-/** `kubernetes`: the API of kube-apiserver alone; `okd`: OpenShift's kinds and this project's too. */
+/** `kubernetes`: only the API of kube-apiserver; `okd`: also the kinds of OpenShift and of this project. */
 export const API_PROFILES = ['kubernetes', 'okd'] as const;
 export type ApiProfile = (typeof API_PROFILES)[number];
 
 /** Throws ApiUsageProblem with the flag and the fix. */
 export function planApi(argv: readonly string[]): ApiPlan {
-  // As upstream: file names are relative to the working directory.
+  // As in upstream, file names are relative to the working directory.
   const values = new ApiValues((path) => path);
   if (readApiArguments(argv, values) === 'help') return { kind: 'help' };
   if (values.boolean('version')) return { kind: 'version' };
@@ -35,7 +35,7 @@ export async function runApi(values: ApiValues, profile: ApiProfile = 'okd'): Pr
       ownHost: false,
       soleWriter: false,
       upstreamOnly: profile === 'kubernetes',
-      // As upstream: world-readable files are accepted.
+      // As in upstream, world-readable files are accepted.
       onOpenSecret: (problem: string) => log.warn(problem),
     };
     const component = await startApiWith(values, options, log);

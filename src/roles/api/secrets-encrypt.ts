@@ -31,8 +31,8 @@ async function located(root: string | undefined) {
 }
 
 /**
- * How the stored objects are encrypted; `rewrite` re-encrypts the outdated ones. Throws CodedErrors with the file,
- * StoreErrors.
+ * Reports how the stored objects are encrypted; `rewrite` re-encrypts outdated ones. Throws CodedErrors with the file,
+ * and StoreErrors.
  */
 export async function surveyStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
   const { config, values, file } = await located(root);
@@ -57,7 +57,7 @@ export async function rotateKey(root: string | undefined, prepare: boolean): Pro
   return { file, key: changed.key };
 }
 
-/** Removes all keys but the first of each provider. Only valid when no stored value uses the others. */
+/** Removes all keys except the first of each provider. Only valid if no stored value uses the others. */
 export async function dropOldKeys(root: string | undefined): Promise<void> {
   const { config, file } = await located(root);
   await replaceFile(file, withoutOldKeys(await readSecret(file, config), file));

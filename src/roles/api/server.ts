@@ -26,7 +26,7 @@ import { createLoginFor } from './login.ts';
 import { releaseSource } from './releases.ts';
 import { openStore } from './store.ts';
 
-/** Configured by this host's master-config.yaml. Throws CodedErrors with file and field. */
+/** Starts the API server with this host's master-config.yaml. Throws CodedErrors with file and field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   try {
@@ -56,7 +56,7 @@ function layerOf({ openshift, networkConfig, masterPublicURL }: MasterConfig): N
   return { ...openshiftOf(openshift), clusterNetworks, ...publicUrl };
 }
 
-/** The flags of this host's master-config.yaml. Throws CodedErrors with file and field. */
+/** Flags from this host's master-config.yaml. Throws CodedErrors with file and field. */
 export async function masterValues(configFile: string): Promise<ApiValues> {
   return valuesOf(await readMasterConfig(configFile), configFile);
 }
@@ -187,7 +187,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   };
 }
 
-/** The digest is of the advertised address, of which each API server of a cluster has its own. */
+/** The digest is of the advertised address, which differs between the API servers of a cluster. */
 function identityOf(advertiseAddress: string): { readonly name: string; readonly hostname: string } {
   const digest = createHash('sha256').update(advertiseAddress).digest('hex').slice(0, 26);
   return { name: `apiserver-${digest}`, hostname: hostname() };

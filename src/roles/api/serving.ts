@@ -14,7 +14,6 @@ const CURVES: ReadonlyMap<string, string> = new Map([
   ['4588', 'X25519MLKEM768'],
 ]);
 const MAX_GOAWAY_CHANCE = 0.02;
-/** The largest HTTP/2 stream count. */
 const MAX_STREAMS = 0x7fff_ffff;
 
 type Serving = Pick<
@@ -73,7 +72,7 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
   };
 }
 
-/** In OpenSSL's form; undefined: OpenSSL's default. Throws ApiUsageProblems. */
+/** Curves in OpenSSL's format; undefined for OpenSSL's default. Throws ApiUsageProblems. */
 export function curvesOf(values: ApiValues): string | undefined {
   const numbers = values.list('tls-curve-preferences');
   if (numbers.length === 0) return undefined;

@@ -60,7 +60,7 @@ export async function openStore(
   });
 }
 
-/** Throws Errors for halves of two pairs, which a renewal shows for a moment. */
+/** Throws Errors for a mismatched certificate and key, which occur for a moment during a renewal. */
 function materialsOf(text: string): Materials {
   const materials = JSON.parse(text) as Materials;
   const { cert, key } = materials;

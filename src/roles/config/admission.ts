@@ -1,6 +1,6 @@
 /**
- * Upstream's AdmissionConfiguration (`--admission-control-config-file`): plug-in configuration, in the file or in
- * referenced files.
+ * Parses upstream's AdmissionConfiguration (`--admission-control-config-file`): plug-in configuration, in the file or
+ * in referenced files.
  */
 import { CodedError } from '../../base/errors.ts';
 import { labelsOfText } from '../../base/selector.ts';
@@ -27,10 +27,10 @@ import {
   string,
 } from './strict-yaml.ts';
 
-/** The default's key among the namespaces. */
+/** Key of the cluster-wide default among the namespaces. */
 const CLUSTER_DEFAULT = 'clusterDefaultNodeSelector';
 
-/** The raw field: its meaning depends on another field. */
+/** Returns the raw field, because its meaning depends on another field. */
 const undecided: Field<Cursor> = { parse: (at) => at };
 
 const file = object(
@@ -253,7 +253,7 @@ const READERS: Readonly<Record<string, (at: Cursor) => ToldPlugins>> = {
   ValidatingAdmissionWebhook: webhooks('validatingKubeconfig'),
 };
 
-/** `read`: the text of the file `path`. Throws CodedError 'bad-config' with file, line and field. */
+/** `read`: returns the text of the file `path`. Throws CodedError 'bad-config' with file, line and field. */
 export async function parseAdmission(
   text: string,
   path: string,

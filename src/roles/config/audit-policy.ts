@@ -1,4 +1,4 @@
-/** Upstream's audit policy file. Source: audit.k8s.io/v1 Policy, k8s.io/apiserver/pkg/apis/audit/validation. */
+/** Parses upstream's audit policy file. Source: audit.k8s.io/v1 Policy, k8s.io/apiserver/pkg/apis/audit/validation. */
 import { CodedError } from '../../base/errors.ts';
 import { AUDIT_LEVELS, AUDIT_STAGES, type AuditPolicy } from '../../components/apiserver/index.ts';
 import { boolean, checkedString, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';

@@ -1,5 +1,5 @@
 /**
- * Upstream's AuthenticationConfiguration file: ID token issuers and anonymous access. Source:
+ * Parses upstream's AuthenticationConfiguration file: ID token issuers and anonymous access. Source:
  * apiserver.config.k8s.io/v1.
  */
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -70,7 +70,7 @@ const field = object(
 
 export interface AuthenticationFile {
   readonly issuers: readonly TokenIssuer[];
-  /** Undefined: not set in the file. With paths, anonymous access is limited to them. */
+  /** Undefined if the file does not set it. With paths, anonymous access is limited to them. */
   readonly anonymous: { readonly enabled: boolean; readonly paths?: readonly string[] } | undefined;
 }
 

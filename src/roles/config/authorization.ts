@@ -1,5 +1,6 @@
 /**
- * Upstream's AuthorizationConfiguration file: the ordered authorizers. Source: apiserver.config.k8s.io/v1, KEP-3221.
+ * Parses upstream's AuthorizationConfiguration file: the ordered authorizers. Source: apiserver.config.k8s.io/v1,
+ * KEP-3221.
  */
 
 import { parseDuration } from '../../base/duration.ts';
@@ -74,8 +75,7 @@ const field = object(
 type Endpoint = Extract<Authorizer, { type: 'Webhook' }>['webhook']['endpoint'];
 
 /**
- * `readEndpoint` reads the kubeconfig that a webhook names. Throws CodedError 'bad-config' with file, line or entry,
- * and field.
+ * `readEndpoint` reads the kubeconfig of a webhook. Throws CodedError 'bad-config' with file, line or entry, and field.
  */
 export async function parseAuthorization(
   text: string,

@@ -1,6 +1,6 @@
 /**
- * The bootstrap file and its drop-ins: `bootstrap.yaml`, then `bootstrap.yaml.d/*.yaml` in the order of their names.
- * Each is a whole document; a later one replaces scalars and lists and adds to mappings.
+ * The bootstrap file and its drop-ins: `bootstrap.yaml`, then `bootstrap.yaml.d/*.yaml` sorted by name. Each is a
+ * complete document; a later one replaces scalars and lists and adds to mappings.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,13 +10,13 @@ import { parseWithLines } from './strict-yaml.ts';
 
 export interface BootstrapFiles {
   readonly file: BootstrapFile;
-  /** The files that exist, in their order. */
+  /** Existing files, in this order. */
   readonly paths: readonly string[];
-  /** `file:line` of the document that gives a field its value; undefined for a default. */
+  /** `file:line` of the document that sets a field; undefined for a default. */
   origin(path: readonly string[]): string | undefined;
 }
 
-/** Undefined without any file. Throws CodedError 'bad-config' with file, line and field. */
+/** Returns undefined if no file exists. Throws CodedError 'bad-config' with file, line and field. */
 export async function readBootstrap(file: string): Promise<BootstrapFiles | undefined> {
   const dropIns = await list(`${file}.d`);
   const documents: (ReturnType<typeof parse> & { readonly path: string })[] = [];
@@ -41,7 +41,7 @@ export async function readBootstrap(file: string): Promise<BootstrapFiles | unde
 
 const parse = (text: string, path: string) => parseWithLines(text, path, bootstrapField);
 
-/** Mappings are merged, everything else is replaced. */
+/** Merges mappings and replaces all other values. */
 function merge(before: unknown, after: unknown): unknown {
   if (before instanceof Map && after instanceof Map) {
     const merged = new Map<unknown, unknown>(before);

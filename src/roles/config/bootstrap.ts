@@ -1,5 +1,5 @@
 /**
- * The bootstrap file, `/etc/origin/bootstrap.yaml`: roles and settings of this host. Every field and the file are
+ * The bootstrap file, `/etc/origin/bootstrap.yaml`: roles and settings of this host. The file and all its fields are
  * optional.
  */
 import { isIP } from 'node:net';
@@ -41,7 +41,7 @@ const dnsServer = (): Field<string> =>
     (text) => (parseServer(text) === undefined ? 'give an address such as 10.0.0.2 or 10.0.0.2:5353' : undefined),
     'IP address, with or without a port',
   );
-/** Keys are domains. */
+/** DNS servers by domain. */
 const stubDomains = (): Field<ReadonlyMap<string, readonly string[]>> => {
   const servers = dictionary(list(dnsServer()));
   return {
@@ -215,7 +215,7 @@ export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
 
 export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
 
-/** What editors and `hyperedge config schema` show. */
+/** JSON Schema of the bootstrap file, for editors and `hyperedge config schema`. */
 export function bootstrapSchema(): JsonSchema {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',

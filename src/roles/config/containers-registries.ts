@@ -1,6 +1,6 @@
 /**
- * `/etc/containers/registries.conf` and `policy.json`, which MachineConfigs of OpenShift write: mirrors and insecure
- * registries of image pulls. What cannot be honored is refused by name. Source: containers-registries.conf(5),
+ * Mirrors and insecure registries for image pulls from `/etc/containers/registries.conf` and `policy.json`, which
+ * MachineConfigs of OpenShift write. Unsupported settings are rejected by name. Source: containers-registries.conf(5),
  * version 2; containers-policy.json(5).
  */
 import { readFile } from 'node:fs/promises';
@@ -44,7 +44,7 @@ export async function containersRegistries(root: string): Promise<Mirrors> {
   return { mirrors, insecureRegistries };
 }
 
-/** The part of TOML that the file uses: tables of a list, strings, booleans and lists of strings in one line. */
+/** Parses the part of TOML that the file uses: arrays of tables, strings, booleans and single-line lists of strings. */
 function registriesIn(text: string, file: string): readonly Registry[] {
   const registries: Registry[] = [];
   let target: Partial<Registry> | undefined;
@@ -70,7 +70,7 @@ function registriesIn(text: string, file: string): readonly Registry[] {
     }
     const [, name = '', value = ''] = /^([A-Za-z0-9_-]+)\s*=\s*(.*?)\s*(?:\s#.*)?$/.exec(line) ?? [];
     if (name === '') throw bad('is neither a table nor an assignment');
-    // Short names mean docker.io here, whatever is searched elsewhere.
+    // Short names always mean docker.io here, regardless of the configured search list.
     if (target === undefined && (name === 'unqualified-search-registries' || name === 'short-name-mode')) continue;
     assign(target, name, value, bad);
   }
@@ -96,7 +96,7 @@ function assign(
   else throw bad(`${name}: is not supported`);
 }
 
-/** Signatures are not verified: a policy that asks for them is refused, never ignored. */
+/** Rejects a policy that requires signatures, because they are not verified. */
 async function checkPolicy(file: string): Promise<void> {
   const text = await textOf(file);
   if (text === undefined) return;

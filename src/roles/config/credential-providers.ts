@@ -1,4 +1,4 @@
-/** `CredentialProviderConfig` of kubelet.config.k8s.io/v1. */
+/** Parses `CredentialProviderConfig` of kubelet.config.k8s.io/v1. */
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { ProviderConfig } from '../../io/credential-providers/index.ts';

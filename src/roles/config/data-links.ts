@@ -6,15 +6,15 @@ import type { Paths } from './settings.ts';
 const MAX_LINKS = 40;
 
 /**
- * Resolves the directories that hold mounts: the kernel's mount table has paths without links. The other paths keep
- * their names, since control-plane pods mount them under these names.
+ * Resolves the directories that contain mounts, because the kernel's mount table has paths without links. Other paths
+ * keep their names, because control-plane pods mount them under these names.
  */
 export async function canonicalMountPaths(paths: Paths): Promise<Paths> {
   const [volumes, containers] = await Promise.all([resolvedLinks(paths.volumes), resolvedLinks(paths.containers)]);
   return { ...paths, volumes, containers };
 }
 
-/** The path without links, also when its last parts do not exist: their file system may not be mounted yet. */
+/** The path without links, even if its last components do not exist: their file system may not be mounted yet. */
 export async function resolvedLinks(path: string): Promise<string> {
   let current = '/';
   let rest = path.split(sep).filter((part) => part !== '');

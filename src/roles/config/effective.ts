@@ -1,4 +1,4 @@
-/** The settings in force as fields of the bootstrap file, each with its origin. */
+/** The effective settings as fields of the bootstrap file, each with its origin. */
 import type { BootstrapFiles } from './bootstrap-files.ts';
 import { effectiveEmbedded } from './embedded.ts';
 import { effectiveRouter } from './router.ts';
@@ -25,7 +25,7 @@ export function effectiveFields(settings: Settings, files: BootstrapFiles | unde
   });
 }
 
-/** `[['a', 'b'], 1]` → `{a: {b: 1}}`, as a bootstrap file. */
+/** Converts `[['a', 'b'], 1]` to `{a: {b: 1}}`, as in a bootstrap file. */
 export function nestedFields(fields: readonly EffectiveField[]): Record<string, unknown> {
   const document: Record<string, unknown> = { apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' };
   for (const { path, value } of fields) {

@@ -1,5 +1,5 @@
 /**
- * Upstream's egress selector file. Source: apiserver.k8s.io/v1beta1;
+ * Parses upstream's egress selector file. Source: apiserver.k8s.io/v1beta1;
  * k8s.io/apiserver/pkg/server/egressselector/config.go.
  */
 import { CodedError } from '../../base/errors.ts';
@@ -40,12 +40,11 @@ interface ProxyTls {
   readonly serverName?: string;
 }
 
-/** The address of a network's proxy. */
 export type EgressAddress =
   | { readonly socket: string }
   | { readonly host: string; readonly port: number; readonly tls?: ProxyTls };
 
-/** The networks with a proxy. Throws CodedError 'bad-config' with file and field. */
+/** Proxies by network. Throws CodedError 'bad-config' with file and field. */
 export function parseEgress(text: string, file: string): ReadonlyMap<ProxiedNetwork, EgressAddress> {
   const { egressSelections = [] } = parseConfig(text, file, field);
   const seen = new Set<string>();
@@ -66,7 +65,7 @@ export function parseEgress(text: string, file: string): ReadonlyMap<ProxiedNetw
   return proxies;
 }
 
-/** Undefined: connections are direct. */
+/** Returns undefined for direct connections. */
 function addressOf({ proxyProtocol, transport }: Connection, refuse: Refuse): EgressAddress | undefined {
   if (proxyProtocol === 'Direct') {
     if (transport !== undefined) refuse('.transport', 'config must be absent for direct connect');

@@ -1,4 +1,4 @@
-/** What a host does beside upstream's components, each switched in the bootstrap file. */
+/** Optional functions of a host that upstream's components do not have. Each is enabled in the bootstrap file. */
 import { join } from 'node:path';
 import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import { runtimeConfigField } from './runtime-config.ts';
@@ -22,18 +22,18 @@ export const embeddedShape = {
 type EmbeddedFile = Partial<Parsed<typeof embeddedShape, never>>;
 
 export interface Embedded {
-  /** `metrics.k8s.io` is served. */
+  /** Whether `metrics.k8s.io` is served. */
   readonly metrics: boolean;
-  /** Built-in APIs that are on or off. */
+  /** Enabled and disabled built-in APIs. */
   readonly runtimeConfig: RuntimeConfig;
-  /** The deploy directory; undefined: none. */
+  /** The deploy directory; undefined if disabled. */
   readonly manifests: string | undefined;
   readonly images: {
-    /** Archives that are imported at start; undefined: none. */
+    /** Directory of archives to import at start; undefined if disabled. */
     readonly directory: string | undefined;
     readonly verifyAtBoot: boolean;
     readonly registriesFile: string;
-    /** The kubelet's exec plug-ins: a CredentialProviderConfig, and where the programs are. */
+    /** The kubelet's exec plug-ins: a CredentialProviderConfig and the directory of the programs. */
     readonly credentialProviders: { readonly config: string; readonly directory: string } | undefined;
   };
 }
@@ -54,7 +54,7 @@ export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedd
   };
 }
 
-/** For `hyperedge config show`. */
+/** Fields for `hyperedge config show`. */
 export const effectiveEmbedded = ({ metrics, manifests, images, runtimeConfig }: Embedded): [string, unknown][] => [
   ['metrics.enabled', metrics],
   ...[...runtimeConfig].map(([name, on]): [string, unknown] => [`runtimeConfig.${name}`, on]),

@@ -1,5 +1,5 @@
 /**
- * Upstream's EncryptionConfiguration file. Source: apiserver.config.k8s.io/v1,
+ * Parses upstream's EncryptionConfiguration file. Source: apiserver.config.k8s.io/v1,
  * k8s.io/apiserver/pkg/apis/apiserver/validation.
  */
 
@@ -9,7 +9,6 @@ import type { EncryptionConfiguration, EncryptionProvider, KmsPlugin } from '../
 import type { Field, Parsed } from './strict-yaml.ts';
 import { checkedString, integer, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 
-/** Creates the client of a KMS plug-in's socket. */
 export type OpenKmsPlugin = (options: { readonly socket: string; readonly timeoutMs: number }) => KmsPlugin;
 
 const AES_SIZES = [16, 24, 32];
@@ -100,7 +99,7 @@ const field = object(
 type ParsedProvider = ReturnType<typeof provider.parse>;
 export type EncryptionFile = Parsed<{ resources: Field<ReturnType<typeof field.parse>['resources']> }, 'resources'>;
 
-/** Throws CodedError 'bad-config' naming file, line and field; never the keys. */
+/** Throws CodedError 'bad-config' with file, line and field, but never with keys. */
 export function parseEncryption(text: string, file: string, open: OpenKmsPlugin): EncryptionConfiguration {
   const { resources } = parseConfig(text, file, field);
   const refuse = (place: string, what: string): never => {

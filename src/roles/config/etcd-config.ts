@@ -1,6 +1,6 @@
 /**
- * `/etc/etcd/etcd.conf.yaml` as this host writes it, with etcd's field names. `etcd/` reads it and all other fields of
- * etcd.
+ * The fields of `/etc/etcd/etcd.conf.yaml` that this host writes, with etcd's names. `etcd/` reads this file and all
+ * other fields of etcd.
  */
 export interface EtcdConfig {
   readonly name: string;

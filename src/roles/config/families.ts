@@ -1,4 +1,4 @@
-/** Address families of a cluster, and its pod network, from the bootstrap file. */
+/** Address families and pod network of a cluster, from the bootstrap file. */
 import { CodedError } from '../../base/errors.ts';
 import type { BootstrapFile } from './bootstrap.ts';
 import type { Settings } from './settings.ts';
@@ -12,7 +12,7 @@ const SERVICES: Readonly<Record<IpFamily, string>> = { IPv4: '172.30.0.0/16', IP
 const familyOf = (cidr: string): IpFamily => (cidr.includes(':') ? 'IPv6' : 'IPv4');
 
 export interface Families {
-  /** The primary one first. */
+  /** The primary family first. */
   readonly ipFamilies: readonly IpFamily[];
   readonly clusterCidrs: readonly string[];
   readonly serviceCidrs: readonly string[];
@@ -20,14 +20,14 @@ export interface Families {
 
 export interface GivenFamilies {
   readonly ipFamilies?: readonly IpFamily[];
-  /** Ranges, with a comma between those of two families. */
+  /** One range, or two ranges of different families separated by a comma. */
   readonly clusterCIDR?: string;
   readonly serviceCIDR?: string;
 }
 
 /**
- * `ipFamilies` decides; without it the families of the given ranges do. Throws CodedError 'bad-config' for a range of a
- * family that the cluster does not have, and for one that is missing beside a given one.
+ * Determines the families from `ipFamilies`, or without it from the given ranges; missing ranges have defaults. Throws
+ * CodedError 'bad-config' for invalid `ipFamilies` and for a range of a family that the cluster does not have.
  */
 export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, bootstrapFile: string): Families {
   const clusters = ranges.clusterCIDR?.split(',') ?? [];
@@ -54,10 +54,10 @@ export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, boo
   };
 }
 
-/** Unused by routing daemons in iproute2's list of protocols. */
+/** Protocol number of routes that no routing daemon in iproute2's list uses. */
 const ROUTE_PROTOCOL = 178;
 
-/** `suffix`: of an instance that shares its machine with others. Throws CodedError 'bad-config'. */
+/** `suffix`: identifies an instance that shares its machine with others. Throws CodedError 'bad-config'. */
 export function podNetworkOf(
   file: BootstrapFile | undefined,
   bridge: string,

@@ -1,9 +1,9 @@
-/** File access of the composition: referenced files and secrets. */
+/** File access for configurations: referenced files and secrets. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
 
-/** True when it was written. Throws CodedError 'unwritable'. */
+/** Returns whether the file was written. Throws CodedError 'unwritable'. */
 export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
   try {
     await writeFile(path, content, { mode, flag: 'wx' });
@@ -23,19 +23,19 @@ export async function readReferenced(path: string, referredToBy: string): Promis
   }
 }
 
-/** Called with the problem and the fix of a secret file that others have access to. */
+/** Called with the problem of a secret file that other users can access, and the fix. */
 export type OpenSecret = (problem: string) => void;
 
 /**
- * As `readReferenced` for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write
- * is CodedError 'bad-config' with the command that repairs it, unless `tolerated` is given.
+ * Like `readReferenced`, for keys, kubeconfigs, tokens and passwords. If other users can read or write the file, it
+ * throws CodedError 'bad-config' with the command that fixes it, unless `tolerated` is given.
  */
 export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
   await checkSecret(path, referredToBy, tolerated);
   return readReferenced(path, referredToBy);
 }
 
-/** The check alone. A file that does not exist passes. */
+/** Only checks the permissions. A missing file passes. */
 export async function checkSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);

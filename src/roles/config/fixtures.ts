@@ -1,4 +1,4 @@
-/** Fixtures of test rigs as the bootstrap file has them. */
+/** Fields of the bootstrap file for fixtures of test rigs. */
 import type { DeclaredFixture } from '../../components/kubelet/devices/fixtures-port.ts';
 import type { Parsed } from './strict-yaml.ts';
 import { dictionary, type Field, list, object, oneOf, string } from './strict-yaml.ts';
@@ -33,7 +33,7 @@ export function fixturesField(): Field<ReadonlyMap<string, FixtureFile>> {
   };
 }
 
-/** Commands that switch boards: a program by its path, and its arguments. No shell is run. */
+/** Commands that switch boards: path of a program, and its arguments. No shell is run. */
 export function rigPowerField(): Field<ReadonlyMap<string, readonly string[]>> {
   const field = dictionary(list(string()));
   return {

@@ -6,7 +6,7 @@ import type { Followed, Reloads } from '../../components/apiserver/index.ts';
 
 /** Interval between checks for a changed file. */
 const LOOK_MS = 2_000;
-/** A file that was written so recently may be written again without a change of its times. */
+/** A file written this recently may be written again without a change of its time stamps. */
 const FRESH_MS = 5_000;
 
 export interface FollowedFile<T> extends Followed<T> {
@@ -17,8 +17,8 @@ export interface FollowedFile<T> extends Followed<T> {
 }
 
 /**
- * The parsed file, parsed again whenever its text changes. `what`: its name in the log. Rejects for an invalid file.
- * `first`: the first read; later an unreadable file is treated as an invalid one.
+ * Reads and parses a file, and again whenever its text changes. `what`: its name in the log. Rejects for an invalid
+ * file. `first`: the first read; later an unreadable file is treated as an invalid one.
  */
 export async function followFile<T>(
   file: string,
@@ -26,9 +26,9 @@ export async function followFile<T>(
     readonly what: string;
     readonly log: Log;
     readonly first: () => Promise<string>;
-    /** The later reads; default: the file. */
+    /** Function for later reads; reads the file by default. */
     readonly read?: () => Promise<string>;
-    /** They are read again when one of them has changed; default: the file. Empty: at each check. */
+    /** Files whose change causes another read; the file itself by default. If empty, each check reads. */
     readonly files?: readonly string[];
     readonly parse: (text: string) => T | Promise<T>;
     /** Called when the value has changed. */
@@ -90,7 +90,7 @@ export async function followFile<T>(
   };
 }
 
-/** Of files that were not written just now; undefined: read them. */
+/** State of files that were not written recently; undefined if they must be read. */
 async function stateOf(files: readonly string[]): Promise<string | undefined> {
   if (files.length === 0) return undefined;
   const states = await Promise.all(files.map((each) => stat(each).catch(() => undefined)));

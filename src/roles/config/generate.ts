@@ -1,4 +1,4 @@
-/** Settings → the configuration files of the components, with OKD's and etcd's fields. */
+/** Generates the configuration files of the components from the settings, with OKD's and etcd's fields. */
 import { dirname, relative } from 'node:path';
 import { addressKind } from '../../base/destinations.ts';
 import { etcdFiles, masterFiles, nodeFiles } from '../../io/pki/index.ts';
@@ -8,15 +8,15 @@ import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import { pathsBelow, type Settings } from './settings.ts';
 
-/** Upstream's /64 per node. */
+/** A /64 per node, as in upstream. */
 const IPV6_SUBNET_LENGTH = 64;
 
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
 /**
- * Endpoints of the API server's store: the host's own member first, by loopback, so that a changed address of the host
- * does not lose it; then the other members for failover.
+ * Endpoints of the API server's store: the host's own member first, on loopback so that it is independent of the host's
+ * address; then the other members for failover.
  */
 function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
   const own = `https://127.0.0.1:${ports.etcd}`;
@@ -147,8 +147,8 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
 }
 
 /**
- * A single member listens for other hosts too, so that others can join it: always with certificates of the store's own
- * CA, since peers access every key. The wildcard address survives a change of the host's address.
+ * A single member also listens for other hosts, so that they can join it. It always uses certificates of the store's
+ * own CA, because peers can access every key. The wildcard address is independent of the host's address.
  */
 function listenersOf({
   ports,
@@ -165,7 +165,7 @@ function listenersOf({
     };
   }
   const any = nodeIp.includes(':') ? 'https://[::]' : 'https://0.0.0.0';
-  // Hosts of tests share a loopback link.
+  // Test hosts share a loopback link.
   const isLoopback = addressKind(nodeIp) === 'loopback';
   return {
     'listen-client-urls': isLoopback ? `${local},${own}:${ports.etcd}` : `${any}:${ports.etcd}`,
@@ -179,7 +179,7 @@ function oneOfSeveral(
   { members, state, token }: NonNullable<Settings['etcd']>,
 ): Partial<EtcdConfig> {
   const { nodeName, nodeIp, ports } = settings;
-  // The address of the join may have changed; one that the bootstrap file names is the administrator's.
+  // The address may have changed since the join. An address in the bootstrap file is the administrator's choice.
   const current = settings.joined ? `https://${host(nodeIp)}:${ports.etcdPeer}` : undefined;
   const urlOf = ({ name, peerUrl }: { name: string; peerUrl: string }): string =>
     name === nodeName ? (current ?? peerUrl) : peerUrl;
@@ -203,7 +203,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     apiVersion: 'v1',
     kind: 'NodeConfig',
     nodeName: settings.nodeName,
-    // A detected address is followed when it changes.
+    // A detected address is updated when it changes.
     ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
     dnsIP: settings.network.dnsIp,

@@ -1,6 +1,6 @@
 /**
- * `/etc/origin/node/joined.yaml`: what this host has learnt when it joined a cluster. Settings that are equal on all
- * hosts come from here, not from the bootstrap file. Written by `hyperedge run`, last of all files of a join.
+ * `/etc/origin/node/joined.yaml`: settings that this host received when it joined a cluster. They are equal on all
+ * hosts and take precedence over the bootstrap file. `hyperedge run` writes this file last during a join.
  */
 import { stringify } from 'yaml';
 import { CodedError } from '../../base/errors.ts';
@@ -28,7 +28,7 @@ const shape = {
   apiServers: list(apiUrl()),
   roles: list(oneOf(...ROLES)),
   cluster: object(clusterShape, CLUSTER_FIELDS),
-  /** Of a host with a store of its own: the members at the time of the join, itself included. */
+  /** For a host with a store member: the members at the time of the join, including itself. */
   etcd: object({ members: dictionary(peerUrl()), token: string() }, ['members']),
 } as const;
 
@@ -37,12 +37,12 @@ export type ClusterSettings = Joined['cluster'];
 
 const field = object(shape, ['apiVersion', 'kind', 'server', 'apiServers', 'roles', 'cluster']);
 
-/** Undefined: this host has not joined. Throws CodedError 'bad-config'. */
+/** Returns undefined if this host has not joined. Throws CodedError 'bad-config'. */
 export function readJoined(file: string): Promise<Joined | undefined> {
   return readConfigFile(file, field);
 }
 
-/** Reaches the disk before it resolves. Throws CodedError 'unwritable'. */
+/** Flushes to disk before it resolves. Throws CodedError 'unwritable'. */
 export function writeJoined(
   file: string,
   joined: Omit<Joined, 'apiVersion' | 'kind'> & { readonly roles: readonly Role[] },
@@ -65,17 +65,17 @@ export function parseClusterSettings(source: string, data: Readonly<Record<strin
   return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));
 }
 
-/** Undefined: masters of another release, which publish none or one that is unknown here. */
+/** Returns undefined if masters of another release publish none, or an unknown one. */
 export const profileOf = (data: Readonly<Record<string, string>>): Profile | undefined =>
   PROFILES.find((profile) => profile === data['openshiftProfile']);
 
-/** The cluster's profile, for hosts that follow it; undefined: masters have the one of their bootstrap file. */
+/** The cluster's profile for hosts that follow it; undefined on masters, which use their bootstrap file's. */
 export function learntProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
   const isMaster = (file?.roles ?? joined?.roles)?.includes('master') === true;
   return isMaster ? undefined : joined?.cluster.openshiftProfile;
 }
 
-/** Settings that joining hosts learn, as `kube-system/hyperedge-config` holds them. */
+/** Settings for joining hosts, as published in `kube-system/hyperedge-config`. */
 export function learnableSettings({
   network,
   ipFamilies,
@@ -93,7 +93,7 @@ export function learnableSettings({
   };
 }
 
-/** Throws CodedError 'bad-config' when the bootstrap file sets what the cluster has decided otherwise. */
+/** Throws CodedError 'bad-config' if the bootstrap file contradicts a setting of the cluster. */
 export function checkAgainstCluster(file: string, given: BootstrapFile | undefined, cluster: ClusterSettings): void {
   const pairs = [
     ['network.clusterCIDR', given?.network?.clusterCIDR, cluster.clusterCIDR],

@@ -1,4 +1,4 @@
-/** `machineConfig` of the bootstrap file: what MachineConfigs may change on this host. */
+/** `machineConfig` of the bootstrap file: limits of MachineConfigs on this host. */
 import { object, type Parsed, string } from './strict-yaml.ts';
 
 export const machineConfigField = () =>
@@ -10,7 +10,7 @@ type MachineConfigFile = Parsed<
 >['machineConfig'];
 
 export interface MachineConfigSettings {
-  /** The account whose authorized keys are configured, as OpenShift's `core`. */
+  /** Account whose authorized keys are configured, like OpenShift's `core`. */
   readonly sshUser: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `/etc/origin/master/master-config.yaml`: the fields of OKD 3.11's MasterConfig that are honoured. File names are
- * relative to it.
+ * `/etc/origin/master/master-config.yaml`: the supported fields of OKD 3.11's MasterConfig. File names are relative to
+ * it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -85,7 +85,7 @@ const shape = {
     /** Addresses of services of type LoadBalancer. Default: enabled, with the addresses of the nodes. */
     serviceLoadBalancer: object({ enabled: boolean(), addresses: list(string()) }),
     signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
-    /** A KubeSchedulerConfiguration. */
+    /** Path of a KubeSchedulerConfiguration. */
     schedulerConfigFile: string(),
   }),
   networkConfig: object({
@@ -93,7 +93,7 @@ const shape = {
     serviceNetworkCIDR: string(),
   }),
   openshift: openshiftField(),
-  /** Settings that joining hosts learn; published as config map `kube-system/hyperedge-config`. */
+  /** Settings for joining hosts, published as config map `kube-system/hyperedge-config`. */
   clusterSettings: dictionary(string()),
 } as const;
 

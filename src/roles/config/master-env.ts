@@ -1,14 +1,14 @@
 /**
- * `/etc/origin/master/master.env`, read whenever a control-plane component starts: shell-like assignments, of which
- * `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N` are supported; the former takes precedence. Source: OKD 3.11 "Master
- * and node configuration".
+ * `/etc/origin/master/master.env`, read whenever a control-plane component starts: shell-like assignments. Supported
+ * are `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N`; the former takes precedence. Source: OKD 3.11 "Master and node
+ * configuration".
  */
 import { readFile } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
 
 export const MASTER_ENV = 'OPTIONS=--loglevel=2\nDEBUG_LOGLEVEL=2\n';
 
-/** The log level of the file; undefined without one. Throws CodedError 'bad-config' with the line. */
+/** The log level in the file; undefined if there is none. Throws CodedError 'bad-config' with the line. */
 export async function readMasterLogLevel(file: string): Promise<number | undefined> {
   let text: string;
   try {

@@ -1,4 +1,4 @@
-/** The addresses by which other hosts reach this one. */
+/** Selects the addresses by which other hosts reach this one. */
 
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -7,7 +7,7 @@ import { isInNetwork } from '../../base/addresses.ts';
 import { addressKind } from '../../base/destinations.ts';
 
 export interface HostAddresses {
-  /** Of the default route with the lowest metric, by family. */
+  /** Links of the default routes with the lowest metric, by family. */
   readonly defaultRouteLink: string | undefined;
   readonly defaultRouteLink6?: string | undefined;
   /** Global addresses, IPv4 first. */
@@ -37,19 +37,18 @@ export interface AddressChoice {
   readonly given: string | undefined;
   /** Links of the pod network. */
   readonly podLinks: ReadonlySet<string>;
-  /** Addresses of services that this host answers itself are no addresses of the host. */
+  /** Ranges of service addresses, which this host may have on a link but which are not its own. */
   readonly serviceCidrs: readonly string[];
-  /** Addresses or ranges that may be here and move to other hosts: of the masters, and of load balancers. */
+  /** Addresses or ranges that may be on this host and move to other hosts: of the masters, and of load balancers. */
   readonly shared?: readonly string[];
-  /** What was chosen before is kept for as long as the host has it. */
+  /** Previously selected addresses, which are kept as long as the host has them. */
   readonly previous?: readonly string[];
 }
 
-/** Names of the links that the pod network makes on the host itself. */
+/** Names of the links that the pod network creates on the host itself. */
 export const podLinksOf = (bridge: string, tunnelNames: Readonly<Record<4 | 6, string>>): ReadonlySet<string> =>
   new Set([bridge, `${bridge.slice(0, 11)}-svc`, `${bridge.slice(0, 11)}-dns`, ...Object.values(tunnelNames)]);
 
-/** Addresses of the host itself. */
 export const ownAddresses = (
   { byLink }: HostAddresses,
   { podLinks, serviceCidrs, shared = [] }: Pick<AddressChoice, 'podLinks' | 'serviceCidrs' | 'shared'>,
@@ -62,8 +61,8 @@ export const ownAddresses = (
 };
 
 /**
- * One address per family of the cluster, the primary one first. A host without an address of the cluster's families is
- * reached by one of another. Empty: the host has no address.
+ * One address per family of the cluster, the primary one first. A host without an address of the cluster's families
+ * uses one of another family. Empty if the host has no address.
  */
 export function chooseNodeIps(host: HostAddresses, choice: AddressChoice): string[] {
   const { given, previous = [] } = choice;
@@ -100,7 +99,7 @@ export function defaultRouteLink(routes: string): string | undefined {
   return defaults[0]?.[0];
 }
 
-/** As `defaultRouteLink` of /proc/net/ipv6_route; routes of `lo` reject. */
+/** Like `defaultRouteLink`, for /proc/net/ipv6_route. Routes of `lo` are unreachable routes and are ignored. */
 export function defaultRouteLink6(routes: string): string | undefined {
   const defaults = routes
     .split('\n')

@@ -1,16 +1,15 @@
 /**
- * `/etc/origin/node/node-config.yaml`: the fields of OKD 3.11's NodeConfig that are honoured. File names are relative
- * to it.
+ * `/etc/origin/node/node-config.yaml`: the supported fields of OKD 3.11's NodeConfig. File names are relative to it.
  */
 import { CodedError } from '../../base/errors.ts';
 import { readFeatureGates } from './feature-gates/index.ts';
 import { bindAddress } from './master-config.ts';
 import { integer, list, object, oneOf, parseConfig, readConfigFile, string } from './strict-yaml.ts';
 
-/** Arguments of the kubelet, each a list of strings as OKD writes them. */
+/** Arguments of the kubelet, each a list of strings as in OKD. */
 const argument = list(string());
 
-/** An unknown gate is refused as by the kubelet of Kubernetes 1.36. */
+/** Rejects unknown gates, as the kubelet of Kubernetes 1.36 does. */
 const featureGates: typeof argument = {
   ...argument,
   parse: (at) => {
@@ -23,7 +22,7 @@ const featureGates: typeof argument = {
 const pairsOf = (values: readonly string[]): readonly string[] =>
   values.flatMap((each) => each.split(',')).filter((each) => each.trim() !== '');
 
-/** All optional: what a file leaves out is taken from the host's own settings. */
+/** All fields are optional; missing ones are taken from the host's own settings. */
 const nodeConfigField = (onUnknown: (path: string) => void) =>
   object(
     {
@@ -87,7 +86,7 @@ const nodeConfigField = (onUnknown: (path: string) => void) =>
     onUnknown,
   );
 
-/** A NodeConfig as it is written: only type and version are required. */
+/** A NodeConfig file: only type and version are required. */
 export type PartialNodeConfig = ReturnType<ReturnType<typeof nodeConfigField>['parse']>;
 
 export type NodeConfig = PartialNodeConfig &
@@ -98,7 +97,7 @@ export type NodeConfig = PartialNodeConfig &
 
 export interface ReadNodeConfig<C> {
   readonly config: C;
-  /** Fields that are not supported and have no effect. */
+  /** Unsupported fields, which have no effect. */
   readonly unknown: readonly string[];
 }
 
@@ -124,7 +123,7 @@ export async function readNodeConfig(file: string, defaults: NodeConfig): Promis
   return { config: completed(given, defaults), unknown };
 }
 
-/** In OKD's files the node's name may be empty, and 0.0.0.0 is the node itself. */
+/** In OKD's files the node's name may be empty, and 0.0.0.0 stands for the node's address. */
 function completed(given: PartialNodeConfig, defaults: NodeConfig): NodeConfig {
   const { nodeName = '', dnsIP = '' } = given;
   const { dnsIP: ownDns } = defaults;
@@ -139,7 +138,7 @@ function completed(given: PartialNodeConfig, defaults: NodeConfig): NodeConfig {
   };
 }
 
-/** The single value of an argument that may be given once. Throws CodedError 'bad-config'. */
+/** The value of an argument that may be given only once. Throws CodedError 'bad-config'. */
 export function singleArgument(file: string, name: string, values: readonly string[] | undefined): string | undefined {
   if (values === undefined) return undefined;
   const [value, ...rest] = values;
@@ -150,8 +149,8 @@ export function singleArgument(file: string, name: string, values: readonly stri
 }
 
 /**
- * `key=value` pairs (or with another separator), several to a value when separated by commas. Throws CodedError
- * 'bad-config'.
+ * Parses `key=value` pairs (or with another separator); one value may contain several pairs separated by commas. Throws
+ * CodedError 'bad-config'.
  */
 export function pairArgument(
   file: string,
@@ -169,6 +168,6 @@ export function pairArgument(
   return Object.fromEntries(pairs);
 }
 
-/** The feature gates that are given, which the parser has checked. */
+/** The given feature gates, which the parser has validated. */
 export const featureGatesOf = (values: readonly string[] | undefined): ReadonlyMap<string, boolean> =>
   readFeatureGates(pairsOf(values ?? [])).given;

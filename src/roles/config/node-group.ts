@@ -1,4 +1,4 @@
-/** The node group of a host: its name, its last configuration, and what that makes of the host's own (row B7). */
+/** The node group of a host: its name, its last configuration, and its effect on the host's own configuration. */
 import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
@@ -12,13 +12,15 @@ import type { Settings } from './settings.ts';
 
 const VARIABLE = 'BOOTSTRAP_CONFIG_NAME';
 
-/** The first content of `/etc/sysconfig/atomic-openshift-node`. */
+/** Initial content of `/etc/sysconfig/atomic-openshift-node`. */
 export function sysconfigOf({ roles }: Settings): string {
   const group = roles.has('master') ? 'node-config-all-in-one' : 'node-config-compute';
   return `# The ConfigMap in namespace openshift-node with the configuration of this host's kubelet.\n${VARIABLE}=${group}\n`;
 }
 
-/** Undefined: no group. Throws CodedError 'bad-config' for a name that no ConfigMap can have. */
+/**
+ * Returns undefined if there is no group. Throws CodedError 'bad-config' for a name that is invalid for a ConfigMap.
+ */
 export async function groupNameOf(file: string): Promise<string | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const line = text
@@ -33,10 +35,10 @@ export async function groupNameOf(file: string): Promise<string | undefined> {
   return name;
 }
 
-/** Fields of a group that are the group's to set; the others belong to the host. */
+/** Fields that a group may set; the other fields belong to the host. */
 const GROUP_FIELDS = ['apiVersion', 'kind', 'kubeletArguments'];
 
-/** The host's own configuration with that of its group; without one, or when it is not valid, its own alone. */
+/** The host's own configuration combined with its group's. Without a group, or if that is not valid, only its own. */
 export async function groupedNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const own = nodeConfigOf(settings, cgroupDriver);
   const file = settings.paths.nodeGroup;
@@ -50,7 +52,7 @@ export async function groupedNodeConfig(settings: Settings, cgroupDriver: string
   }
 }
 
-/** Arguments of the group replace those of the host; labels are added, but for those that masters set. */
+/** Arguments of the group replace those of the host. Labels are added, except those that masters set. */
 export function withGroup(own: NodeConfig, group: PartialNodeConfig, origin: string): NodeConfig {
   const labels = Object.entries({ ...labelsOf(own, origin), ...labelsOf(group, origin) })
     .filter(([label]) => mayKubeletLabel(label))
@@ -59,7 +61,7 @@ export function withGroup(own: NodeConfig, group: PartialNodeConfig, origin: str
   return { ...own, kubeletArguments: { ...rest, ...(labels.length === 0 ? {} : { 'node-labels': labels }) } };
 }
 
-/** The kubelet's arguments of a group's text, without its labels. Throws CodedError 'bad-config'. */
+/** The kubelet's arguments in a group's text, without its labels. Throws CodedError 'bad-config'. */
 export function groupArguments(text: string): Readonly<Record<string, readonly string[]>> {
   const { 'node-labels': _, ...rest } = parseNodeConfig(text, 'node-config.yaml').config.kubeletArguments ?? {};
   return Object.fromEntries(
@@ -67,7 +69,9 @@ export function groupArguments(text: string): Readonly<Record<string, readonly s
   );
 }
 
-/** What a host applies of a group's text itself. `byPools`: without the arguments that a KubeletConfig has. */
+/**
+ * The part of a group's text that the host applies itself. `byPools`: without the arguments that a KubeletConfig has.
+ */
 export function ownGroupText(text: string, byPools: boolean): string {
   if (!byPools) return text;
   const labels = parseNodeConfig(text, 'node-config.yaml').config.kubeletArguments?.['node-labels'];

@@ -1,4 +1,4 @@
-/** OpenShift's layer: `openshift` of the bootstrap file, and of the master's configuration. */
+/** OpenShift settings: `openshift` of the bootstrap file and of the master's configuration. */
 import type { IdentityProvider } from '../../components/openshift/oauth/index.ts';
 import { boolean, type Field, object, oneOf, type Parsed, string } from './strict-yaml.ts';
 
@@ -10,7 +10,7 @@ const DNS_NAME = {
 const PROVIDER_KINDS = ['htpasswd', 'ldap', 'openID', 'requestHeader'] as const;
 const PROVIDER_FIELDS: readonly string[] = ['name', 'mappingMethod', 'type', ...PROVIDER_KINDS];
 
-/** As `spec.identityProviders` of the OAuth named cluster, with files of the host in the place of objects. */
+/** Like `spec.identityProviders` of the OAuth named cluster, with files of the host instead of objects. */
 const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
   schema: {
     type: 'array',
@@ -41,7 +41,7 @@ const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
 export const PROFILES = ['kubernetes', 'okd'] as const;
 export type Profile = (typeof PROFILES)[number];
 
-/** The same in both files. `domain`: of routes without a host. */
+/** Fields in both files. `domain` is for routes without a host. */
 export const openshiftField = () =>
   object({
     profile: oneOf(...PROFILES),
@@ -59,17 +59,17 @@ export interface OpenShiftSettings {
   readonly domain: string;
   /** Routes with `wildcardPolicy: Subdomain` are admitted. */
   readonly wildcardRoutes?: true;
-  /** Beside those of the OAuth named cluster. */
+  /** Added to those of the OAuth named cluster. */
   readonly identityProviders?: readonly IdentityProvider[];
 }
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 
-/** `learnt`: the profile of the cluster where the file names none. */
+/** `learnt`: the profile of the cluster, used if the file names none. */
 export const openshiftOf = (file: OpenShiftFile | undefined, learnt?: Profile): OpenShiftSettings => ({
   profile: file?.profile ?? learnt ?? 'kubernetes',
   domain: file?.domain ?? DEFAULT_DOMAIN,
-  // Left out by default: former releases refuse fields that they do not have.
+  // Omitted by default, because earlier releases reject fields that they do not support.
   ...(file?.wildcardRoutes === true ? { wildcardRoutes: true } : {}),
   ...(file?.identityProviders === undefined ? {} : { identityProviders: file.identityProviders }),
 });

@@ -1,6 +1,6 @@
 /**
- * What the pool of this host says of its kubelet, in files that the machine config daemon writes: they replace
- * arguments of node-config.yaml, which the host process alone writes.
+ * Kubelet settings of this host's pool, in files that the machine config daemon writes. They replace arguments of
+ * node-config.yaml, which only the host process writes.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
@@ -18,15 +18,15 @@ const MAX_BYTES = 1024 * 1024;
 /** First line of a kubelet.conf that shows the configuration instead of changing it. */
 export const SHOWN_CONFIG =
   '# The configuration of the kubelet, without effect when edited: a KubeletConfig of the pool changes it.';
-/** By the key of the runtime's setting: the kubelet's argument with the same effect here. */
+/** The kubelet's argument with the same effect, by the key of the runtime's setting. */
 const RUNTIME_ARGUMENTS: ReadonlyMap<string, readonly [file: string, argument: string]> = new Map([
   ['pids_limit', ['01-ctrcfg-pidsLimit', 'pod-max-pids']],
   ['log_size_max', ['01-ctrcfg-logSizeMax', 'container-log-max-size']],
 ]);
 
 /**
- * The configuration with the pool's settings. Throws CodedError 'bad-config' naming file and field; with a log the host
- * starts without what is not valid, since it could not be repaired otherwise.
+ * The configuration with the pool's settings. Throws CodedError 'bad-config' with file and field. With a log, the host
+ * starts without invalid settings, because they could not be corrected otherwise.
  */
 export async function withPoolSettings(config: NodeConfig, root: string, lenient?: Log): Promise<NodeConfig> {
   let kubeletArguments: Arguments = {};
@@ -46,7 +46,7 @@ async function kubeletConf(root: string): Promise<Arguments> {
   const text = await textOf(file);
   if (text === undefined || text.startsWith(SHOWN_CONFIG)) return {};
   const document = parse(text, file);
-  // kubeadm has a kubeconfig of this name.
+  // kubeadm writes a kubeconfig with this name.
   if (document['kind'] !== 'KubeletConfiguration') return {};
   const forbidden = forbiddenField(document);
   const converted = forbidden === undefined ? kubeletArguments(document) : { error: forbidden };
@@ -59,13 +59,13 @@ function parse(text: string, file: string): Readonly<Record<string, unknown>> {
     const document: unknown = JSON.parse(text);
     return typeof document === 'object' && document !== null ? { ...document } : {};
   } catch {
-    // A kubeconfig is YAML; one of a KubeletConfig is JSON.
+    // A kubeconfig is YAML; a file of a KubeletConfig is JSON.
     if (!/KubeletConfiguration/.test(text)) return {};
     throw new CodedError('bad-config', `${file}: is not JSON; write a KubeletConfig instead of a file`);
   }
 }
 
-/** Under `autoSizingReserved`. */
+/** Reserved resources under `autoSizingReserved`. */
 async function sizing(root: string): Promise<Arguments> {
   const text = await textOf(join(root, SIZING_ENV));
   if (text === undefined || !/^NODE_SIZING_ENABLED=true$/m.test(text)) return {};

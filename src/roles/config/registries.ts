@@ -1,5 +1,5 @@
 /**
- * `/etc/origin/registries.yaml`, in k3s' format: mirrors with rewrites, credentials and trust by registry. It is merged
+ * `/etc/origin/registries.yaml` in k3s's format: mirrors with rewrites, credentials and trust by registry. It is merged
  * with `registries` of the bootstrap file.
  */
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
@@ -29,7 +29,7 @@ const field = object({
 
 const isSecret = (text: string): boolean => /^\s*(?:password|auth)\s*:/m.test(text);
 
-/** Throws CodedError 'bad-config' with file, line and field, and for a file with credentials that others can read. */
+/** Throws CodedError 'bad-config' with file, line and field, and if other users can read a file with credentials. */
 export async function registryOptions({ registries, embedded }: Settings): Promise<RegistryOptions> {
   const file = embedded.images.registriesFile;
   const own = [...registries];
@@ -89,10 +89,10 @@ async function refuseOpenSecret(file: string): Promise<void> {
   if (problem !== undefined) throw new CodedError('bad-config', problem);
 }
 
-/** Beside the API server's configuration: what its own file system shows of the host's registries. */
+/** File beside the API server's configuration with the host's registries, in the API server's own file system. */
 const SHARED = 'image-registries.json';
 
-/** Gives the API server of this host the registries that images are imported from. */
+/** Writes the registry configuration for image imports by the API server of this host. */
 export async function shareRegistries({ roles, paths }: Settings, options: RegistryOptions): Promise<void> {
   if (!roles.has('master')) return;
   const directory = dirname(paths.masterConfig);
@@ -110,7 +110,7 @@ export async function shareRegistries({ roles, paths }: Settings, options: Regis
   await writeIfDifferent(join(directory, SHARED), JSON.stringify(shared), { mode: 0o600 });
 }
 
-/** What `shareRegistries` has written; undefined without registries. */
+/** Reads the result of `shareRegistries`; undefined without registries. */
 export async function sharedRegistries(masterConfig: string): Promise<RegistryOptions | undefined> {
   const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;

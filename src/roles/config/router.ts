@@ -1,4 +1,4 @@
-/** `router` of the bootstrap file: the proxy of routes and ingresses on this host. */
+/** `router` of the bootstrap file: the proxy for routes and ingresses on this host. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type LabelSelector, parseLabelSelector } from '../../base/selector.ts';
 import { boolean, checkedString, integer, object, type Parsed, string } from './strict-yaml.ts';
@@ -38,14 +38,14 @@ export interface RouterSettings {
   readonly enabled: boolean;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Of `/metrics` on loopback; 0: none. */
+  /** Port of `/metrics` on loopback; 0 disables it. */
   readonly statsPort: number;
-  /** Every connection begins with a PROXY header. */
+  /** Every connection starts with a PROXY header. */
   readonly proxyProtocol: boolean;
   readonly accessLog: boolean;
   readonly routeSelector: LabelSelector | undefined;
   readonly namespaceSelector: LabelSelector | undefined;
-  /** Files of the pair that is served in place of the cluster's default certificate. */
+  /** Certificate and key that replace the cluster's default certificate. */
   readonly defaultCertificate?: { readonly certFile: string; readonly keyFile: string };
 }
 
@@ -64,7 +64,7 @@ export const routerOf = (file: RouterFile | undefined): RouterSettings => ({
   ...(file?.defaultCertificate === undefined ? {} : { defaultCertificate: file.defaultCertificate }),
 });
 
-/** For `hyperedge config show`. */
+/** Fields for `hyperedge config show`. */
 export const effectiveRouter = ({ enabled, httpPort, httpsPort, statsPort }: RouterSettings): [string, unknown][] => [
   ['router.enabled', enabled],
   ['router.httpPort', httpPort],

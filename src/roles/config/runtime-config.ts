@@ -1,5 +1,5 @@
 /**
- * `--runtime-config`: which of the built-in APIs are served. Source: k8s.io/apiserver/pkg/server/options
+ * `--runtime-config`: enables and disables built-in APIs. Source: k8s.io/apiserver/pkg/server/options
  * APIEnablementOptions.
  */
 import { builtinKinds } from '../../api/registry/index.ts';
@@ -9,7 +9,7 @@ import { parseBoolean } from './etcd/go-values.ts';
 import { boolean, dictionary, type Field } from './strict-yaml.ts';
 
 /**
- * Versions that kube-apiserver accepts although it serves nothing in them any more: its scheme still has their types.
+ * Versions that kube-apiserver accepts although it no longer serves them, because its scheme still has their types.
  * Source: pkg/apis/GROUP/install of Kubernetes 1.36.
  */
 const REGISTERED: Readonly<Record<string, readonly string[]>> = {
@@ -89,7 +89,7 @@ export function runtimeConfigOf(values: ApiValues): {
   return { runtimeConfig: said, warnings };
 }
 
-/** `runtimeConfig` of the bootstrap file: by name of the API, whether it is served. */
+/** `runtimeConfig` of the bootstrap file: whether each API is served, by name. */
 export function runtimeConfigField(): Field<RuntimeConfig> {
   const field = dictionary(boolean());
   return {
@@ -110,7 +110,7 @@ export function runtimeConfigField(): Field<RuntimeConfig> {
 
 function switchOf(values: ApiValues, name: string, text: string): boolean {
   const plain = STAGE_NAMES.includes(name);
-  // As upstream: a stage needs `true` or `false`; for a group version or resource, an empty value means true.
+  // As in upstream, a stage needs `true` or `false`; for a group version or resource, an empty value means true.
   const on = plain
     ? ['false', 'true'].includes(text)
       ? text === 'true'

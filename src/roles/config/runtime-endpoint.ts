@@ -1,9 +1,11 @@
-/** The socket of another container runtime, `node.containerRuntimeEndpoint` of the bootstrap file. */
 import { CodedError } from '../../base/errors.ts';
 import { type BootstrapFile, ROLES } from './bootstrap.ts';
 import type { Joined } from './joined.ts';
 
-/** The control plane's pods are made of the host's own files, which only the embedded runtime can. */
+/**
+ * Socket of another container runtime, `node.containerRuntimeEndpoint` of the bootstrap file. The control plane's pods
+ * use the host's own files as root, which only the embedded runtime supports.
+ */
 export function runtimeEndpointOf(
   file: BootstrapFile | undefined,
   joined: Joined | undefined,

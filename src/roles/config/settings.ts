@@ -1,4 +1,4 @@
-/** Bootstrap file, flags and host facts → the immutable settings of this host. */
+/** Combines bootstrap file, flags and host facts into the immutable settings of this host. */
 import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -32,48 +32,48 @@ export interface Settings {
   readonly nodeIp: string;
   /** One address per family of the cluster, `nodeIp` first. */
   readonly nodeIps: readonly string[];
-  /** `node.ip` of the bootstrap file; undefined: detected, and followed when it changes. */
+  /** `node.ip` of the bootstrap file; undefined if the address is detected and updated when it changes. */
   readonly nodeIpGiven: string | undefined;
   /** The host has no address: `nodeIp` is the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
-  /** Every address under which this host can be reached from outside, `nodeIp` first. */
+  /** Every address under which other hosts can reach this one, `nodeIp` first. */
   readonly addresses: readonly string[];
   readonly nodeLabels: Readonly<Record<string, string>>;
   /** Taints of a new Node, `key=value:effect`. */
   readonly nodeTaints: readonly string[];
-  /** This host has joined a cluster, whose settings it has learnt. */
+  /** This host has joined a cluster and received its settings. */
   readonly joined: boolean;
-  /** Present: this host joins, or has joined, the cluster of `server`. */
+  /** Present if this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
-  /** Present: this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
+  /** Present if this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
   readonly offer: { readonly server: string; readonly caHash: string } | undefined;
-  /** Present: this host's control plane ends when as many other masters run. */
+  /** Present if this host's control plane ends when this number of other masters run. */
   readonly handover: { readonly masters: number } | undefined;
   /** Mirrors and plain HTTP by registry. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
-  /** The host's own runc, conmon, nft and ip are used instead of the carried ones. */
+  /** Use the host's own runc, conmon, nft and ip instead of the packaged ones. */
   readonly hostTools: boolean;
-  /** The storage class of the embedded local provisioner is created. */
+  /** Create the storage class of the embedded local provisioner. */
   readonly localVolumes: boolean;
-  /** Of services of type LoadBalancer. No addresses: those of the nodes. */
+  /** Services of type LoadBalancer. Without addresses, those of the nodes are used. */
   readonly serviceLoadBalancer: {
     readonly enabled: boolean;
     readonly addresses: readonly string[];
     readonly link: string | undefined;
   };
-  /** A KubeSchedulerConfiguration; undefined: upstream's defaults. */
+  /** Path of a KubeSchedulerConfiguration; undefined for upstream's defaults. */
   readonly schedulerConfigFile: string | undefined;
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
   readonly router: RouterSettings;
   readonly machineConfig: MachineConfigSettings;
   readonly updates: UpdateSettings;
-  /** URLs of API servers that the bootstrap file names or that were learnt when this host joined. */
+  /** URLs of API servers, from the bootstrap file or received on joining. */
   readonly masters: readonly string[];
-  /** Present: the masters share this address; the holder of a Lease has it. `link` undefined: the one of `nodeIp`. */
   readonly fixtures: readonly DeclaredFixture[];
-  /** Programs with arguments, by name, that switch boards. */
+  /** Programs with arguments that switch boards, by name. */
   readonly rigPower: ReadonlyMap<string, readonly string[]>;
+  /** Shared address of the masters, which the holder of a Lease has. `link` undefined means the link of `nodeIp`. */
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -81,7 +81,7 @@ export interface Settings {
     /** `auto`: routes to hosts on the same link, VXLAN to others. */
     readonly backend: 'auto' | 'routes' | 'vxlan';
     readonly encrypt: boolean;
-    /** Undefined: discovered. */
+    /** Undefined if it is discovered. */
     readonly mtu: number | undefined;
     /** rtnetlink(7) protocol number of this host's routes to pods of other hosts. */
     readonly routeProtocol: number;
@@ -92,7 +92,7 @@ export interface Settings {
   readonly systemReserved: Readonly<Record<string, string>>;
   /** Programs of the handlers of runtime classes. */
   readonly runtimeHandlers: Readonly<Record<string, string>>;
-  /** Of a container runtime of the host; undefined: the embedded one. */
+  /** Socket of a container runtime of the host; undefined for the embedded one. */
   readonly containerRuntimeEndpoint: string | undefined;
   readonly ports: {
     readonly api: number;
@@ -100,9 +100,9 @@ export interface Settings {
     readonly controllers: number;
     readonly etcd: number;
     readonly etcdPeer: number;
-    /** Of the local balancer, on loopback. */
+    /** Port of the local balancer, on loopback. */
     readonly balancer: number;
-    /** Of masters: where hosts that are installed get the configuration of their pool. */
+    /** Port of a master's machine config server, from which new hosts get the configuration of their pool. */
     readonly machineConfigServer: number;
   };
   readonly network: {
@@ -116,26 +116,26 @@ export interface Settings {
     readonly bridge: string;
     readonly nftTable: string;
     readonly proxyMode: 'auto' | 'nftables' | 'userspace';
-    /** Bits of a node's own pod range: OKD's hostSubnetLength 9 leaves /23 of IPv4. */
+    /** Bits of a node's own pod range: OKD's hostSubnetLength 9 gives a /23 of IPv4. */
     readonly hostSubnetLength: number;
-    /** The first of a node's pod ranges. */
+    /** The first of all nodes' pod ranges. */
     readonly firstPodCidr: string;
     /** Cluster IP of the service `kubernetes`. */
     readonly apiServiceIp: string;
-    /** Cluster IP of the DNS service; every host answers there. */
+    /** Cluster IP of the DNS service; every host answers on it. */
     readonly dnsIp: string;
   };
   readonly dns: {
-    /** Undefined: those of the host's resolver configuration. */
+    /** Undefined for those of the host's resolver configuration. */
     readonly upstreams: readonly string[] | undefined;
     readonly stubDomains: ReadonlyMap<string, readonly string[]>;
     readonly ttlSeconds: number;
-    /** The link that holds the address of the DNS service. */
+    /** The link that has the address of the DNS service. */
     readonly link: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
-    /** The bootstrap file configures gossip: a failure is then an error instead of a note. */
+    /** The bootstrap file configures gossip, so a failure is an error instead of a note. */
     readonly configured: boolean;
     readonly bindAddress: string;
     readonly port: number;
@@ -144,7 +144,7 @@ export interface Settings {
     readonly join: readonly string[];
     readonly keyringFile: string;
   };
-  /** Present: the store is one of several members; names are those of nodes. */
+  /** Present if the store has several members. Names are those of nodes. */
   readonly etcd:
     | {
         readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
@@ -155,7 +155,7 @@ export interface Settings {
   /** A damaged single-member store is restored from its last snapshot. */
   readonly restoreDamaged: boolean;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
-  /** Present: the store is an external etcd. */
+  /** Present if the store is an external etcd. */
   readonly storage:
     | {
         readonly endpoints: readonly string[];
@@ -164,9 +164,9 @@ export interface Settings {
         readonly keyFile?: string;
       }
     | undefined;
-  /** The encryption provider of Secrets at rest; undefined: no encryption. */
+  /** The encryption provider of Secrets at rest; undefined disables encryption. */
   readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
-  /** Life of the certificates that this host issues, authorities excepted; undefined: two years. */
+  /** Lifetime of the certificates that this host issues, except authorities; undefined means two years. */
   readonly certificateLifeMs: number | undefined;
   readonly paths: Paths;
 }
@@ -175,27 +175,27 @@ export interface Paths {
   readonly masterConfig: string;
   readonly masterEnv: string;
   readonly encryptionConfig: string;
-  /** Where the API server may write: audit logs. */
+  /** Directory in which the API server may write audit logs. */
   readonly masterLogs: string;
   readonly nodeConfig: string;
-  /** What this host has learnt when it joined. */
+  /** Settings that this host received on joining. */
   readonly joined: string;
   /** The last configuration of the node group. */
   readonly nodeGroup: string;
-  /** Names the node group: BOOTSTRAP_CONFIG_NAME. */
+  /** Sysconfig file with the name of the node group: BOOTSTRAP_CONFIG_NAME. */
   readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
-  /** Copies of the inputs of control-plane components: of each revision, and of what they read. */
+  /** Copies of the inputs of control-plane components: of each revision, and the current ones. */
   readonly staticPodResources: string;
-  /** Manifests that were given to the submit API of the control socket. */
+  /** Manifests submitted to the control socket. */
   readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
   /** Data of volumes of the local provisioner. */
   readonly localVolumes: string;
   readonly images: string;
-  /** Catalogs of operators. */
+  /** Operator catalogs. */
   readonly catalogs: string;
   readonly containers: string;
   readonly networkState: string;
@@ -205,9 +205,9 @@ export interface Paths {
   readonly cniConfig: string;
   /** The file with the node's last pod CIDRs. */
   readonly podCidr: string;
-  /** The API servers that this host knew last, for a cold boot. */
+  /** The last known API servers, for a cold boot. */
   readonly masters: string;
-  /** What the API server said last, encrypted with `lastKnownKey`. */
+  /** Last known API objects, encrypted with `lastKnownKey`. */
   readonly lastKnown: string;
   readonly lastKnownKey: string;
   readonly podLogs: string;
@@ -215,22 +215,22 @@ export interface Paths {
   readonly run: string;
   readonly pidFile: string;
   readonly controlSocket: string;
-  /** In a directory of its own, which the store's pod mounts. */
+  /** In its own directory, which the store's pod mounts. */
   readonly agentSocket: string;
-  /** The agent socket's short name, a link. */
+  /** Link to the agent socket with a short name. */
   readonly agentLink: string;
   readonly gossipKeyring: string;
   readonly snapshots: string;
   readonly snapshotSchedule: string;
-  /** The latest time that this host has known to be right. */
+  /** The latest time that is known to have passed. */
   readonly timeFloor: string;
-  /** Room that is set aside for a start on a full disk. */
+  /** Disk space reserved for a start on a full disk. */
   readonly diskReserve: string;
   /** Files of releases, by digest. */
   readonly releases: string;
   /** The record of the last update of this host. */
   readonly updateRecord: string;
-  /** Where installed executables are. */
+  /** Directory of installed executables. */
   readonly executables: string;
 }
 
@@ -291,7 +291,7 @@ export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
   return (await loadWithOrigins(flags)).settings;
 }
 
-/** The settings and the files that they are from; undefined without any. */
+/** The settings and the files they come from; undefined if there are none. */
 export async function loadWithOrigins(
   flags: SettingsFlags,
 ): Promise<{ readonly settings: Settings; readonly files: BootstrapFiles | undefined }> {
@@ -309,7 +309,7 @@ export async function loadWithOrigins(
   return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };
 }
 
-/** Absolute and without links, so that paths in mounts and in command lines are the same. */
+/** An absolute path without links, so that paths in mounts and in command lines are equal. */
 export async function canonicalRoot(root: string | undefined): Promise<string> {
   const absolute = resolve(root ?? '/');
   return realpath(absolute).catch(() => absolute);
@@ -324,7 +324,7 @@ export function settingsOf(
   joined?: Joined,
 ): Settings {
   if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
-  // Instances on one machine have names with a suffix of their root; only `/` has none.
+  // Names of an instance on a shared machine have a suffix derived from its root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
   const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
@@ -345,7 +345,7 @@ export function settingsOf(
   return {
     root,
     bootstrapFile,
-    // A host that joins has the roles of its token.
+    // A joining host gets the roles of its token.
     roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
     rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
@@ -460,7 +460,7 @@ function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined):
   return [...new Set([...(file?.masters ?? []), ...learnt])];
 }
 
-/** Serf's port. */
+/** Serf's default port. */
 const GOSSIP_PORT = 7946;
 
 function gossipOf(
@@ -483,12 +483,12 @@ function gossipOf(
   };
 }
 
-/** As a peer of the ring, with the ring's default port. */
+/** Host name as a peer of the ring, without a port so that the ring's default port is used. */
 function hostOf(url: string): string {
   return new URL(url).hostname;
 }
 
-/** Host names may have characters that are invalid in node names. */
+/** Host names may contain characters that are invalid in node names. */
 function nodeNameOf(host: string): string {
   const name = host
     .toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * Configuration files, read strictly: a key that is unknown or given twice, a custom tag, an alias or a value of the
- * wrong type is rejected with one line: file, line, field and the fix.
+ * Strict parser for configuration files: an unknown or duplicate key, a custom tag, an alias or a value of the wrong
+ * type is rejected with one line: file, line, field and the fix.
  */
 import { readFile } from 'node:fs/promises';
 import {
@@ -21,20 +21,20 @@ const MAX_BYTES = 1024 * 1024;
 /** The type of a field. `parse` returns the value or throws a CodedError. */
 export interface Field<T> {
   parse(at: Cursor): T;
-  /** JSON Schema of the accepted values; absent where it is not published. */
+  /** JSON Schema of the accepted values; absent if it is not published. */
   readonly schema?: JsonSchema;
 }
 
 /** JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Throws an Error for a field without one. */
+/** Throws an Error for a field without a schema. */
 export function schemaOf(field: Field<unknown>): JsonSchema {
   if (field.schema === undefined) throw new Error('a field has no schema');
   return field.schema;
 }
 
-/** A place in a document: the node, the field's path, and its errors. */
+/** A position in a document: the node, the field's path, and its errors. */
 export interface Cursor {
   readonly node: YamlNode | null;
   readonly path: string;
@@ -42,7 +42,7 @@ export interface Cursor {
   into(node: YamlNode | null, path: string): Cursor;
 }
 
-/** The file's value; undefined when there is no such file. Throws CodedError 'bad-config'. */
+/** The file's value; undefined if the file does not exist. Throws CodedError 'bad-config'. */
 export async function readConfigFile<T>(file: string, field: Field<T>): Promise<T | undefined> {
   let text: string;
   try {
@@ -59,7 +59,9 @@ export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
   return parseWithLines(text, file, field).value;
 }
 
-/** As parseConfig, with a function that returns the line of a field's path; undefined for a path that is not given. */
+/**
+ * Like parseConfig, with a function that returns the line of a field's path; undefined for a path that is not given.
+ */
 export function parseWithLines<T>(
   text: string,
   file: string,
@@ -80,7 +82,7 @@ export function parseWithLines<T>(
   visit(document, {
     Alias: (_, node) => refuse(lineOf(node.range?.[0] ?? 0), 'aliases are not accepted: write the value out'),
     Node: (_, node) => {
-      // Core schema tags are resolved from the value; every explicit tag is a custom one.
+      // Core schema tags are resolved from the value, so every explicit tag is a custom one.
       if (node.tag?.startsWith('!')) refuse(lineOf(node.range?.[0] ?? 0), `tag "${node.tag}" is not accepted`);
       return undefined;
     },
@@ -100,7 +102,7 @@ export function parseWithLines<T>(
   };
 }
 
-/** `secret`: errors do not repeat the value. */
+/** `secret`: errors do not contain the value. */
 export function string(check?: {
   readonly pattern: RegExp;
   readonly fix: string;
@@ -197,8 +199,8 @@ export type Parsed<S extends Shape, R extends keyof S> = { readonly [K in R]: Va
 };
 
 /**
- * A mapping with these keys and no others. With `onUnknown` other keys are passed over and reported there, and a key
- * without a value counts as absent: files of OKD have both.
+ * A mapping with only these keys. With `onUnknown`, other keys are reported there and ignored, and a key without a
+ * value counts as absent, because files of OKD contain both.
  */
 export function object<const S extends Shape, R extends keyof S & string = never>(
   shape: S,

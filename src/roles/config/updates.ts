@@ -1,4 +1,4 @@
-/** `updates` of the bootstrap file: which releases this host takes. */
+/** `updates` of the bootstrap file: the releases that this host accepts. */
 import { parseDuration } from '../../base/duration.ts';
 import { messageOf } from '../../base/errors.ts';
 import { parseTrustedKey } from '../../io/releases/index.ts';
@@ -30,9 +30,9 @@ export const updatesField = () =>
 type UpdatesFile = Parsed<{ updates: ReturnType<typeof updatesField> }, 'updates'>['updates'];
 
 export interface UpdateSettings {
-  /** Keys whose releases are taken, beside those of the ConfigMap release-keys. */
+  /** Keys whose releases are accepted, in addition to those of the ConfigMap release-keys. */
   readonly keys: readonly string[];
-  /** How long a new executable may take until its host is healthy. */
+  /** Time limit for a new executable until its host is healthy. */
   readonly healthyWithinMs: number;
 }
 
@@ -41,7 +41,7 @@ export const updatesOf = (file: UpdatesFile | undefined): UpdateSettings => ({
   healthyWithinMs: parseDuration(file?.healthyWithin ?? '') ?? DEFAULT_MS,
 });
 
-/** For `hyperedge config show`. */
+/** Fields for `hyperedge config show`. */
 export const effectiveUpdates = ({ keys, healthyWithinMs }: UpdateSettings): [string, unknown][] => [
   ['updates.keys', keys],
   ['updates.healthyWithin', `${healthyWithinMs / 1000}s`],

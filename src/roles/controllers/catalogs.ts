@@ -1,4 +1,4 @@
-/** Where the controllers find catalogs of operators on this host. */
+/** Sources of operator catalogs on this host, for the controllers. */
 import { createCatalogFiles } from '../../io/catalogs/index.ts';
 import { findImage } from '../../io/images/index.ts';
 import { trees } from '../../io/trees/index.ts';

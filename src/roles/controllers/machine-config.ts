@@ -1,4 +1,4 @@
-/** Merging and hashing for the machine config controllers. */
+/** Dependencies of the machine config controllers: merging and hashing. */
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { PRODUCT_VERSION } from '../../base/version.ts';
@@ -6,7 +6,7 @@ import type { MachineConfigFacts } from '../../components/controllers/machine-co
 import { renderMachineConfigs } from '../../core/ignition/index.ts';
 import { groupArguments } from '../config/node-group.ts';
 
-/** `storeLeader`: name of the node whose member leads the store. */
+/** `storeLeader` returns the name of the node whose member leads the store. */
 export function machineConfigFacts(storeLeader: () => string | undefined = () => undefined): MachineConfigFacts {
   return {
     storeLeader,

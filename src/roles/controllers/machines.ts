@@ -1,4 +1,4 @@
-/** What the machine controllers do outside of the API: join tokens, hosts over SSH, members of the store. */
+/** Operations of the machine controllers outside of the API: join tokens, hosts over SSH, members of the store. */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { HostHardware } from '../../api/machines/types.ts';
@@ -16,7 +16,7 @@ const RESET_MS = 180_000;
 const LIFE_MS = 3_600_000;
 const REMOTE = '/usr/local/bin/hyperedge';
 
-/** `configFile`: the master's configuration below the root of this host. */
+/** `configFile`: path of the master's configuration, from which the root of this host is derived. */
 export function machineProvisioner(configFile: string): MachineProvisioner {
   const root = rootOf(configFile);
   const tokenFor = ({ roles, nodeName }: JoinRequest): Promise<CreatedToken> =>
@@ -75,7 +75,7 @@ export function machineProvisioner(configFile: string): MachineProvisioner {
   };
 }
 
-/** `/etc/origin/master/master-config.yaml` below the root. */
+/** The root is the part of the path before `/etc/origin/master/master-config.yaml`. */
 function rootOf(configFile: string): string {
   const suffix = '/etc/origin/master';
   const directory = dirname(configFile);
@@ -89,7 +89,7 @@ const inspect = async (session: SshSession): Promise<HostHardware> => inspected(
 const MAX_NAME = 63;
 const MAX_PROCESSORS = 65_536;
 
-/** What a host says of itself, which ends up in its status and on terminals. Throws CodedError 'ssh'. */
+/** Parses a host's untrusted output, which ends up in its status and on terminals. Throws CodedError 'ssh'. */
 export function inspected(output: string): HostHardware {
   const [arch = '', count = '', hostname = '', memory = ''] = output
     .split('\n', 4)
@@ -101,7 +101,7 @@ export function inspected(output: string): HostHardware {
   return { hostname, ramMebibytes, cpu: { arch, count: processors } };
 }
 
-/** Runs again after it was cut off: an installation that is there is brought up to date. */
+/** Repeatable after an interruption: an existing installation is updated. */
 async function install(session: SshSession, request: JoinRequest, created: CreatedToken): Promise<void> {
   const { size: own } = await stat(process.execPath);
   const remote = Number(await session.run(`stat -c %s ${REMOTE} 2>/dev/null || echo 0`));
@@ -115,7 +115,7 @@ async function install(session: SshSession, request: JoinRequest, created: Creat
     node: { name: request.nodeName },
     join: { server, token, caHash },
   };
-  // On standard input: no process list of the host shows the token. JSON is YAML.
+  // On standard input, so that no process list of the host shows the token. JSON is valid YAML.
   const file = '/run/hyperedge-bootstrap.yaml';
   const command = `umask 077 && cat >${file} && ${REMOTE} install --config ${file}; code=$?; rm -f ${file}; exit $code`;
   await session.run(command, { input: JSON.stringify(bootstrap), timeoutMs: INSTALL_MS });

@@ -1,4 +1,4 @@
-/** The default certificate of routes, and the judge of theirs, for the controllers. */
+/** The default certificate of routes, and the validation of routes' certificates, for the controllers. */
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -19,8 +19,8 @@ const LIFETIME_DAYS = 730;
 const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
 
 /**
- * `installed`: the pair that this host's installation has made; one that does not fit is not used. `names`: of the
- * cluster's API; no route gets them.
+ * `installed`: certificate and key created by the installation; a mismatched pair is ignored. `names`: names of the
+ * cluster's API, which routes must not use.
  */
 export function routerFacts(
   {
@@ -68,7 +68,7 @@ export function routerFacts(
   };
 }
 
-/** The pair of this host's installation in the directory of the master's certificates; undefined: there is none. */
+/** Pair created by the installation in the directory of the master's certificates; undefined if there is none. */
 export async function installedPair(directory: string): Promise<KeyPair | undefined> {
   const { cert, key } = masterFiles('/').router;
   const keyPem = await readSecretIfPresent(join(directory, basename(key)));

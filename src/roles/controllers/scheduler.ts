@@ -1,4 +1,3 @@
-/** What a KubeSchedulerConfiguration gives the scheduler. */
 import type { SchedulerSettings } from '../../components/scheduler/index.ts';
 import { createExtenderCaller } from '../../io/extenders/index.ts';
 import { readSchedulerConfiguration } from '../config/scheduler/configuration.ts';
@@ -11,7 +10,7 @@ export interface ConfiguredScheduler {
   close(): Promise<void>;
 }
 
-/** Throws CodedError 'bad-config' with file, line and field. */
+/** Scheduler settings from a KubeSchedulerConfiguration. Throws CodedError 'bad-config' with file, line and field. */
 export async function configureScheduler(
   file: string | undefined,
   resolve: (path: string) => string,

@@ -45,13 +45,13 @@ import { configureScheduler } from './scheduler.ts';
 export interface Component {
   /** Resolves when the component has stopped. */
   stop(): Promise<void>;
-  /** Milliseconds that a stop may take beyond the default. */
+  /** Milliseconds that a stop may take in addition to the default. */
   readonly patienceMs?: number;
 }
 
 export interface ComponentOptions {
   readonly configFile: string;
-  /** Of the host process: the gossip ring. */
+  /** Agent socket of the host process, for the gossip ring. */
   readonly agentSocket?: string;
   /** Catalogs and images of this host. */
   readonly places?: CatalogPlaces;
@@ -91,7 +91,7 @@ export async function startControllers({
     'kube-scheduler/hyperedge',
     context,
   );
-  // Controllers and scheduler share informers: they read nearly the same kinds.
+  // Controllers and scheduler share informers, because they watch nearly the same kinds.
   const informers = controllersClient.newInformers();
   const identity = await candidateIdentity(configFile);
   const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
@@ -176,7 +176,7 @@ export async function startControllers({
   };
 }
 
-/** What an event reports leads to more work first. */
+/** Delay of events, because the changes that they report cause more urgent work. */
 const EVENTS_MS = 200;
 
 const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
@@ -212,7 +212,7 @@ function followHosts(
   log: Log,
 ): ReturnType<typeof followFailedHosts> | undefined {
   if (ring === undefined) return undefined;
-  // The client is not fenced: the host that failed may be the one whose controllers lead.
+  // The client is not fenced, because the failed host may be the one whose controllers lead.
   return followFailedHosts({
     ring,
     client,
@@ -224,8 +224,8 @@ function followHosts(
 }
 
 /**
- * Authorities and keys change when they are rotated: the process ends, which releases its leases, and its pod is
- * restarted with the new ones.
+ * Ends the process when rotated authorities or keys have changed. That releases its leases, and its pod is restarted
+ * with the new files.
  */
 async function endOnChange(files: readonly string[], log: Log, onFatal: (error: Error) => void): Promise<Followed> {
   const read = async (): Promise<string> => {
@@ -246,7 +246,7 @@ async function endOnChange(files: readonly string[], log: Log, onFatal: (error: 
 
 type Followed = Pick<FollowedFile<unknown>, 'stop'>;
 
-/** For the kubelet's probe and those of monitoring: no request is authenticated. */
+/** For probes of the kubelet and of monitoring. Requests are not authenticated. */
 const HEALTH_LIMITS: GateLimits = {
   authenticated: 0,
   unauthenticated: 32,
@@ -255,7 +255,7 @@ const HEALTH_LIMITS: GateLimits = {
   handshakeMs: 32_000,
 };
 
-/** The endpoint of the kubelet's liveness probe. Any answer shows that the event loop runs. */
+/** The endpoint of the kubelet's liveness probe. Any response shows that the event loop runs. */
 async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
   const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
   const files = [config.servingInfo.certFile, config.servingInfo.keyFile].map((path) =>
@@ -314,7 +314,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
   };
 }
 
-/** Throws an Error for halves of two pairs, which a renewal shows for a moment. */
+/** Throws an Error for a mismatched certificate and key, which occur for a moment during a renewal. */
 function pairOf(text: string): { readonly cert: string; readonly key: string } {
   const [cert = '', key = ''] = JSON.parse(text) as string[];
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
@@ -323,8 +323,8 @@ function pairOf(text: string): { readonly cert: string; readonly key: string } {
 }
 
 /**
- * The holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process
- * only after the old one has exited, so the new one renews the lease without waiting for its expiry.
+ * Holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only
+ * after the old one has exited, so the new one renews the lease without waiting for its expiry.
  */
 async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');

@@ -19,7 +19,7 @@ export interface EtcdAccessOptions {
   readonly cacert?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** `NAME:PASSWORD`, for a store whose auth is on. */
+  /** `NAME:PASSWORD`, for a store with auth enabled. */
   readonly user?: string | undefined;
 }
 
@@ -79,9 +79,7 @@ function endpointOf(text: string): string {
   return url.replace(/\/$/, '');
 }
 
-/**
- * Endpoints from the master's configuration, else from the store's own. `needed`: it is an error when neither exists.
- */
+/** Endpoints from the master's configuration, otherwise from the store's own. `needed`: throws if neither exists. */
 async function found(root: string | undefined, needed: boolean): Promise<Found | undefined> {
   const absolute = await canonicalRoot(root);
   const { masterConfig, etcdConfig } = pathsBelow(absolute);
@@ -116,7 +114,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The settings of this host's store, from its configuration file. Throws CodedErrors with the file. */
+/** Settings of this host's store from its configuration file. Throws CodedErrors with the file. */
 export async function ownEtcd(root: string | undefined): Promise<EtcdSettings> {
   const { etcdConfig } = pathsBelow(await canonicalRoot(root));
   let text: string;

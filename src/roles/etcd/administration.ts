@@ -1,4 +1,4 @@
-/** Store administration of this host's commands: the component's operations with this host's files. */
+/** Store administration for commands: the component's operations with this host's files. */
 import type { EtcdAdmin } from '../../components/etcd/administration/port.ts';
 import * as restore from '../../components/etcd/administration/restore.ts';
 import * as snapshots from '../../components/etcd/administration/snapshots.ts';

@@ -8,10 +8,10 @@ import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 export const CLUSTER_ID_NAME = 'cluster-id';
 export const STORE_FILE = 'revisions.db';
 
-/** Beside the store's configuration and authority. */
+/** In the directory of the store's configuration and authority. */
 export const clusterIdFile = (etcdConfig: string): string => join(dirname(etcdConfig), CLUSTER_ID_NAME);
 
-/** Undefined: this host's store has not belonged to a cluster yet. Rejects when the record cannot be read. */
+/** Returns undefined if this host's store has not belonged to a cluster yet. Rejects if the record cannot be read. */
 export async function readClusterId(etcdConfig: string): Promise<string | undefined> {
   try {
     return (await readFile(clusterIdFile(etcdConfig), 'utf8')).trim() || undefined;
@@ -22,8 +22,8 @@ export async function readClusterId(etcdConfig: string): Promise<string | undefi
 }
 
 /**
- * Lets the next start of this host found a new cluster with an empty store. Resolves with the former cluster; undefined
- * when none was recorded. Throws CodedError 'not-empty' when there is a store.
+ * Lets the next start of this host create a new cluster with an empty store. Resolves with the former cluster;
+ * undefined if none was recorded. Throws CodedError 'not-empty' if a store exists.
  */
 export async function allowNewCluster(root: string | undefined): Promise<string | undefined> {
   const { etcdConfig, etcdData } = pathsBelow(await canonicalRoot(root));

@@ -1,4 +1,4 @@
-/** `hyperedge members recover` on this host: the store's data directory, clients and host process. */
+/** `hyperedge members recover` with this host's data directory, clients and host process. */
 import { resolve } from 'node:path';
 import {
   planRecovery,
@@ -15,7 +15,7 @@ import { storeFiles } from './store-files.ts';
 export type { RecoveryPlan, Survivor } from '../../components/etcd/administration/recover.ts';
 
 export interface RecoverOptions extends EtcdAccessOptions {
-  /** The data directory of a store that is not this host's. */
+  /** Data directory, for a store other than this host's. */
   readonly dataDir?: string | undefined;
 }
 

@@ -97,7 +97,6 @@ function listed(text: string, name: string, peerUrls: readonly string[] | undefi
   return members;
 }
 
-/** The snapshot directory of a host. */
 export async function snapshotDirectory(root: string | undefined): Promise<string> {
   return pathsBelow(await canonicalRoot(root)).snapshots;
 }

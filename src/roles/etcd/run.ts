@@ -1,4 +1,4 @@
-/** The store's process, configured by etcd's flags, variables or file, or by this host's own file. */
+/** The store's process, configured by etcd's flags, environment variables or file, or by this host's own file. */
 import { openSync } from 'node:fs';
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -26,10 +26,9 @@ import { readClusterId } from './cluster-id.ts';
 export { EtcdUsageProblem };
 
 export interface EtcdInvocation {
-  /** etcd's own arguments. */
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** This project's flags; undefined when called as `etcd`. */
+  /** This project's flags; undefined if the program was called as `etcd`. */
   readonly own:
     | {
         readonly root: string | undefined;
@@ -50,11 +49,11 @@ export type EtcdPlan =
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
       readonly agentSocket?: string;
-      /** The directory of snapshots that a damaged store is restored from. */
+      /** Directory of snapshots from which a damaged store is restored. */
       readonly snapshots?: string;
-      /** The record of the host's update. */
+      /** Path of the record of the host's update. */
       readonly updateRecord?: string;
-      /** The cluster that the host's store belongs to. */
+      /** Id of the cluster that the host's store belongs to. */
       readonly formerCluster?: string;
       readonly logLevel: number | undefined;
     };
@@ -82,7 +81,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   }
   const configFile = given.get('config-file')?.text ?? environment['ETCD_CONFIG_FILE'] ?? '';
   const defaultHost = await ownAddress();
-  // As etcd: file names are relative to the working directory.
+  // As in etcd, file names are relative to the working directory.
   const locate = (path: string): string => path;
   if (configFile === '') {
     const all = readEnvironment(environment, given);
@@ -114,7 +113,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   };
 }
 
-/** The file that `hyperedge run` writes; file names in it are relative to it. */
+/** Reads the file that `hyperedge run` writes. File names in it are relative to it. */
 async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPlan> {
   const paths = pathsBelow(await canonicalRoot(own.root));
   const file = own.configFile ?? paths.etcdConfig;
@@ -144,7 +143,7 @@ async function read(file: string): Promise<string> {
   }
 }
 
-/** The first address of the default route's link, etcd's default for advertised URLs. */
+/** First address of the default route's link, which is etcd's default for advertised URLs. */
 async function ownAddress(): Promise<string | undefined> {
   const link = defaultRouteLink(await readText('/proc/net/route', 'utf8').catch(() => ''));
   return link === undefined ? undefined : networkInterfaces()[link]?.[0]?.address;
@@ -187,7 +186,6 @@ export async function runEtcd({
   });
 }
 
-/** The etcd version whose API the store serves. */
 export async function etcdVersion(): Promise<string> {
   return (await import('../../components/etcd/services/version.ts')).ETCD_VERSION;
 }

@@ -37,13 +37,13 @@ export interface EtcdStart {
   /** Reject world-readable private keys. */
   readonly strictKeys: boolean;
   readonly log: Log;
-  /** The gossip agent's socket; undefined: without gossip. */
+  /** The gossip agent's socket; undefined disables gossip. */
   readonly agentSocket: string | undefined;
-  /** The snapshot directory that a damaged store is restored from; undefined: no fallback. */
+  /** Directory of snapshots from which a damaged store is restored; undefined disables the fallback. */
   readonly snapshots: string | undefined;
-  /** The record of this host's update; undefined: the host process manages no store. */
+  /** Path of the record of this host's update; undefined if the host process manages no store. */
   readonly updateRecord: string | undefined;
-  /** The cluster that the store of this host belongs to, as recorded; undefined: none is. */
+  /** Recorded id of the cluster that this host's store belongs to; undefined if none is recorded. */
   readonly formerCluster: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
@@ -142,7 +142,7 @@ export async function startEtcd({
   return { stop: () => server.stop() };
 }
 
-/** etcd's log messages, which tools wait for. */
+/** Logs etcd's messages that tools wait for. */
 function tellServing(
   settings: EtcdSettings,
   addresses: readonly { readonly host: string; readonly port: number }[],
@@ -179,7 +179,7 @@ async function removeEmptyStore(directory: string): Promise<void> {
     if (name.startsWith('revisions.db') || name === 'owner') await rm(join(directory, name), { force: true });
 }
 
-/** The snapshot of an update that was rolled back to this release; undefined: there is none. */
+/** Snapshot of an update that was rolled back to this release; undefined if there is none. */
 async function beforeUpdate(
   settings: EtcdSettings,
   recordFile: string,
@@ -230,15 +230,16 @@ async function forceNewCluster({
 
 interface Peering {
   readonly strictKeys: boolean;
-  /** A host that is not a member yet asks to be added; etcd's flags leave that to an administrator. */
+  /** A host that is not a member yet requests to be added. With etcd's flags, an administrator must add it. */
   readonly joins: boolean;
   readonly directory: string;
   readonly log: Log;
 }
 
 /**
- * Clients and members have one authority: a client's certificate, whose rights the store's users limit, must not do for
- * a member, which has no limits. With a certificate of its own for calling others, a member's may be a client's.
+ * Whether clients and members share one authority. Then a client certificate, whose permissions the store's users
+ * limit, must not be accepted from a member, which has no limits. If members use a separate certificate for connecting
+ * to others, a member's server certificate may also be valid for clients.
  */
 function sharesAuthority({ client, peer }: EtcdSettings['tls']): boolean {
   const isOwn = peer.clientCertFile === undefined || peer.clientCertFile === peer.certFile;
@@ -256,7 +257,7 @@ async function peering(
   const hosts = hostsOf(listen.peer);
   const years = tls.limits.selfSignedYears;
   const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
-  // All members are hyperedge: older TLS versions are not needed between peers.
+  // All members are hyperedge, so older TLS versions are not needed between peers.
   const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
   const membersOnly = sharesAuthority(tls);
   const source = await openTlsFiles({ tls: files, limits, strictKeys, membersOnly, nowMs: clock.nowMs, log });
@@ -298,7 +299,7 @@ async function peering(
   };
 }
 
-/** The latest materials of `source` without waiting; every call starts a check for changed files. */
+/** The latest materials of `source` without waiting. Every call starts a check for changed files. */
 async function latestOf(
   source: TlsSource,
 ): Promise<() => Pick<TlsMaterials, 'cert' | 'key'> & { ca?: string | Buffer | string[] }> {
@@ -336,7 +337,7 @@ function hostsOf(urls: readonly EtcdUrl[]): string[] {
   return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
 }
 
-/** The services of one listener: an address, or the same one with and without TLS. */
+/** The services of one listener: an address, with or without TLS or both. */
 interface Listening {
   readonly urls: readonly [EtcdUrl, ...EtcdUrl[]];
   readonly serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>;

@@ -1,4 +1,4 @@
-/** Scheduled snapshots: each is saved by a child process with low priority, which returns its memory when it exits. */
+/** Scheduled snapshots. A child process with low priority saves each, and returns its memory when it exits. */
 import { execFile } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { CodedError } from '../../base/errors.ts';

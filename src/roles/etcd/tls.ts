@@ -14,9 +14,9 @@ import { checkSecret } from '../config/files.ts';
 export interface TlsFilesOptions {
   readonly tls: EtcdTlsSettings;
   readonly limits: EtcdTlsLimits;
-  /** Reject a key that others can read or write, instead of logging a warning. */
+  /** Reject a key that other users can read or write, instead of logging a warning. */
   readonly strictKeys: boolean;
-  /** Certificates that are for clients only are refused. */
+  /** Reject certificates that are valid for clients only. */
   readonly membersOnly?: boolean;
   readonly nowMs: () => number;
   readonly log: Log;
@@ -25,7 +25,7 @@ export interface TlsFilesOptions {
 /** Interval between checks for changed files. */
 const CHECK_MS = 1000;
 
-/** Undefined: without TLS. Throws CodedErrors with the file and the fix. */
+/** Returns undefined if TLS is disabled. Throws CodedErrors with the file and the fix. */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsSource | undefined> {
   const { certFile, keyFile } = options.tls;
   if (certFile === undefined || keyFile === undefined) return undefined;
@@ -70,7 +70,7 @@ class TlsFiles implements TlsSource {
     return this.#checking;
   }
 
-  /** Certificate and key may mismatch while they are replaced: the previous pair is used until they match. */
+  /** Certificate and key may mismatch while they are replaced. The previous pair is used until they match. */
   async #check(): Promise<TlsMaterials> {
     const before = this.#materials as TlsMaterials;
     const state = await this.#state();
@@ -161,7 +161,7 @@ function revokedBy(path: string, bytes: Buffer): ReadonlySet<bigint> {
   }
 }
 
-/** Extended key usage (RFC 5280, 4.2.1.12). */
+/** Extended key usage (RFC 5280 §4.2.1.12). */
 const SERVER_AUTHENTICATION = '1.3.6.1.5.5.7.3.1';
 
 function refusalBy(
@@ -171,7 +171,7 @@ function refusalBy(
 ): (certificate: X509Certificate) => string | undefined {
   return (certificate) => {
     if (revoked !== undefined && isRevoked(certificate, revoked)) return 'the certificate is revoked';
-    // The type says that there always is a list; without the extension there is none, and any usage is allowed.
+    // Node's type declares a list, but it is undefined without the extension, which allows any usage.
     const usages: readonly string[] | undefined = certificate.keyUsage;
     if (membersOnly && usages !== undefined && !usages.includes(SERVER_AUTHENTICATION))
       return 'the certificate is for clients only, not for a member';
@@ -185,7 +185,7 @@ function refusalBy(
   };
 }
 
-/** As in Go: only subject alternative names are checked. */
+/** As in Go, only subject alternative names are checked. */
 function isFor(certificate: X509Certificate, name: string): boolean {
   return isIP(name) === 0
     ? certificate.checkHost(name, { subject: 'never' }) !== undefined

@@ -1,5 +1,5 @@
 /**
- * The first contact with a cluster: `kube-public/cluster-info` is read without trust, then verified by the token (a
+ * First contact with a cluster: `kube-public/cluster-info` is read without trust, then verified by the token (a
  * detached JWS over it) and by the hash of the CA. Source: kubeadm's token-based discovery.
  */
 import { createHash, X509Certificate } from 'node:crypto';
@@ -11,16 +11,16 @@ import type { Token } from './token-format.ts';
 
 const PATH = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 const TIMEOUT_MS = 10_000;
-/** For the whole answer, however it trickles in. */
+/** Total time limit for the response, also for a slow one. */
 const ANSWER_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
-/** Of the bundle of CAs: it is searched for certificates before it is trusted. */
+/** Maximum size of the CA bundle, which is parsed before it is trusted. */
 const MAX_CA_BYTES = 64 * 1024;
 
 export interface Discovered {
   /** PEM bundle of the cluster's CA. */
   readonly caPem: string;
-  /** The server's time when it answered; undefined: it sent none. */
+  /** Time in the server's response; undefined if it sent none. */
   readonly serverMs: number | undefined;
 }
 
@@ -30,13 +30,13 @@ export function caHashOf(certificate: X509Certificate): string {
   return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
 }
 
-/** The certificates of a PEM bundle. Throws when one cannot be read. */
+/** The certificates of a PEM bundle. Throws if one cannot be parsed. */
 export function certificatesOf(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
   return blocks.map((block) => new X509Certificate(block));
 }
 
-/** Throws CodedError 'unreachable', 'not-a-cluster', 'bad-token', 'bad-ca-hash', each naming the field and the fix. */
+/** Throws CodedError 'unreachable', 'not-a-cluster', 'bad-token', 'bad-ca-hash', each with the field and the fix. */
 export async function discover(server: string, token: Token, caHash: string): Promise<Discovered> {
   const { body, serverMs } = await fetchClusterInfo(server);
   const data = dataOf(body);
@@ -56,7 +56,7 @@ export async function discover(server: string, token: Token, caHash: string): Pr
 }
 
 /**
- * Trusts the cluster by the hash of its CA alone, as kubeadm does without a token. Throws CodedError 'unreachable',
+ * Verifies the cluster only by the hash of its CA, as kubeadm does without a token. Throws CodedError 'unreachable',
  * 'not-a-cluster', 'bad-ca-hash'.
  */
 export async function discoverPinned(server: string, caHash: string): Promise<Discovered> {
@@ -65,7 +65,7 @@ export async function discoverPinned(server: string, caHash: string): Promise<Di
   const pinned = caPem
     ?.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
     ?.find((pem) => tryCertificates(pem).map(caHashOf).includes(caHash));
-  // Only the pinned certificate is trusted: the document is not signed.
+  // Only the pinned certificate is trusted, because the document is not signed.
   if (pinned !== undefined) return { caPem: `${pinned}\n`, serverMs };
   throw new CodedError(
     'bad-ca-hash',
@@ -106,7 +106,7 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
       () => outgoing.destroy(new Error(`no whole answer within ${ANSWER_MS / 1000} s`)),
       ANSWER_MS,
     );
-    // Nothing of the answer counts before the token's signature and the CA's hash are verified.
+    // The response is not used before the token's signature and the CA's hash are verified.
     const outgoing = request(new URL(PATH, server), { rejectUnauthorized: false, timeout: TIMEOUT_MS }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -123,7 +123,7 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
         } else if (statusCode !== undefined && (statusCode === 429 || statusCode >= 500)) {
           unreachable(`status ${statusCode}`);
         } else if (statusCode === 404) {
-          // The controllers of a new cluster publish it a moment after its API server answers.
+          // The controllers of a new cluster publish it a moment after its API server starts to answer.
           unreachable('kube-public/cluster-info does not exist yet');
         } else reject(notACluster(server, `status ${statusCode} for kube-public/cluster-info`));
       });
@@ -145,7 +145,7 @@ function dataOf(body: string): Readonly<Record<string, string>> {
   }
 }
 
-/** Called after the content was verified. */
+/** Reads the CA from verified content. */
 function caOf(content: string): string | undefined {
   const config = parse(content) as {
     readonly clusters?: ReadonlyArray<{ readonly cluster?: { readonly 'certificate-authority-data'?: unknown } }>;
@@ -155,7 +155,7 @@ function caOf(content: string): string | undefined {
   return Buffer.from(data, 'base64').toString('utf8');
 }
 
-/** Of content that anything may have sent; undefined where it is no kubeconfig. */
+/** Reads the CA from unverified content; undefined if it is not a kubeconfig. */
 function unverifiedCaOf(content: string): string | undefined {
   try {
     return caOf(content);

@@ -15,7 +15,7 @@ export interface EnrolContext {
   readonly signal: AbortSignal;
 }
 
-/** Waits for the approval of its request, however long that takes. Throws CodedError 'denied', 'closed'; ApiError. */
+/** Waits for the approval of its request without a time limit. Throws CodedError 'denied', 'closed'; ApiError. */
 export async function enrol(
   client: ApiClient,
   settings: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
@@ -47,7 +47,7 @@ export async function writeNodeKubeconfig(
   { root, nodeName, ports }: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
   caPem: string,
 ): Promise<void> {
-  // The balancer learns the API servers from `joined`, and every other one from them.
+  // The balancer gets the first API servers from `joined`, and the other ones from them.
   const server = balancerUrl({ ports });
   const files = nodeFiles(root);
   const client = { certFile: files.clientCurrent, keyFile: files.clientCurrent };
@@ -55,7 +55,7 @@ export async function writeNodeKubeconfig(
   await writeWhole(files.kubeconfig, text, { durable: true });
 }
 
-/** The certificate of an earlier join is used again when this cluster has signed it for this name. */
+/** Whether the certificate of an earlier join can be reused: this cluster has signed it for this name. */
 function isIssuedBy(pem: string, caPem: string, nodeName: string): boolean {
   try {
     const certificate = new X509Certificate(pem);

@@ -1,4 +1,4 @@
-/** What a host reports about itself, within the bounds that the API server sets. */
+/** A host's report about its hardware, within the limits of the API server. */
 import type { HostHardware } from '../../api/machines/types.ts';
 import type { HostInfo } from '../../components/kubelet/port.ts';
 import type { Hardware } from '../../io/sysinfo/inventory.ts';
@@ -7,10 +7,10 @@ const MAX_TEXT = 128;
 const MAX_NICS = 32;
 const MAX_DISKS = 64;
 const MEBIBYTE = 1 << 20;
-/** Links of containers and tunnels are no hardware. */
+/** Virtual links of containers and tunnels, which are not hardware. */
 const VIRTUAL = /^(veth|lo$|hyper|he-|docker|cni|br-|virbr|vxlan|tun|tap|p-)/;
 
-/** `hardware`: undefined where it cannot be read; what the kernel says is there always. */
+/** `hardware` is undefined if it cannot be read; facts from the kernel are always available. */
 export function hardwareFacts(info: HostInfo, hardware: Hardware | undefined): HostHardware {
   const { system, processor, disks = [], networkCards = [] } = hardware ?? {};
   return {

@@ -1,4 +1,3 @@
-/** Whether a joining host may have the name and the machine-id that it has. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -8,7 +7,10 @@ const isReady = (node: Node): boolean =>
   node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 const machineOf = (node: Node): string => node.status?.nodeInfo?.machineID ?? '';
 
-/** Throws CodedError 'name-taken' or 'machine-id-taken' with the fix. */
+/**
+ * Checks the name and the machine-id of a joining host. Throws CodedError 'name-taken' or 'machine-id-taken' with the
+ * fix.
+ */
 export async function checkIdentity(client: ApiClient, nodeName: string, machineId: string): Promise<void> {
   const { items } = await client.resource(resources.nodes).list();
   const ready = items.filter(isReady);

@@ -1,6 +1,7 @@
 /**
- * Joins this host to a cluster: verifies the cluster, learns its settings, has the kubelet's certificate signed (a
- * node) or receives the cluster's keys (a master). `joined.yaml` is written last: a join that was cut off is repeated.
+ * Joins this host to a cluster: verifies the cluster, reads its settings, and either has the kubelet's certificate
+ * signed (a node) or receives the cluster's keys (a master). `joined.yaml` is written last, so an interrupted join is
+ * repeated.
  */
 import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
@@ -26,29 +27,29 @@ import { parseToken, type Token } from './token-format.ts';
 
 export interface JoinContext {
   readonly log: Log;
-  /** For the progress output. */
+  /** Prints a note in the progress output. */
   readonly note: (text: string) => void;
   readonly machineId: string;
-  /** Aborted when the host process is stopped meanwhile. */
+  /** Aborted if the host process is stopped meanwhile. */
   readonly signal: AbortSignal;
 }
 
-/** With a larger difference, certificates and tokens of one side are not valid on the other. */
+/** With a larger clock difference, certificates and tokens of one side are not valid on the other. */
 const MAX_CLOCK_MS = 3_600_000;
 const REACH_MS = 30_000;
 const RETRY_MS = 1_000;
 
-/** True when this host has to join before it can start. */
+/** Whether this host must join before it can start. */
 export async function mustJoin(settings: Settings): Promise<boolean> {
   if (settings.joined) return false;
   if (settings.join !== undefined) return true;
-  // OKD's way: an administrator has laid credentials into place.
+  // An administrator has installed credentials, as in OKD.
   const { bootstrapKubeconfig, kubeconfig } = nodeFiles(settings.root);
   const isMaster = await exists(masterFiles(settings.root).ca.key);
   return !isMaster && (await exists(bootstrapKubeconfig)) && !(await exists(kubeconfig));
 }
 
-/** Throws CodedErrors of one line with the field and the fix; an ApiError of the cluster. */
+/** Throws CodedErrors of one line with the field and the fix, or an ApiError of the cluster. */
 export async function joinCluster(settings: Settings, context: JoinContext): Promise<void> {
   await requireNew(settings);
   await mkdir(nodeFiles(settings.root).certificates, { recursive: true, mode: 0o700 });
@@ -111,7 +112,7 @@ async function joinWith(
 
 const needsKeys = (roles: readonly Role[]): boolean => roles.includes('master') || roles.includes('etcd');
 
-/** The roles that the bootstrap file wants of those that the token grants. Throws CodedError 'bad-roles'. */
+/** The roles in the bootstrap file, which the token must allow. Throws CodedError 'bad-roles'. */
 export function rolesFor(
   { roles, rolesGiven, bootstrapFile }: Pick<Settings, 'roles' | 'rolesGiven' | 'bootstrapFile'>,
   granted: readonly Role[],
@@ -125,7 +126,7 @@ export function rolesFor(
   );
 }
 
-/** The store's members as the joined host's configuration names them. */
+/** The store's members for the joined host's configuration. */
 function storeOf(
   { nodeName, nodeIp, ports, storage }: Settings,
   roles: readonly Role[],
@@ -138,7 +139,7 @@ function storeOf(
   return { members: all, ...(storeToken === undefined ? {} : { token: storeToken }) };
 }
 
-/** A host with a store of its own would lose it. Throws CodedError 'already-a-cluster'. */
+/** Throws CodedError 'already-a-cluster' if this host has a store of its own, which joining would replace. */
 async function requireNew({ paths, bootstrapFile }: Settings): Promise<void> {
   const file = joinPath(paths.etcdData, 'revisions.db');
   if (!(await exists(file))) return;
@@ -148,7 +149,7 @@ async function requireNew({ paths, bootstrapFile }: Settings): Promise<void> {
   );
 }
 
-/** Repeats while the server does not answer; other errors are final. */
+/** Retries while the server does not answer; other errors are final. */
 async function reach<T>(attempt: () => Promise<T>, { note, signal }: JoinContext): Promise<T> {
   const beganMs = clock.monotonicMs();
   for (let noted = false; ; ) {
@@ -164,7 +165,7 @@ async function reach<T>(attempt: () => Promise<T>, { note, signal }: JoinContext
   }
 }
 
-/** Throws CodedError 'clock' with the command that sets it. */
+/** Throws CodedError 'clock' with the command that sets the clock. */
 export function checkClock(server: string, serverMs: number | undefined, nowMs: number): void {
   if (serverMs === undefined || Math.abs(serverMs - nowMs) <= MAX_CLOCK_MS) return;
   const time = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ');

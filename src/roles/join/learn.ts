@@ -1,4 +1,4 @@
-/** What a joining host asks the cluster, with its bootstrap credentials. */
+/** Requests of a joining host to the cluster, with its bootstrap credentials. */
 import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -11,7 +11,7 @@ import { KEYRING_FIELD, KEYRING_SECRET } from '../host/ring-keyring.ts';
 import { type MasterKeys, SEALED_FIELD, sealedName, unseal } from './sealed-keys.ts';
 import { rolesOf, type Token } from './token-format.ts';
 
-/** The API server's version. Throws CodedError 'unreachable' when its certificate or answer is refused. */
+/** The API server's version. Throws CodedError 'unreachable' if its certificate or response is invalid. */
 export async function serverVersion(client: ApiClient, server: string): Promise<string> {
   try {
     const { gitVersion } = await client.request<{ gitVersion?: string }>('GET', '/version');
@@ -21,7 +21,7 @@ export async function serverVersion(client: ApiClient, server: string): Promise<
   }
 }
 
-/** The roles that the token is for. Throws CodedError 'bad-token'. */
+/** The roles that the token allows. Throws CodedError 'bad-token'. */
 export async function learnRoles(client: ApiClient, token: Token): Promise<Role[]> {
   try {
     const review = await client.request<{ status?: { userInfo?: { groups?: string[] } } }>(
@@ -45,7 +45,7 @@ export interface LearntCluster {
   readonly apiServers: readonly string[];
 }
 
-/** Throws CodedError 'not-a-cluster'. */
+/** Reads the settings of the cluster. Throws CodedError 'not-a-cluster'. */
 export async function learnCluster(client: ApiClient, server: string): Promise<LearntCluster> {
   const { namespace, name } = SETTINGS_MAP;
   let map: ConfigMap;
@@ -65,7 +65,7 @@ export async function learnCluster(client: ApiClient, server: string): Promise<L
   return { cluster: parseClusterSettings(`${namespace}/${name}`, map.data ?? {}), apiServers };
 }
 
-/** The keyring of the gossip ring; undefined: the masters have none. */
+/** The keyring of the gossip ring; undefined if the masters have none. */
 export async function receiveKeyring(client: ApiClient): Promise<string | undefined> {
   const { namespace, name } = KEYRING_SECRET;
   try {
@@ -73,7 +73,7 @@ export async function receiveKeyring(client: ApiClient): Promise<string | undefi
     const content = data?.[KEYRING_FIELD];
     return content === undefined ? undefined : Buffer.from(content, 'base64').toString('utf8');
   } catch (error) {
-    // Masters of a release that does not publish it.
+    // Masters of an older release do not publish it.
     if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** The identity of a host that offers itself: keys of its own, which outlive that it joins and is wiped. */
+/** The identity of a host that offers itself: its own keys, which survive joining and a reset. */
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { CodedError } from '../../base/errors.ts';
 import { readIfPresent, writeWhole } from '../../io/pki/index.ts';
 import { publicText } from './sealed-join.ts';
 
-/** Beside the directories that a reset removes. */
+/** Outside of the directories that a reset removes. */
 const DIRECTORY = 'var/lib/hyperedge-offer';
 
 export interface OfferKeys {
@@ -15,13 +15,13 @@ export interface OfferKeys {
   readonly sealing: KeyObject;
   /** Shown on the console and in the description of the BareMetalHost. */
   readonly fingerprint: string;
-  /** Ed25519, base64url. */
+  /** Ed25519 signature in base64url. */
   sign(text: string): string;
 }
 
 const directoryOf = (root: string): string => join(root, DIRECTORY);
 
-/** Makes the keys at the first call. Throws CodedError 'bad-config' naming the file. */
+/** Creates the keys at the first call. Throws CodedError 'bad-config' with the file. */
 export async function offerKeys(root: string): Promise<OfferKeys> {
   const file = join(directoryOf(root), 'keys.json');
   let text = await readIfPresent(file);

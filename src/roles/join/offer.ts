@@ -1,6 +1,6 @@
 /**
  * A blank host offers itself to a cluster: it pins the CA by its hash, sends a signed offer without credentials, and
- * waits until a Machine has claimed it. As a node it goes on reporting, and learns so that it is released.
+ * waits until a Machine has claimed it. As a node it continues to report, which also detects its release.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -37,7 +37,7 @@ const JOINED_MS = 10_000;
 const RETRY_MS = 10_000;
 const HARDWARE_MS = 15_000;
 
-/** What the host joins with, once a machine has claimed it. Throws CodedError 'bad-offer', 'stopped'. */
+/** Resolves with the join settings once a Machine has claimed the host. Throws CodedError 'bad-offer', 'stopped'. */
 export async function offerUntilClaimed(
   settings: Settings,
   offer: { readonly server: string; readonly caHash: string },
@@ -84,11 +84,11 @@ export async function offerUntilClaimed(
 }
 
 export interface Released {
-  /** The data is removed instead of being kept aside. */
+  /** Delete the data instead of keeping a copy. */
   readonly purge: boolean;
 }
 
-/** Reports as a node, until the machine of this host is deleted. */
+/** Reports as a node until this host's Machine is deleted. */
 export function followRelease(settings: Settings, log: Log): { readonly released: Promise<Released>; stop(): void } {
   const stopping = new AbortController();
   const released = Promise.withResolvers<Released>();
@@ -135,7 +135,7 @@ async function send(
   return status;
 }
 
-/** The cluster that it joins has to be the one that was pinned. Throws CodedError 'bad-offer'. */
+/** Decrypts the join settings. The cluster must be the pinned one. Throws CodedError 'bad-offer'. */
 function openSealed(text: string, keys: OfferKeys, caHash: string): JoinDetails {
   const { sealed } = JSON.parse(text) as { readonly sealed?: string };
   const details = openJoin(sealed ?? '', keys.sealing);
@@ -150,13 +150,13 @@ interface Facts {
 
 async function factsOf({ root }: Settings): Promise<Facts> {
   const info = await createHostFacts({ root, nowMs: () => clock.nowMs() }).info();
-  // It runs programs of the host, which may hang on broken hardware.
+  // Reading the hardware runs programs of the host, which may hang on broken hardware.
   const late = wait(HARDWARE_MS, undefined, { ref: false });
   const hardware = await Promise.race([readHardware().catch(() => undefined), late]);
   return { machineID: info.machineId, hardware: hardwareFacts(info, hardware ?? undefined) };
 }
 
-/** Spread, so that many hosts do not report at once. */
+/** Randomized, so that many hosts do not report at once. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await wait(ms * (0.8 + 0.4 * random.random()), undefined, { signal }).catch(() => {});
 }

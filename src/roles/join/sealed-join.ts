@@ -1,6 +1,6 @@
 /**
- * What a claimed host joins with, encrypted for its X25519 key: an ephemeral key agreement, HKDF-SHA256 (RFC 5869) and
- * AES-256-GCM. Only the host can read it, wherever it is stored.
+ * Join settings of a claimed host, encrypted for its X25519 key: an ephemeral key agreement, HKDF-SHA256 (RFC 5869) and
+ * AES-256-GCM. Only the host can decrypt them, wherever they are stored.
  */
 import {
   createCipheriv,
@@ -25,7 +25,7 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The 32 bytes of a public key, base64url. */
+/** The 32 bytes of a public key in base64url. */
 export const publicText = (key: KeyObject): string => key.export({ format: 'jwk' }).x ?? '';
 
 export const x25519Key = (x: string): KeyObject =>
@@ -36,7 +36,7 @@ function keyOf(privateKey: KeyObject, publicKey: KeyObject, ephemeral: string, r
   return new Uint8Array(hkdfSync('sha256', shared, `${ephemeral}.${recipient}`, CONTEXT, KEY_BYTES));
 }
 
-/** Base64 of the ephemeral key, initialization vector, ciphertext and tag. Throws for a key that is none. */
+/** Returns base64 of the ephemeral key, initialization vector, ciphertext and tag. Throws for an invalid key. */
 export function sealJoin(details: JoinDetails, recipient: string): string {
   const { privateKey, publicKey } = generateKeyPairSync('x25519');
   const ephemeral = publicText(publicKey);
@@ -47,7 +47,7 @@ export function sealJoin(details: JoinDetails, recipient: string): string {
   return Buffer.concat([Buffer.from(ephemeral, 'base64url'), iv, text, cipher.getAuthTag()]).toString('base64');
 }
 
-/** Throws CodedError 'bad-offer' when it was sealed for another key. */
+/** Throws CodedError 'bad-offer' if the data was encrypted for another key. */
 export function openJoin(sealed: string, privateKey: KeyObject): JoinDetails {
   const bytes = Buffer.from(sealed, 'base64');
   try {

@@ -1,6 +1,6 @@
 /**
  * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC
- * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot open what it stores.
+ * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot decrypt the stored keys.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -22,20 +22,20 @@ const TAG_BYTES = 16;
 export interface MasterKeys {
   /** Content by path below the root. */
   readonly files: Readonly<Record<string, string>>;
-  /** Peer URLs of the store's members, by name; undefined: the store is an external one. */
+  /** Peer URLs of the store's members, by name; undefined for an external store. */
   readonly members: Readonly<Record<string, string>> | undefined;
   /** `initialClusterToken` of the store. */
   readonly storeToken: string | undefined;
 }
 
-/** What the encryption key is derived from. */
+/** Input for deriving the encryption key. */
 export type SealingSecret = Pick<Token, 'id' | 'secret'>;
 
 function keyOf({ id, secret }: SealingSecret): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, id, CONTEXT, KEY_BYTES));
 }
 
-/** Initialization vector, ciphertext, tag. */
+/** Returns initialization vector, ciphertext and tag. */
 export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', keyOf(token), iv);
@@ -43,7 +43,7 @@ export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
   return Buffer.concat([iv, cipher.update(JSON.stringify(keys), 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Throws CodedError 'bad-token' when the token is not the one that sealed them. */
+/** Throws CodedError 'bad-token' if the keys were encrypted with another token. */
 export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   try {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(token), sealed.subarray(0, IV_BYTES));
@@ -58,7 +58,7 @@ export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   }
 }
 
-/** Authorities that masters share; an external store's is its owner's. */
+/** Authorities that masters share. Those of an external store are managed by its owner. */
 export function sharedAuthorities({ root, storage }: Pick<Settings, 'root' | 'storage'>): PairFiles[] {
   const { ca, frontProxyCa } = masterFiles(root);
   return [ca, frontProxyCa, ...(storage === undefined ? [etcdFiles(root).signer] : [])];
@@ -99,7 +99,7 @@ export async function readMasterKeys(
   return { files, ...store };
 }
 
-/** Writes the files that this host may receive, and no others. Throws CodedErrors with the file. */
+/** Writes only the files that this host may receive. Throws CodedErrors with the file. */
 export async function writeMasterKeys(settings: Settings, keys: MasterKeys): Promise<void> {
   for (const { path, needed } of sharedFiles(settings)) {
     const name = relative(settings.root, path);

@@ -1,6 +1,6 @@
 /**
- * Tokens `id.secret`. The first 16 characters of the secret are Kubernetes' bootstrap token, which the cluster stores;
- * a token for masters has 32 more, which exist only in the token and seal the keys that a master receives.
+ * Tokens `id.secret`. The first 16 characters of the secret are Kubernetes' bootstrap token, which the cluster stores.
+ * A token for masters has 32 more, which exist only in the token and encrypt the keys that a master receives.
  */
 import { CodedError } from '../../base/errors.ts';
 import { ROLES, type Role } from '../config/bootstrap.ts';
@@ -13,18 +13,17 @@ const TOKEN = /^([a-z0-9]{6})\.([a-z0-9]{16}|[a-z0-9]{48})$/;
 
 export interface Token {
   readonly id: string;
-  /** The whole secret. */
   readonly secret: string;
   /** The part of the secret that the cluster stores. */
   readonly stored: string;
-  /** What the API server accepts as bearer token. */
+  /** The bearer token for the API server. */
   readonly bearer: string;
-  /** It can open sealed keys. */
+  /** The token can decrypt the keys of a master. */
   readonly sealing: boolean;
   readonly text: string;
 }
 
-/** Throws CodedError 'bad-token'. `field` names where the text comes from. */
+/** Throws CodedError 'bad-token'. `field` is the source of the text, for the message. */
 export function parseToken(text: string, field: string): Token {
   const [, id, secret] = TOKEN.exec(text) ?? [];
   if (id === undefined || secret === undefined) {
@@ -34,13 +33,15 @@ export function parseToken(text: string, field: string): Token {
   return { id, secret, stored, bearer: `${id}.${stored}`, sealing: secret.length > STORED_LENGTH, text };
 }
 
-/** A new token; `sealing` for one that carries keys to a master. */
+/** Creates a token; `sealing` for one that gives a master its keys. */
 export function newToken(sealing: boolean, bytes: (length: number) => Uint8Array): Token {
   const id = randomText(ID_LENGTH, bytes);
   return parseToken(`${id}.${randomText(STORED_LENGTH + (sealing ? SEAL_LENGTH : 0), bytes)}`, 'token');
 }
 
-/** Each character is equally likely: bytes at or above the largest multiple of the alphabet's size are dropped. */
+/**
+ * Bytes at or above the largest multiple of the alphabet's size are dropped, so that all characters are equally likely.
+ */
 function randomText(length: number, bytes: (length: number) => Uint8Array): string {
   const limit = 256 - (256 % ALPHABET.length);
   let text = '';
@@ -54,12 +55,12 @@ function randomText(length: number, bytes: (length: number) => Uint8Array): stri
 
 const GROUP_PREFIX = 'system:bootstrappers:hyperedge:';
 
-/** The groups that carry the roles a token is for. */
+/** The groups that represent the roles of a token. */
 export function groupsOf(roles: readonly Role[]): string[] {
   return roles.map((role) => GROUP_PREFIX + role);
 }
 
-/** Roles of a user's groups; a token without such groups, as kubeadm's, is for nodes. */
+/** Roles from a user's groups. A token without such groups, such as kubeadm's, is for nodes. */
 export function rolesOf(groups: readonly string[]): Role[] {
   const roles = ROLES.filter((role) => groups.includes(GROUP_PREFIX + role));
   return roles.length === 0 ? ['node'] : roles;

@@ -26,7 +26,7 @@ import { caHashOf, certificatesOf } from './discovery.ts';
 import { readMasterKeys, SEALED_FIELD, SEALED_TYPE, seal, sealedName } from './sealed-keys.ts';
 import { groupsOf, newToken, parseRoles, rolesOf, type Token } from './token-format.ts';
 
-/** Sealed keys, as kubeadm's, exist for two hours at most. */
+/** As in kubeadm, encrypted keys exist for two hours at most. */
 const MAX_SEALED_MS = 2 * 3_600_000;
 const NODE_TTL_MS = 24 * 3_600_000;
 const MASTER_TTL_MS = 3_600_000;
@@ -40,7 +40,7 @@ export interface CreatedToken {
   readonly expires: string;
   readonly caHash: string;
   readonly server: string;
-  /** What to run on the new host. */
+  /** The command to run on the new host. */
   readonly command: string;
   readonly warnings: readonly string[];
 }
@@ -122,7 +122,9 @@ function tokenSecret(
   };
 }
 
-/** The sealed keys and the right to read them. They are deleted with the token's secret, their owner. */
+/**
+ * Creates the encrypted keys and the permission to read them. They are deleted with the token's secret, their owner.
+ */
 async function createSealed(client: ApiClient, settings: Settings, token: Token, owner: Secret): Promise<string[]> {
   const store = await storeMembers(settings);
   const keys = await readMasterKeys(settings, store);
@@ -171,7 +173,7 @@ async function storeMembers({ root, etcd, storage }: Settings): Promise<{
   }
 }
 
-/** The signer is asynchronous: the printed command shall work at once. */
+/** Waits for the signer, which is asynchronous, so that the printed command works immediately. */
 async function untilSigned(client: ApiClient, { id }: Token): Promise<void> {
   const maps = client.resource(resources.configMaps);
   for (const beganMs = clock.monotonicMs(); ; ) {
@@ -194,15 +196,15 @@ async function untilSigned(client: ApiClient, { id }: Token): Promise<void> {
 export interface ListedToken {
   readonly id: string;
   readonly roles: readonly string[];
-  /** RFC 3339; undefined: never. */
+  /** RFC 3339; undefined if the token does not expire. */
   readonly expires: string | undefined;
-  /** Seconds left; 0: expired. */
+  /** Seconds left; 0 if expired. */
   readonly ttlSeconds: number | undefined;
   readonly usages: readonly string[];
   readonly description: string;
 }
 
-/** Secrets of tokens are not shown. */
+/** Lists tokens without their secrets. */
 export function listTokens(root: string | undefined): Promise<ListedToken[]> {
   return withAdmin(root, async (client) => {
     const secrets = await client
@@ -235,7 +237,7 @@ export function revokeToken(root: string | undefined, text: string): Promise<str
   });
 }
 
-/** False when there was none. */
+/** Returns false if there was none. */
 async function removeToken(client: ApiClient, id: string): Promise<boolean> {
   const secrets = client.resource(resources.secrets);
   const removed = async (name: string): Promise<boolean> => {

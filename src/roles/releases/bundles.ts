@@ -49,7 +49,7 @@ export interface CreateOptions {
   readonly key: string;
   readonly executables: ReadonlyMap<string, string>;
   readonly channels: readonly string[];
-  /** Where no executable of this host's architecture is given, which tells it. */
+  /** Required if no executable for this host's architecture is given, which could be queried. */
   readonly version: string | undefined;
   readonly kubernetes: string | undefined;
 }
@@ -124,7 +124,7 @@ async function keyFrom(path: string, parse: (text: string) => KeyObject): Promis
   }
 }
 
-/** Reads the whole bundle. `key`: a public key instead of those that this host trusts. */
+/** Verifies the whole bundle. `key`: a public key instead of the ones that this host trusts. */
 export async function verifyBundle(
   bundle: string,
   options: { readonly key: string | undefined; readonly root: string | undefined },
@@ -147,7 +147,7 @@ export async function verifyBundle(
 
 export interface ImportOptions {
   readonly root: string | undefined;
-  /** Takes a release that is older than the cluster's version. */
+  /** Accepts a release that is older than the cluster's version. */
   readonly force: boolean;
 }
 
@@ -200,7 +200,7 @@ export interface ListedRelease {
   readonly complete: boolean;
 }
 
-/** The newest first. */
+/** Newest first. */
 export async function listReleases(root: string | undefined): Promise<ListedRelease[]> {
   return onMaster(root, async ({ client, store }) => {
     const options = { namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL };
@@ -224,7 +224,7 @@ export async function listReleases(root: string | undefined): Promise<ListedRele
   });
 }
 
-/** Masters remove the files then. Throws CodedError 'not-found', 'in-use'. */
+/** Masters then remove the files. Throws CodedError 'not-found', 'in-use'. */
 export async function removeRelease(root: string | undefined, version: string): Promise<void> {
   await onMaster(root, async ({ client }) => {
     const object = await clusterVersion(client);

@@ -1,4 +1,7 @@
-/** Flags of `hyperedge install` → the bootstrap file. An existing file keeps its other fields and its comments. */
+/**
+ * Converts flags of `hyperedge install` to the bootstrap file. An existing file keeps its other fields and its
+ * comments.
+ */
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,7 +14,7 @@ import { pathsBelow } from '../config/settings.ts';
 import { parseConfig } from '../config/strict-yaml.ts';
 
 export interface BootstrapFlags {
-  /** A bootstrap file that replaces the present one. */
+  /** Path of a bootstrap file that replaces the current one. */
   readonly config: string | undefined;
   readonly roles: readonly string[] | undefined;
   readonly address: string | undefined;
@@ -22,10 +25,10 @@ export interface BootstrapFlags {
   readonly handover?: { readonly masters: number } | undefined;
 }
 
-/** Pods of users would have to move when the temporary host leaves. */
+/** Prevents users' pods on the temporary host, which would have to move when it leaves. */
 const TEMPORARY_TAINT = 'hyperedge.dev/bootstrap:NoSchedule';
 
-/** The text of the file; undefined when there is none and none is needed. Throws CodedError 'bad-config'. */
+/** The text of the file; undefined if there is none and none is needed. Throws CodedError 'bad-config'. */
 export async function bootstrapText(path: string, flags: BootstrapFlags): Promise<string | undefined> {
   const present =
     flags.config === undefined
@@ -49,7 +52,7 @@ export async function bootstrapText(path: string, flags: BootstrapFlags): Promis
   return differs ? document.toString({ lineWidth: 0 }) : present;
 }
 
-/** True when the file was written. Only root may read it: it may have a token. */
+/** Returns whether the file was written. Only root may read it, because it may contain a token. */
 export async function writeBootstrap(path: string, text: string | undefined): Promise<boolean> {
   if (text === undefined || (await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
   try {
@@ -62,7 +65,7 @@ export async function writeBootstrap(path: string, text: string | undefined): Pr
   return true;
 }
 
-/** Throws CodedError 'other-cluster' when this host has another cluster's identity or data. */
+/** Throws CodedError 'other-cluster' if this host has the identity or data of another cluster. */
 export async function checkCluster(
   root: string,
   { join, offer }: Partial<Pick<BootstrapFlags, 'join' | 'offer'>>,
@@ -86,7 +89,7 @@ export async function checkCluster(
   if (data.length > 0) refuse(`${etcdData} has the data of another cluster`);
 }
 
-/** As kubeadm's `--discovery-token-ca-cert-hash`: of the SubjectPublicKeyInfo. */
+/** Hash of the SubjectPublicKeyInfo, as kubeadm's `--discovery-token-ca-cert-hash`. */
 function caHashOf(certificate: X509Certificate): string {
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
   return `sha256:${createHash('sha256').update(key).digest('hex')}`;
@@ -104,7 +107,7 @@ function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {
   return fields;
 }
 
-/** Names the flag instead of a line of a file. */
+/** Errors name the flag instead of a line of a file. */
 function checkFlags(fields: readonly [string[], unknown][]): void {
   const flagOf: Readonly<Record<string, string>> = {
     roles: '--roles',
@@ -132,5 +135,4 @@ const plain = (node: unknown): unknown =>
     ? node.toJSON()
     : node;
 
-/** Where the bootstrap file is. */
 export const bootstrapPath = (root: string): string => join(root, 'etc/origin/bootstrap.yaml');

@@ -1,4 +1,4 @@
-/** `hyperedge install --bootstrap-wait`: waits until the temporary control plane has handed over. */
+/** `hyperedge install --bootstrap-wait`: waits until the temporary control plane is no longer needed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
@@ -12,7 +12,7 @@ export interface WaitOptions {
 
 const POLL_MS = 500;
 
-/** Throws CodedError 'not-complete' naming what is missing. */
+/** Throws CodedError 'not-complete' with what is missing. */
 export async function waitForHandover({ root: given, timeoutMs, write }: WaitOptions): Promise<number> {
   const root = await canonicalRoot(given);
   const { run } = pathsBelow(root);

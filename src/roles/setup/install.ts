@@ -1,6 +1,6 @@
 /**
- * `hyperedge install`: the executable, its links, units and carried programs put in place, the bootstrap file written
- * from flags, the service started, and the wait until the node is Ready. A second run changes nothing, or upgrades.
+ * `hyperedge install`: installs the executable, its links, units and helper programs, writes the bootstrap file from
+ * flags, starts the service and waits until the node is Ready. A second run changes nothing, or upgrades.
  */
 import { existsSync } from 'node:fs';
 import { readFile, rm, rmdir } from 'node:fs/promises';
@@ -29,16 +29,16 @@ import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
-  /** The host's first config: a file with the answer of a machine config server, or the URL of one. */
+  /** The host's first config: a file with the response of a machine config server, or the URL of one. */
   readonly fromMcs: string | undefined;
-  /** False: nothing is started. */
+  /** False only installs, without starting the service. */
   readonly start: boolean;
   readonly timeoutMs: number;
   readonly write: (text: string) => void;
 }
 
 const POLL_MS = 250;
-/** An error that has come up this often does not go away by itself. */
+/** An error that has occurred this often is permanent. */
 const FATAL_RESTARTS = 3;
 
 /** Resolves with the exit code. Throws CodedErrors of one line with the fix. */
@@ -60,7 +60,7 @@ export async function install(options: InstallOptions): Promise<number> {
   const previous = await readFile(path, 'utf8').catch(() => undefined);
   const configured = await writeBootstrap(path, text);
   const prepared = await prepare(path, root, start).catch(async (error: unknown) => {
-    // A refused installation leaves no configuration behind.
+    // A rejected installation leaves no configuration.
     if (configured && previous === undefined) {
       await rm(path, { force: true });
       await rmdir(dirname(path)).catch(() => {});
@@ -103,7 +103,7 @@ export async function install(options: InstallOptions): Promise<number> {
   return 0;
 }
 
-/** The service waits for a machine. Throws CodedErrors when the cluster is not the named one. */
+/** Prepares a host whose service waits for a Machine. Throws CodedErrors if the cluster is not the given one. */
 async function offered(settings: Settings, { server, caHash }: InstallOptions['offer'] & object): Promise<string> {
   await discoverPinned(server, caHash);
   const { fingerprint } = await offerKeys(settings.root);
@@ -116,7 +116,7 @@ async function offered(settings: Settings, { server, caHash }: InstallOptions['o
   );
 }
 
-/** The settings that the bootstrap file makes, checked against this host; the carried programs, unpacked. */
+/** Reads the settings, checks them against this host, and unpacks the helper programs. */
 async function prepare(
   path: string,
   root: string,
@@ -138,7 +138,8 @@ async function prepare(
       `this host lacks ${missing.join(', ')} and ${why}; run apt-get install runc conmon nftables iproute2 socat`,
     );
   }
-  // Later, components of this host may hold their ports while the host process is stopped; hyperedge run knows which.
+  // Only for the first start: later, components of this host may hold their ports while the host process is stopped,
+  // which only `hyperedge run` can check.
   if (start && !existsSync(settings.paths.nodeConfig)) await checkOwnPorts(settings);
   return { settings, helpers };
 }
@@ -185,7 +186,7 @@ const askStatus = (root: string): Promise<HostStatus | undefined> =>
     () => undefined,
   );
 
-/** Throws CodedError 'not-ready' with the host process's last error, if it has one. */
+/** Throws CodedError 'not-ready' with the host process's last error, if there is one. */
 async function waitUntilReady(
   root: string,
   replacedPid: number | undefined,

@@ -1,4 +1,4 @@
-/** The data of this host: removed, or kept where no later start finds it. */
+/** Removes the data of this host, or moves it to a directory that later starts do not use. */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
@@ -10,12 +10,12 @@ const run = promisify(execFile);
 const KEPT = 'var/lib/hyperedge-kept';
 const DATA = ['etc/origin', 'etc/etcd', 'var/lib/origin', 'var/log/origin', 'var/log/pods', 'var/log/containers'];
 
-/** Resolves with the directory that has the data now; undefined when it was removed or there was none. */
+/** Resolves with the new directory of the data; undefined if it was removed or there was none. */
 export async function putAside(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {
   const { root } = settings;
   const paths = pathsBelow(root);
   const kept = join(root, KEPT, new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-'));
-  // Root file systems of containers are made from images at every start.
+  // Root file systems of containers are created from images at every start.
   await removeDirectory(paths.containers);
   let moved = false;
   const linked = await linkedDirectories(root);
@@ -32,13 +32,13 @@ export async function putAside(settings: Settings, purge: boolean, nowMs: number
     await rmdir(path).catch(() => {});
   }
   await rm(paths.run, { recursive: true, force: true });
-  // The directory is the host's own where other programs have files in it.
+  // The directory is kept if it contains files of other programs.
   await rm(paths.nodeSysconfig, { force: true });
   await rmdir(dirname(paths.nodeSysconfig)).catch(() => {});
   return moved ? kept : undefined;
 }
 
-/** Linked data directories, relative to the root: their content is data, the link is the administrator's. */
+/** Linked data directories, relative to the root. Their content is data; the link belongs to the administrator. */
 async function linkedDirectories(root: string): Promise<string[]> {
   const found: string[] = [];
   for (const name of DATA) {
@@ -51,13 +51,13 @@ async function linkedDirectories(root: string): Promise<string[]> {
   return found;
 }
 
-/** Without the linked directories, which have their own turn. */
+/** Entries without the linked directories, which are handled separately. */
 async function entriesOf(path: string, root: string, linked: readonly string[]): Promise<string[]> {
   const entries = await readdir(path).catch(() => []);
   return entries.filter((entry) => !linked.includes(relative(root, join(path, entry))));
 }
 
-/** To another file system it is copied first. */
+/** Moves an entry; to another file system it is copied first. */
 async function move(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
@@ -68,7 +68,7 @@ async function move(from: string, to: string): Promise<void> {
   }
 }
 
-/** A mount point or a link stays, empty. */
+/** A mount point or a link is emptied and kept. */
 async function removeDirectory(path: string): Promise<void> {
   for (const entry of await readdir(path).catch(() => [])) await removeEntry(join(path, entry));
   await rmdir(path).catch(() => {});

@@ -1,4 +1,4 @@
-/** The files that an installation consists of, below the root; all of them belong to it and go with it. */
+/** Files of an installation below the root. They all belong to the installation and are removed with it. */
 import {
   chmod,
   copyFile,
@@ -24,11 +24,11 @@ import { unitFile } from '../assets.ts';
 export const SERVICE = 'hyperedge.service';
 export const GUARD_SERVICE = 'hyperedge-update-guard.service';
 
-/** Finishes an interrupted change of the machine config, early at boot. */
+/** Completes an interrupted change of the machine config, early at boot. */
 const REPLAY = 'hyperedge-machine-config.service';
 
 const EXECUTABLE = 'usr/local/bin/hyperedge';
-/** Path → the file of the release. */
+/** File of the release by path. */
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
   [`etc/systemd/system/${REPLAY}`, REPLAY],
@@ -37,7 +37,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
   ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
 ]);
-/** Path → target. The first is what `systemctl enable` makes. */
+/** Target by path. The first link is the one that `systemctl enable` creates. */
 const LINKS: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
   [`etc/systemd/system/sysinit.target.wants/${REPLAY}`, `/etc/systemd/system/${REPLAY}`],
@@ -47,12 +47,12 @@ const LINKS: ReadonlyMap<string, string> = new Map([
 export interface Placed {
   /** Paths that were written. */
   readonly changed: readonly string[];
-  /** Paths of other software, which were left as they are. */
+  /** Paths of other software, which were not changed. */
   readonly foreign: readonly string[];
   readonly executable: string;
 }
 
-/** Writes what is missing or differs. Throws CodedError 'unwritable' with the path. */
+/** Writes missing and different files. Throws CodedError 'unwritable' with the path. */
 export async function placeFiles(root: string, source: string): Promise<Placed> {
   const changed: string[] = [];
   const foreign: string[] = [];
@@ -91,14 +91,14 @@ export async function placeFiles(root: string, source: string): Promise<Placed> 
   return { changed, foreign, executable };
 }
 
-/** True when a unit of an installation is below the root; the executable alone is none. */
+/** Whether a unit of an installation exists below the root. The executable alone does not count. */
 export async function hasFiles(root: string): Promise<boolean> {
   for (const name of FILES.keys())
     if ((await lstat(join(root, name)).catch(() => undefined)) !== undefined) return true;
   return false;
 }
 
-/** Removes what belongs to the installation; resolves with what was there. */
+/** Removes the files of the installation; resolves with the removed paths. */
 export async function removeFiles(root: string): Promise<string[]> {
   const removed: string[] = [];
   const remove = async (name: string): Promise<void> => {
@@ -109,12 +109,12 @@ export async function removeFiles(root: string): Promise<string[]> {
   };
   for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
   for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root))]) await remove(name);
-  // Debian has no such directory of its own; one with other presets stays.
+  // Debian has no such directory by default. A directory with other presets is kept.
   await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
   return removed;
 }
 
-/** Executables that updates have placed, and the guard's link. */
+/** Executables installed by updates, and the guard's link. */
 async function versionsBelow(root: string): Promise<string[]> {
   const directory = dirname(EXECUTABLE);
   const names = await readdir(join(root, directory)).catch(() => []);
@@ -122,7 +122,7 @@ async function versionsBelow(root: string): Promise<string[]> {
   return own.filter((name) => name.startsWith('hyperedge-')).map((name) => join(directory, name));
 }
 
-/** Removes the link that starts the service with the machine. */
+/** Removes the link that starts the service at boot. */
 export async function disableService(root: string): Promise<void> {
   await rm(join(root, `etc/systemd/system/multi-user.target.wants/${SERVICE}`), { force: true });
 }
@@ -131,7 +131,7 @@ async function isOwnLink(path: string, target: string): Promise<boolean> {
   return (await readlink(path).catch(() => undefined)) === target;
 }
 
-/** Replaced by a rename: running processes keep the old one. */
+/** Replaced by a rename, so that running processes keep the old one. */
 async function placeExecutable(source: string, target: string): Promise<boolean> {
   const [from, present] = await Promise.all([lstat(source), lstat(target).catch(() => undefined)]);
   if (present?.ino === from.ino && present.dev === from.dev) return false;

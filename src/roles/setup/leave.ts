@@ -1,4 +1,4 @@
-/** A host leaves its cluster: its pods are evicted, its store member and its Node object are removed. */
+/** Removes a host from its cluster: evicts its pods, and removes its store member and its Node object. */
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -20,7 +20,9 @@ export interface LeaveOptions {
 }
 
 export interface Leaving {
-  /** Once the kubelet has stopped, which would register the Node again. Throws CodedError 'node-left'. */
+  /**
+   * Must be called after the kubelet has stopped, which would register the Node again. Throws CodedError 'node-left'.
+   */
   finish(): Promise<void>;
 }
 
@@ -29,7 +31,7 @@ const POLL_MS = 500;
 const REMOVAL_MS = 30_000;
 const NOTHING: Leaving = { finish: async () => {} };
 
-/** Throws CodedErrors of one line, before anything has changed, where leaving would harm the cluster. */
+/** Throws CodedErrors of one line, before any change, if leaving would harm the cluster. */
 export async function leaveCluster(settings: Settings, options: LeaveOptions, progress: Progress): Promise<Leaving> {
   const kubeconfig = [masterFiles(settings.root).adminKubeconfig, nodeFiles(settings.root).kubeconfig].find(existsSync);
   if (kubeconfig === undefined) {
@@ -67,7 +69,7 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   }
 }
 
-/** The node's kubeconfig names the balancer, which runs with the host process only. */
+/** The node's kubeconfig refers to the balancer, which runs only with the host process. */
 async function openReachable(
   open: (server?: string) => Promise<OpenedClient>,
   masters: readonly string[],
@@ -78,7 +80,7 @@ async function openReachable(
       await opened.client.request('GET', '/version', undefined, { signal: AbortSignal.timeout(ANSWER_MS) });
       return opened;
     } catch {
-      // The next one, or the error of the first request.
+      // Try the next server, or return the error of the first request.
       await opened.close();
     }
   }
@@ -132,7 +134,7 @@ async function drain(client: ApiClient, nodeName: string, timeoutMs: number, pro
       const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
       if (deletionTimestamp !== undefined) continue;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
-      // 429: a PodDisruptionBudget allows it later.
+      // Status 429 means that a PodDisruptionBudget does not allow the eviction yet.
       if (late) await pods.delete(name, namespace).catch(() => {});
       else await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
     }
@@ -144,14 +146,14 @@ async function drain(client: ApiClient, nodeName: string, timeoutMs: number, pro
   progress.step(`node ${nodeName} is drained of ${first} pods`);
 }
 
-/** As kubectl drain --ignore-daemonsets: mirror pods belong to the host, a DaemonSet would make its pods again. */
+/** As in kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would recreate its pods. */
 function evictable({ metadata, status }: Pod): boolean {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
   if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
   return !(metadata?.ownerReferences ?? []).some(({ kind }) => kind === 'DaemonSet');
 }
 
-/** Checks that the store survives without this host's member; resolves with what removes it. */
+/** Checks that the store survives without this host's member; resolves with the function that removes the member. */
 async function storeMember(
   { root, roles, storage, nodeName }: Settings,
   force: boolean,
@@ -181,7 +183,7 @@ async function storeMember(
   }
 }
 
-/** A change of the leader interrupts the request; what it has done shows in the list of members. */
+/** A leader change may interrupt the request, so the member list is checked for its effect. */
 async function removeMember(open: StoreAccess['open'], id: string): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const admin = open();

@@ -1,6 +1,6 @@
 /**
- * Order of the service behind the file systems of its data. The unit names the usual directories; data that links or
- * settings move elsewhere are named in a drop-in. Source: systemd.unit(5), RequiresMountsFor=.
+ * Starts the service after the file systems of its data are mounted. The unit lists the default directories; a drop-in
+ * lists directories that links or settings point to. Source: systemd.unit(5), RequiresMountsFor=.
  */
 
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { systemctl, systemdRuns } from './service.ts';
 const NAME = '20-data.conf';
 const FILES = [SERVICE, GUARD_SERVICE].map((unit) => `etc/systemd/system/${unit}.d/${NAME}`);
 
-/** Writes or removes the drop-ins. Resolves with whether one has changed: systemd has to be reloaded then. */
+/** Writes or removes the drop-ins. Resolves with whether one has changed, which requires a reload of systemd. */
 export async function placeMountDropIns(settings: Settings): Promise<boolean> {
   const { root } = settings;
   const named = await namedByUnit(root);
@@ -43,7 +43,7 @@ export async function placeMountDropIns(settings: Settings): Promise<boolean> {
   return changed;
 }
 
-/** At a start of an installed host; the next boot follows the order. */
+/** Updates the drop-ins at a start of an installed host, for the next boot. */
 export async function keepMountOrder(settings: Settings, log: Log): Promise<void> {
   const isInstalled = settings.root === '/' && existsSync(`/etc/systemd/system/${SERVICE}`);
   if (!isInstalled || !(await systemdRuns())) return;
@@ -54,7 +54,7 @@ export async function keepMountOrder(settings: Settings, log: Log): Promise<void
   }
 }
 
-/** Resolves with the paths that were removed. */
+/** Resolves with the removed paths. */
 export async function removeMountDropIns(root: string): Promise<string[]> {
   const removed: string[] = [];
   for (const file of FILES) {
@@ -68,11 +68,13 @@ export async function removeMountDropIns(root: string): Promise<string[]> {
 
 async function removeFile(path: string): Promise<void> {
   await rm(path, { force: true });
-  // A directory with drop-ins of an administrator stays.
+  // A directory with drop-ins of an administrator is kept.
   await rmdir(dirname(path)).catch(() => {});
 }
 
-/** An update of the executable leaves the unit as an earlier release has installed it. */
+/**
+ * Directories in the installed unit, which may be from an earlier release: updates of the executable do not change it.
+ */
 async function namedByUnit(root: string): Promise<string[]> {
   const unit = await readFile(join(root, `etc/systemd/system/${SERVICE}`), 'utf8').catch(() => '');
   const [, line = ''] = /^RequiresMountsFor=(.*)$/m.exec(unit) ?? [];
@@ -94,7 +96,7 @@ async function dataDirectories({ paths }: Settings): Promise<string[]> {
 const isWithin = (directory: string, path: string): boolean =>
   path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
 
-/** A path as a unit file names it. Source: systemd.syntax(7), systemd.unit(5). */
+/** Quotes a path for a unit file. Source: systemd.syntax(7), systemd.unit(5). */
 const quoted = (path: string): string => {
   const escaped = path.replaceAll('%', '%%').replaceAll('\\', '\\\\').replaceAll('"', '\\"');
   return /[\s"'\\]/.test(path) ? `"${escaped}"` : escaped;

@@ -1,4 +1,4 @@
-/** The first configuration of a host: a file, or what a machine config server answers to the join token. */
+/** The first configuration of a host: from a file, or from a machine config server with the join token. */
 import { request } from 'node:https';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { readReferenced } from '../config/files.ts';
@@ -8,7 +8,7 @@ import type { BootstrapFlags } from './bootstrap-flags.ts';
 
 const ACCEPT = 'application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1';
 const TIMEOUT_MS = 30_000;
-/** Of all files of a configuration, encoded. */
+/** Limit for all files of a configuration, encoded. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** `source`: a file, or `https://MASTER:22623/config/POOL`. Throws CodedErrors that name the flag and the fix. */
@@ -20,12 +20,12 @@ export async function servedConfig(source: string, join: BootstrapFlags['join'])
   if (join === undefined)
     throw new CodedError('bad-flag', '--from-mcs: the server asks for a token; give --join, --token and --ca-hash too');
   const token = parseToken(join.token, '--token');
-  // The authority that the hash pins has signed the server's certificate too.
+  // The authority pinned by the hash has also signed the server's certificate.
   const { caPem } = await discover(join.server, token, join.caHash);
   return fetchConfig(url, token.bearer, caPem);
 }
 
-/** The body of the answer. `ca`: PEM of the authorities that are trusted. */
+/** Resolves with the body of the response. `ca`: PEM of the trusted authorities. */
 export function fetchConfig(url: URL, token: string, ca: string): Promise<string> {
   const unreachable = (why: string, cause?: Error): CodedError =>
     new CodedError('unreachable', `--from-mcs: ${url.href}: ${why}`, { cause });

@@ -1,4 +1,4 @@
-/** systemd's view of the host process, through systemctl(1) and journalctl(1). */
+/** State of the host process's systemd unit, through systemctl(1) and journalctl(1). */
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
@@ -20,7 +20,7 @@ export const systemdRuns = (): Promise<boolean> =>
     () => false,
   );
 
-/** Throws CodedError 'systemd' in its words. */
+/** Throws CodedError 'systemd' with systemctl's message. */
 export function systemctl(...args: readonly string[]): Promise<string> {
   return program('systemctl', args);
 }
@@ -31,7 +31,7 @@ export async function serviceState(): Promise<ServiceState> {
   return { active: value('ActiveState'), restarts: Number(value('NRestarts')) };
 }
 
-/** The last error that the host process printed at its end; undefined when it printed none. */
+/** The last error that the host process printed before it exited; undefined if there is none. */
 export async function lastError(): Promise<string | undefined> {
   const args = ['-u', SERVICE, '-b', '-n', String(JOURNAL_LINES), '-o', 'cat', '--no-pager'];
   const journal = await program('journalctl', args).catch(() => '');

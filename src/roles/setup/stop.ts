@@ -1,4 +1,4 @@
-/** Stops the host process with all its pods, and takes what they used from the host: links, rules, mounts, cgroups. */
+/** Stops the host process with all its pods, and removes their links, rules, mounts and cgroups from the host. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,20 +32,20 @@ const GRACE_S = 10;
 const QOS = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
 const EXIT_MS = 60_000;
 
-/** Throws CodedErrors; what cannot be removed is a note. */
+/** Throws CodedErrors. Objects that cannot be removed are reported as notes. */
 export async function stopEverything(settings: Settings, progress: Progress): Promise<void> {
   await stopHostProcess(settings);
   progress.step('the host process has stopped');
   await removeTraces(settings, progress);
 }
 
-/** What pods and their network leave on the host once the host process has stopped. */
+/** Removes the remains of pods and their network after the host process has stopped. */
 export async function removeTraces(settings: Settings, progress: Progress): Promise<void> {
   const helpers = await useHelpers(settings);
   const driver = (await chooseCgroupDriver(settings)).name;
   const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;
   const note = (what: string) => (error: unknown) => progress.note(`${what}: ${messageOf(error)}`);
-  // Only pods with a directory below this root are its own: other instances share the levels of kubepods.
+  // Only pods with a directory below this root belong to this instance, because instances share the kubepods cgroups.
   const uids = await readdir(join(settings.paths.volumes, 'pods')).catch(() => []);
   try {
     const host = await startRuntime(settings, driver, serviceManager, () => [], helpers, silentLog);
@@ -68,7 +68,7 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   await removeCgroups(settings, uids, driver, serviceManager).catch(note('cgroups'));
 }
 
-/** A start of an earlier release left no record, only the state of its pod network. */
+/** An earlier release left no record, only the state of its pod network. */
 async function removeNetwork(settings: Settings, progress: Progress): Promise<void> {
   const { networkRecord, networkState } = settings.paths;
   const record = await readHostNetworkRecord(networkRecord);
@@ -77,7 +77,7 @@ async function removeNetwork(settings: Settings, progress: Progress): Promise<vo
   progress.step('links, routes and packet filter rules are removed');
 }
 
-/** The unit's process, or one that was started by hand; it ends its pods in their order. */
+/** Stops the unit's process, or a manually started one. It ends its pods in their order. */
 async function stopHostProcess(settings: Settings): Promise<void> {
   const answered = await askControl(settings.paths.controlSocket, 'POST', '/end-pods').then(
     () => true,
@@ -107,13 +107,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A mount point itself may be the administrator's. */
+/** The mount point itself may belong to the administrator. */
 async function unmountBelow(mounter: ReturnType<typeof createMounter>, path: string): Promise<void> {
   const directory = await resolvedLinks(path);
   for (const name of await readdir(directory).catch(() => [])) await mounter.unmountTree(join(directory, name));
 }
 
-/** Cgroups of this root's pods, then kubepods and its QoS levels where no pod of another instance is left in them. */
+/**
+ * Removes the cgroups of this root's pods, then kubepods and its QoS levels if no pod of another instance is in them.
+ */
 async function removeCgroups(
   { cgroup }: Settings,
   uids: readonly string[],
@@ -148,7 +150,7 @@ async function cgroupMounts(): Promise<string[]> {
   });
 }
 
-/** Children first; a cgroup with processes of other instances stays. */
+/** Children first. A cgroup with processes of other instances is kept. */
 async function removeEmpty(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
     if (entry.isDirectory()) await removeEmpty(join(directory, entry.name));

@@ -1,6 +1,4 @@
-/**
- * `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: nothing of the installation is left.
- */
+/** `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: removes the whole installation. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -18,9 +16,9 @@ import { stopEverything } from './stop.ts';
 
 export interface RemovalOptions {
   readonly root: string | undefined;
-  /** The data is removed instead of being kept aside. */
+  /** Delete the data instead of keeping a copy. */
   readonly purge: boolean;
-  /** Goes on where the cluster cannot be reached. */
+  /** Continue if the cluster cannot be reached. */
   readonly force: boolean;
   readonly drainTimeoutMs: number;
   readonly write: (text: string) => void;
@@ -41,7 +39,7 @@ export function reset(options: RemovalOptions): Promise<number> {
   });
 }
 
-/** Throws CodedErrors of one line. Does not leave the cluster: reset does that first. */
+/** Throws CodedErrors of one line. Does not leave the cluster; reset must do that first. */
 export function uninstall(options: RemovalOptions): Promise<number> {
   return holding(async () => {
     const { settings, progress } = await begin('uninstall', options);
@@ -49,7 +47,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     await stopEverything(settings, progress);
     await removeData(settings, options, progress);
     const systemd = settings.root === '/' && (await systemdRuns());
-    // Without its unit file an active slice would stay until the next boot.
+    // Without its unit file, an active slice would stay until the next boot.
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
     const removed = [...(await removeMountDropIns(settings.root)), ...(await removeFiles(settings.root))];
     await unlinkDriverRoot(settings.root, settings.paths.volumes);
@@ -91,7 +89,7 @@ async function begin(
   return { settings: await loadSettings({ root }), progress };
 }
 
-/** True when an install or a start has written its files below the root. */
+/** Whether an installation or a start has written files below the root. */
 async function hasInstallation(root: string): Promise<boolean> {
   const { networkRecord, networkState, pidFile, nodeConfig, etcdData } = pathsBelow(root);
   return [networkRecord, networkState, pidFile, nodeConfig, etcdData].some(existsSync) || (await hasFiles(root));
@@ -102,7 +100,7 @@ async function removeData(settings: Settings, { purge }: RemovalOptions, progres
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
 }
 
-/** True while another process runs a file below the directory or has one mapped: instances share the cache. */
+/** Whether another process runs a file below the directory or has one mapped, because instances share the cache. */
 async function isInUse(directory: string): Promise<boolean> {
   const others = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   for (const pid of others) {

@@ -1,6 +1,7 @@
 /**
- * Every flag of kube-apiserver, 1.20 to today, and what it does here. Names, kinds and defaults are upstream's
- * (`kube-apiserver --help`).
+ * Every flag of kube-apiserver since 1.20, and its effect here. Names, kinds and defaults are upstream's
+ * (`kube-apiserver
+ * --help`).
  */
 
 type FlagKind =
@@ -8,22 +9,22 @@ type FlagKind =
   | 'boolean'
   | 'int'
   | 'float'
-  /** Go's duration: `5s`, `1h30m`. */
+  /** Go duration: `5s`, `1h30m`. */
   | 'duration'
-  /** Separated by commas, and given several times. */
+  /** Comma-separated, and may be given several times. */
   | 'list'
-  /** Given several times; a comma is part of the value. */
+  /** May be given several times; a comma is part of the value. */
   | 'repeated';
 
 export interface ApiFlag {
   readonly kind: FlagKind;
   /** The default, as text. */
   readonly initial: string;
-  /** The description; for a flag without effect, the reason. */
+  /** Description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because
-   * the flag's function is not implemented.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value except the default is an error,
+   * because the function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   readonly choices?: readonly string[];

@@ -1,4 +1,4 @@
-/** What was given, by flag or in master-config.yaml, each value checked by its flag's kind. Source: spf13/pflag. */
+/** Values given by flags or in master-config.yaml, each validated by its flag's kind. Source: spf13/pflag. */
 import { parseDuration } from '../../../base/duration.ts';
 import { parseBoolean, parseInteger } from '../etcd/go-values.ts';
 import { type ApiFlag, type ApiFlagName, flagOf } from './flags.ts';
@@ -25,7 +25,7 @@ export class ApiValues {
     this.#locate = locate;
   }
 
-  /** Throws ApiUsageProblem. Several texts for a flag that takes one: the last counts. */
+  /** Throws ApiUsageProblem. If a single-valued flag is given several texts, the last one is used. */
   give(name: string, texts: readonly string[], label: string): void {
     const known = flagOf(name.replaceAll('_', '-'));
     if (known === undefined) throw new ApiUsageProblem(`unknown flag ${label}: see kube-apiserver --help`);
@@ -42,7 +42,7 @@ export class ApiValues {
     return this.#given.size;
   }
 
-  /** For the log, one line for each flag that means nothing here. Throws ApiUsageProblem for those that are refused. */
+  /** One log line for each given flag without effect. Throws ApiUsageProblem for refused flags. */
   warnings(): string[] {
     const lines: string[] = [];
     for (const [name, { texts, label }] of this.#given) {
@@ -67,7 +67,7 @@ export class ApiValues {
     return this.#given.get(name)?.texts.at(-1) ?? flagOf(name)?.flag.initial ?? '';
   }
 
-  /** Undefined when the flag is not given or empty. */
+  /** Returns undefined if the flag is not given or empty. */
   file(name: ApiFlagName): string | undefined {
     const path = this.text(name);
     return path === '' ? undefined : this.#locate(path);
@@ -125,7 +125,7 @@ function problemOf(flag: ApiFlag, text: string): string | undefined {
   }
 }
 
-/** kube-apiserver's arguments into `values`; 'help' when that is what is asked for. Throws ApiUsageProblem. */
+/** Reads kube-apiserver's arguments into `values`; returns 'help' if help is requested. Throws ApiUsageProblem. */
 export function readApiArguments(argv: readonly string[], values: ApiValues): 'help' | undefined {
   for (let at = 0; at < argv.length; at += 1) {
     const argument = argv[at] as string;

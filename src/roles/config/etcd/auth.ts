@@ -1,4 +1,3 @@
-/** The flag `--auth-token`. */
 import type { Values } from './values.ts';
 
 /** The flag's parsed value with resolved file names; the component validates the options. */

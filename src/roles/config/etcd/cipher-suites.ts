@@ -1,5 +1,5 @@
 /**
- * Go's names of TLS 1.2 cipher suites, which are IANA's but for two, and OpenSSL's. Source: crypto/tls, `CipherSuites`.
+ * Maps Go's names of TLS 1.2 cipher suites (IANA's, except for two) to OpenSSL's. Source: crypto/tls, `CipherSuites`.
  */
 const OPENSSL: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -22,7 +22,7 @@ const OPENSSL: Readonly<Record<string, string>> = {
   TLS_RSA_WITH_AES_128_CBC_SHA256: 'AES128-SHA256',
   TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
 };
-/** TLS 1.3 suites, which Go does not let users configure. */
+/** TLS 1.3 suites, which are not configurable in Go. */
 const TLS13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 /** Go's insecure suites, which are rejected here. */
 const WEAK = new Set([
@@ -34,7 +34,7 @@ const WEAK = new Set([
 ]);
 
 export interface CipherChoice {
-  /** OpenSSL's list; undefined: no suites were given. */
+  /** OpenSSL's list; undefined if no suites were given. */
   readonly ciphers: string | undefined;
   /** Requested insecure suites, which are omitted. */
   readonly weak: readonly string[];

@@ -1,11 +1,9 @@
-/**
- * The first members of a cluster, and whether this one can be among them. Source: etcd's ServerConfig.VerifyBootstrap.
- */
+/** The initial members of a cluster and their validation. Source: etcd's ServerConfig.VerifyBootstrap. */
 import { isIP } from 'node:net';
 import { type EtcdUrl, parseUrls } from './go-values.ts';
 import type { EtcdMember } from './settings.ts';
 
-/** `a=http://1,b=http://2,a=http://3`: members in the order of their names. */
+/** Parses `a=http://1,b=http://2,a=http://3` into members sorted by name. */
 export function parseInitialCluster(text: string): readonly EtcdMember[] | { readonly problem: string } {
   const byName = new Map<string, EtcdUrl[]>();
   for (const part of text.split(',')) {
@@ -26,7 +24,7 @@ export interface Founding {
   readonly advertised: readonly EtcdUrl[];
 }
 
-/** Undefined, or why these members cannot begin with this one among them. */
+/** Reason why a cluster with these members cannot be created with this one among them; undefined if it can. */
 export function foundingProblem(
   members: readonly EtcdMember[],
   { name, state, advertised }: Founding,
@@ -55,7 +53,7 @@ export function foundingProblem(
   return undefined;
 }
 
-/** Two names, or a name and an address, may be the same host: only the network knows. */
+/** Whether two URLs may be the same address. Two names, or a name and an address, may be the same host. */
 function isSameAddress(a: EtcdUrl, b: EtcdUrl): boolean {
   if (a.scheme !== b.scheme || a.port !== b.port || a.path !== b.path) return false;
   const [left, right] = [hostOf(a), hostOf(b)];

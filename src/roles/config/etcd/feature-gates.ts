@@ -2,17 +2,17 @@ import type { FlagName } from './flags.ts';
 import { parseBoolean } from './go-values.ts';
 import { refuse, type Values } from './values.ts';
 
-/** What a gate stands for here: the flag that it took the place of, where that does something. */
+/** A feature gate, with the former flag that it replaces if that flag has an effect here. */
 interface Gate {
   readonly before?: FlagName;
-  /** Why it has no meaning. */
+  /** Reason why the gate has no effect. */
   readonly why?: string;
 }
 
 const COMPARED: Gate = { why: 'members compare their stores anyway' };
 const CHECKPOINTS: Gate = { why: 'always on' };
 
-/** Of etcd 3.6. */
+/** Feature gates of etcd 3.6. */
 const GATES: Readonly<Record<string, Gate>> = {
   InitialCorruptCheck: { before: 'experimental-initial-corrupt-check' },
   CompactHashCheck: COMPARED,
@@ -25,7 +25,7 @@ const GATES: Readonly<Record<string, Gate>> = {
   AllBeta: { why: 'name the gates one by one' },
 };
 
-/** Gates that are said to be open or closed. Throws EtcdUsageProblem for one that etcd does not have either. */
+/** Given gates by name. Throws EtcdUsageProblem for a gate that etcd does not have. */
 export function readGates(values: Values, warnings: string[]): ReadonlyMap<string, boolean> {
   const label = values.label('feature-gates');
   const gates = new Map<string, boolean>();

@@ -1,10 +1,10 @@
-/** etcd's configuration file: YAML with its flags' names as fields, TLS apart. */
+/** etcd's configuration file: YAML with flag names as fields, except for TLS. */
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { type Cursor, dictionary, type Field, parseConfig } from '../strict-yaml.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
 import { EtcdUsageProblem, type Given, problemOf, type Value } from './given.ts';
 
-/** Names inside `client-transport-security` and `peer-transport-security`, and the flag that each stands for. */
+/** Flags by field name in `client-transport-security` and `peer-transport-security`. */
 const CLIENT_SECURITY: Readonly<Record<string, FlagName>> = {
   'cert-file': 'cert-file',
   'key-file': 'key-file',
@@ -33,7 +33,7 @@ const PEER_SECURITY: Readonly<Record<string, FlagName>> = {
 const cursor: Field<Cursor> = { parse: (at) => at };
 const fields = dictionary(cursor);
 
-/** The value as text, whatever YAML makes of it; undefined when the line has none. */
+/** The value as written in the file, before YAML interprets it; undefined if it is empty. */
 function textOf(at: Cursor): string | undefined {
   const { node } = at;
   if (node === null) return undefined;
@@ -51,13 +51,13 @@ function textOf(at: Cursor): string | undefined {
 }
 
 /**
- * etcd's configuration file. Lines without a value count as not there. Throws EtcdUsageProblem naming file, line and
+ * Reads etcd's configuration file. Fields without a value are ignored. Throws EtcdUsageProblem with file, line and
  * field.
  */
 export function readFile(file: string, text: string): Given {
   const given = new Map<FlagName, Value>();
   const take = (at: Cursor, name: FlagName, flag: EtcdFlag): void => {
-    // Go writes durations as nanoseconds there.
+    // In the file, Go writes durations as nanoseconds.
     const raw = textOf(at);
     const value = flag.kind === 'duration' && raw !== undefined && /^\d+$/.test(raw) ? `${raw}ns` : raw;
     if (value === undefined) return;

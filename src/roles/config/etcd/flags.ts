@@ -1,16 +1,16 @@
 /**
- * Every flag of etcd 3.4, 3.5 and 3.6, and what it does here. Names, kinds and defaults are etcd's (`etcd --help`); one
- * default differs, that of `pre-vote`, which is always on.
+ * Every flag of etcd 3.4, 3.5 and 3.6, and its effect here. Names, kinds and defaults are etcd's (`etcd --help`),
+ * except for the default of `pre-vote`, which is always on.
  */
 
 export type FlagKind =
   | 'string'
   | 'boolean'
-  /** Go's uint: 64 bits, no sign. */
+  /** Go uint: 64 bits, unsigned. */
   | 'uint'
   | 'uint32'
   | 'int'
-  /** Go's duration: `5s`, `1h30m`. */
+  /** Go duration: `5s`, `1h30m`. */
   | 'duration'
   | 'urls'
   /** Comma-separated. */
@@ -22,14 +22,13 @@ export interface EtcdFlag {
   readonly kind: FlagKind;
   /** The default, as text. */
   readonly initial: string;
-  /** The description; for a flag without effect, the reason. */
+  /** Description; for a flag without effect, the reason. */
   readonly help: string;
   /**
-   * `used`; `void`: accepted with a warning, without effect; `refused`: any value but the default is an error, because
-   * the flag's function is not implemented.
+   * `used`; `void`: accepted with a warning, without effect; `refused`: any value except the default is an error,
+   * because the function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
-  /** The only values that are accepted. */
   readonly choices?: readonly string[];
   /** Values without effect that need no warning. */
   readonly harmless?: readonly string[];
@@ -242,7 +241,10 @@ const EXPERIMENTAL = {
   'experimental-snapshot-catchup-entries': unused('uint', '5000', 'follows from --snapshot-count'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
-/** etcd 3.6's flag names, which take precedence over the former ones. Switches became gates: see `feature-gates.ts`. */
+/**
+ * etcd 3.6's flag names, which take precedence over the former ones. Boolean flags became feature gates: see
+ * `feature-gates.ts`.
+ */
 const SINCE_3_6 = {
   'feature-gates': used(
     'string',

@@ -1,4 +1,4 @@
-/** Given values and their origin: arguments and variables, each checked by its flag's kind. */
+/** Values given by arguments and environment variables, each validated by its flag's kind. */
 
 import { parseDuration } from '../../../base/duration.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
@@ -6,16 +6,13 @@ import { parseBoolean, parseInteger, parseUrls } from './go-values.ts';
 
 export interface Value {
   readonly text: string;
-  /** The origin's name of the value: `--name`, `ETCD_NAME`, `etcd.conf.yaml: name`. */
+  /** Origin of the value for messages: `--name`, `ETCD_NAME`, `etcd.conf.yaml: name`. */
   readonly label: string;
 }
 
 export type Given = ReadonlyMap<FlagName, Value>;
 
-/**
- * Wrong use, with the exit code that etcd has for it: 2 for what its flag parser refuses, 1 for what it checks
- * afterwards.
- */
+/** A usage error with etcd's exit code: 2 for errors of the flag parser, 1 for later checks. */
 export class EtcdUsageProblem extends Error {
   readonly exitCode: 1 | 2;
   constructor(exitCode: 1 | 2, message: string) {
@@ -25,7 +22,7 @@ export class EtcdUsageProblem extends Error {
   }
 }
 
-/** Undefined, or the value's problem and its fix. */
+/** The problem of a value and the fix; undefined if it is valid. */
 export function problemOf(flag: EtcdFlag, text: string): string | undefined {
   if (flag.choices !== undefined && !flag.choices.includes(text)) {
     const known = flag.choices.filter((each) => each !== '');
@@ -64,7 +61,7 @@ export function problemOf(flag: EtcdFlag, text: string): string | undefined {
   }
 }
 
-/** Source: Go's flag package. Throws EtcdUsageProblem. */
+/** Parses arguments as Go's flag package does. Throws EtcdUsageProblem. */
 export function readArguments(argv: readonly string[]): Given | 'help' {
   const given = new Map<FlagName, Value>();
   for (let at = 0; at < argv.length; at += 1) {
@@ -107,8 +104,8 @@ function strayArgument(argument: string): string {
 const variableOf = (name: string): string => `ETCD_${name.toUpperCase().replaceAll('-', '_')}`;
 
 /**
- * Adds the environment's values to the arguments; a value in both is an error, as in etcd. Throws EtcdUsageProblem.
- * Source: etcd's flags.SetFlagsFromEnv.
+ * Adds values of environment variables to the arguments. A value given in both is an error, as in etcd. Throws
+ * EtcdUsageProblem. Source: etcd's flags.SetFlagsFromEnv.
  */
 export function readEnvironment(
   environment: Readonly<Record<string, string | undefined>>,

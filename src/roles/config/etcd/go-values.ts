@@ -1,4 +1,4 @@
-/** Values as Go's `flag` and `strconv` packages read them, and addresses as etcd reads them. */
+/** Parses values as Go's `flag` and `strconv` packages do, and addresses as etcd does. */
 
 /** Base 10, or 16, 8 and 2 by prefix; underscores between digits. Source: strconv.ParseInt, base 0. */
 export function parseInteger(text: string): bigint | undefined {
@@ -20,12 +20,12 @@ export function parseBoolean(text: string): boolean | undefined {
   return BOOLEANS.get(text);
 }
 
-/** An address as it was given. */
+/** An address as given by the user. */
 export interface EtcdUrl {
   readonly scheme: 'http' | 'https' | 'unix' | 'unixs';
   /** Without brackets; empty for sockets. */
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 means any free port. */
   readonly port: number;
   /** The socket's path; undefined for http and https. */
   readonly path?: string;
@@ -34,7 +34,7 @@ export interface EtcdUrl {
 
 const SCHEMES = ['http', 'https', 'unix', 'unixs'] as const;
 
-/** Separated by commas; what is wrong with the first bad one instead. Source: etcd's types.NewURLs. */
+/** Parses comma-separated URLs. Returns the problem of the first invalid one instead. Source: etcd's types.NewURLs. */
 export function parseUrls(text: string): readonly EtcdUrl[] | { readonly problem: string } {
   const urls: EtcdUrl[] = [];
   for (const each of text.split(',')) {

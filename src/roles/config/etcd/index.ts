@@ -1,6 +1,6 @@
 /**
- * etcd's flags, variables and configuration file, as `hyperedge etcd` takes them. See `EtcdSettings` for what comes of
- * them.
+ * etcd's flags, environment variables and configuration file, as `hyperedge etcd` accepts them. The result is an
+ * `EtcdSettings`.
  */
 
 export { readFile } from './file.ts';

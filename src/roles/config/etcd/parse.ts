@@ -1,6 +1,7 @@
 /**
- * Arguments, environment and configuration file → settings. Pure: the file's text is handed in. Precedence and checks
- * are etcd's: variables for what no flag says, and a configuration file instead of both. Source: etcd's embed.Config.
+ * Converts arguments, environment and configuration file to settings. Pure: the file's text is an argument. Precedence
+ * and checks are etcd's: variables apply to flags that are not given, and a configuration file replaces both. Source:
+ * etcd's embed.Config.
  */
 import { isIP } from 'node:net';
 import { parseDuration } from '../../../base/duration.ts';
@@ -15,22 +16,22 @@ import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';
 
 export interface EtcdSurroundings {
-  /** A configuration file, not flags and variables. */
+  /** The values are from a configuration file instead of flags and variables. */
   readonly fromFile: boolean;
   /** Resolves a file name. */
   readonly locate: (path: string) => string;
-  /** This host's address: advertised by a member that listens on all addresses and has no advertise flag. */
+  /** This host's address, which a member advertises if it listens on all addresses and no advertise flag is given. */
   readonly defaultHost: string | undefined;
 }
 
 export interface EtcdParsed {
   readonly settings: EtcdSettings;
-  /** For the log, one line each. */
+  /** Warnings for the log, one line each. */
   readonly warnings: readonly string[];
 }
 
 const MAX_ELECTION_MS = 50_000;
-/** Raft's own bound. */
+/** Raft's own limit. */
 const MAX_LEARNERS = 16;
 
 /** Throws EtcdUsageProblem with the flag and the fix. */

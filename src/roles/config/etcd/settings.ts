@@ -7,26 +7,26 @@ export interface EtcdMember {
 }
 
 export interface EtcdTlsSettings {
-  /** Files; both or neither. Neither: see `automatic`. */
+  /** Certificate and key files; both or neither. If neither is set, see `automatic`. */
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
-  /** Authorities of the other side's certificates. */
+  /** Authorities of the peer's certificates. */
   readonly trustedCaFile: string | undefined;
-  /** The other side must present a certificate. Without `trustedCaFile` the system's CAs verify it. */
+  /** The peer must present a certificate. Without `trustedCaFile` the system's CAs verify it. */
   readonly requireCertificate: boolean;
-  /** Revoked certificates, PEM or DER. */
+  /** Revocation list, PEM or DER. */
   readonly crlFile: string | undefined;
-  /** Not empty: the certificate has to bear one of these host names. */
+  /** If not empty, the certificate must contain one of these host names. */
   readonly allowedHostnames: readonly string[];
-  /** Not empty: the certificate has to bear one of these common names. */
+  /** If not empty, the certificate must have one of these common names. */
   readonly allowedCommonNames: readonly string[];
-  /** Certificate and key are made below the data directory. */
+  /** Certificate and key are created below the data directory. */
   readonly automatic: boolean;
 }
 
-/** Of this process: what it listens on for clients and for members. */
+/** TLS settings of the listener for members and of connections to them. */
 export interface EtcdPeerTlsSettings extends EtcdTlsSettings {
-  /** Shown to the other members when this one calls them. */
+  /** Client certificate for connections to other members. */
   readonly clientCertFile: string | undefined;
   readonly clientKeyFile: string | undefined;
 }
@@ -34,9 +34,9 @@ export interface EtcdPeerTlsSettings extends EtcdTlsSettings {
 export interface EtcdTlsLimits {
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** In OpenSSL's names, separated by colons; undefined: the run-time's own choice. */
+  /** OpenSSL's names separated by colons; undefined for the default of the run-time. */
   readonly ciphers: string | undefined;
-  /** How long certificates of `automatic` are valid. */
+  /** Lifetime of certificates created by `automatic`. */
   readonly selfSignedYears: number;
 }
 
@@ -50,7 +50,7 @@ export interface EtcdSettings {
   readonly dataDirectory: string;
   readonly listen: {
     readonly client: readonly EtcdUrl[];
-    /** Not empty: HTTP is served here, and the client addresses serve gRPC alone. */
+    /** If not empty, HTTP is served on these addresses, and the client addresses serve only gRPC. */
     readonly clientHttp: readonly EtcdUrl[];
     readonly peer: readonly EtcdUrl[];
     readonly metrics: readonly EtcdUrl[];
@@ -58,9 +58,9 @@ export interface EtcdSettings {
   };
   readonly advertise: { readonly client: readonly string[]; readonly peer: readonly string[] };
   readonly cluster: {
-    /** From `--initial-cluster`; counts only as long as the data directory is empty. */
+    /** From `--initial-cluster`; used only while the data directory is empty. */
     readonly members: readonly EtcdMember[];
-    /** Why a new data directory cannot be created with these settings; undefined: it can. */
+    /** Reason why a new data directory cannot be created with these settings; undefined if it can. */
     readonly bootstrapProblem: string | undefined;
     readonly state: 'new' | 'existing';
     readonly token: string;
@@ -71,7 +71,7 @@ export interface EtcdSettings {
   readonly raft: {
     readonly heartbeatMs: number;
     readonly electionMs: number;
-    /** The election timeout is not configured: it adapts to measured latencies. */
+    /** The election timeout is not configured, so it adapts to measured latencies. */
     readonly adapts: boolean;
     readonly advanceInitialTicks: boolean;
     readonly snapshotCount: number;
@@ -81,7 +81,7 @@ export interface EtcdSettings {
     readonly peer: EtcdPeerTlsSettings;
     readonly limits: EtcdTlsLimits;
   };
-  /** Bytes; 0: etcd's default of 2 GiB; negative: no quota. */
+  /** Bytes; 0 means etcd's default of 2 GiB; negative means no quota. */
   readonly quotaBytes: number;
   readonly compaction: EtcdCompaction | undefined;
   readonly limits: {
@@ -89,13 +89,13 @@ export interface EtcdSettings {
     readonly transactionOperations: number;
     readonly concurrentStreams: number;
   };
-  /** Milliseconds; an interval or time-out of 0 switches it off. */
+  /** Milliseconds; an interval or time-out of 0 disables it. */
   readonly keepAlive: { readonly intervalMs: number; readonly timeoutMs: number };
   readonly auth: {
     /** `simple`, or `jwt` with its options: see `createTokens` of the component. */
     readonly token: string;
     readonly simpleTokenTtlSeconds: number;
-    /** With auth enabled, a client without a token authenticates as its certificate's common name. */
+    /** With auth enabled, a client without a token authenticates with its certificate's common name. */
     readonly byCertificate: boolean;
     readonly bcryptCost: number;
   };
@@ -104,7 +104,7 @@ export interface EtcdSettings {
   /** Adds histograms of call durations to the metrics. */
   readonly extensiveMetrics: boolean;
   readonly slow: { readonly applyMs: number; readonly requestMs: number };
-  /** Accepted Host headers of plain HTTP requests; undefined: any. */
+  /** Accepted Host headers of plain HTTP requests; undefined accepts any. */
   readonly hostWhitelist: ReadonlySet<string> | undefined;
   readonly unsafeNoFsync: boolean;
   readonly log: EtcdLogSettings;
@@ -112,7 +112,7 @@ export interface EtcdSettings {
 
 export interface EtcdLogSettings {
   readonly least: 'info' | 'warn' | 'error';
-  /** klog's verbosity. */
+  /** Verbosity as in klog. */
   readonly verbosity: number;
   /** `stderr`, `stdout`, or files. */
   readonly outputs: readonly string[];

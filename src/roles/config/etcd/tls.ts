@@ -1,4 +1,3 @@
-/** The flags of TLS → settings. */
 import { chooseCiphers } from './cipher-suites.ts';
 import type { FlagName } from './flags.ts';
 import type { EtcdUrl } from './go-values.ts';

@@ -1,4 +1,4 @@
-/** Values by name, with etcd's defaults. They have been checked by kind. */
+/** Given values by flag name, with etcd's defaults. They have already been validated by kind. */
 
 import { parseDuration } from '../../../base/duration.ts';
 import { FLAGS, type FlagName } from './flags.ts';

@@ -1,5 +1,5 @@
 /**
- * Check of `--feature-gates` as in the components of Kubernetes 1.36. Source: featuregate and compatibility of
+ * Validates `--feature-gates` as the components of Kubernetes 1.36 do. Source: featuregate and compatibility of
  * k8s.io/component-base.
  */
 import type { ApiValues } from '../apiserver/index.ts';
@@ -14,18 +14,18 @@ interface Gate {
 }
 
 const FLAG = 'feature-gates';
-/** The component that a gate without a prefix belongs to. */
+/** Component of gates without a prefix. */
 const COMPONENT = 'kube';
-/** Gates that set every gate of a stage that is not given itself. */
+/** Gates that set every gate of a stage that is not given explicitly. */
 const ALL_OF_STAGE = new Map([
   ['AllAlpha', 'ALPHA'],
   ['AllBeta', 'BETA'],
 ]);
 
 interface FeatureGates {
-  /** The gates that are given, by name. */
+  /** The given gates, by name. */
   readonly given: ReadonlyMap<string, boolean>;
-  /** Upstream's reason to refuse them. */
+  /** Upstream's reason for rejecting them. */
   readonly problem?: string;
 }
 
@@ -35,7 +35,7 @@ export function checkFeatureGates(values: ApiValues): void {
   if (problem !== undefined) values.refuse(FLAG, problem);
 }
 
-/** `pairs`: `GATE=BOOLEAN`, each with the prefix `kube:` or none of them. */
+/** `pairs`: `GATE=BOOLEAN`, either all or none of them with the prefix `kube:`. */
 export function readFeatureGates(pairs: readonly string[]): FeatureGates {
   const { given, problem } = readPairs(pairs);
   if (problem !== undefined || given.size === 0) return { given, ...(problem === undefined ? {} : { problem }) };

@@ -1,8 +1,7 @@
 /**
- * The feature gates of kube-apiserver and kubelet 1.36: name, stage, default, `locked` where the default cannot be
- * changed, and the gates that it depends on. Source: pkg/features of Kubernetes 1.36.0 with the gates of
- * k8s.io/apiserver, apiextensions-apiserver, client-go, controller-manager and component-base, as registered in its
- * feature gate.
+ * Feature gates of kube-apiserver and kubelet 1.36: name, stage, default, `locked` if the default cannot be changed,
+ * and the gates it depends on. Source: pkg/features of Kubernetes 1.36.0 with the gates of k8s.io/apiserver,
+ * apiextensions-apiserver, client-go, controller-manager and component-base, as registered in its feature gate.
  */
 export const FEATURE_GATES: readonly string[] = [
   'APIResponseCompression BETA on free',

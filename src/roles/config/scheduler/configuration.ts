@@ -1,6 +1,6 @@
 /**
- * A KubeSchedulerConfiguration, read strictly. Source: k8s.io/kube-scheduler/config/v1, whose file every kube-scheduler
- * accepts with `--config`.
+ * Parses a KubeSchedulerConfiguration strictly. Source: k8s.io/kube-scheduler/config/v1, the format of kube-scheduler's
+ * `--config`.
  */
 import { CodedError } from '../../../base/errors.ts';
 import type { SchedulerSettings } from '../../../components/scheduler/index.ts';
@@ -15,7 +15,7 @@ type FilterName = (typeof FILTER_NAMES)[number];
 type ScorerName = (typeof SCORER_NAMES)[number];
 
 const DEFAULT_PREEMPTION = 'DefaultPreemption';
-/** Part of every profile: they cannot be disabled. */
+/** Plug-ins of every profile, which cannot be disabled. */
 const ALWAYS = ['SchedulingGates', 'PrioritySort', 'DefaultBinder', 'DynamicResources', 'Coscheduling'];
 const PLUGINS: ReadonlySet<string> = new Set([...FILTER_NAMES, ...SCORER_NAMES, DEFAULT_PREEMPTION, ...ALWAYS]);
 
@@ -42,7 +42,7 @@ const pluginSet = object({
   disabled: list(object({ name: disabledName }, ['name'])),
 });
 
-/** Plug-ins act as a whole: a step of theirs is not switched by itself, except for filter, score and postFilter. */
+/** A plug-in is enabled as a whole. Single extension points cannot be set, except for filter, score and postFilter. */
 const notByStep: Field<undefined> = {
   parse: (at) => at.fail('is not supported; use multiPoint, filter, score or postFilter'),
 };
@@ -120,7 +120,7 @@ function pluginsOf(given: Plugins): Pick<ProfileSettings, 'filters' | 'scores' |
   apply(given.score, ['score']);
   apply(given.postFilter, ['postFilter']);
   return {
-    // Upstream's order: the first rejection is the one a node is counted under.
+    // Upstream's order, because a node is counted under the first rejection.
     filters: FILTER_NAMES.filter((name) => filters.has(name)),
     scores: new Map([...scores].flatMap(([name, weight]) => (isScorer(name) ? [[name, weight] as const] : []))),
     preempts: preempting.size > 0,
@@ -138,7 +138,7 @@ const configuration = object(
     percentageOfNodesToScore: integer(0, 100),
     podInitialBackoffSeconds: integer(1, MAX_SECONDS),
     podMaxBackoffSeconds: integer(1, MAX_SECONDS),
-    // Set for kube-scheduler's process; the scheduler here is part of `hyperedge controllers`.
+    // Settings of kube-scheduler's process. The scheduler here is part of `hyperedge controllers`.
     clientConnection: anything,
     leaderElection: anything,
   },

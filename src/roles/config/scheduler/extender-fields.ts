@@ -50,7 +50,7 @@ const shape = object(
 type Given = ReturnType<(typeof shape)['parse']>;
 
 export interface ConfiguredExtender extends ExtenderSettings {
-  /** Resources that the filter for resources passes over, since the extender accounts for them. */
+  /** Resources that the resource filter ignores, because the extender accounts for them. */
   readonly ignoredByScheduler: readonly string[];
 }
 

@@ -1,11 +1,11 @@
-/** Arguments of scheduler plug-ins as they stand in `pluginConfig`. Source: k8s.io/kube-scheduler/config/v1. */
+/** Arguments of scheduler plug-ins in `pluginConfig`. Source: k8s.io/kube-scheduler/config/v1. */
 import type { NodeAffinity, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
 import type { PluginArgs, ScoringStrategy } from '../../../core/scheduling/plugin-args.ts';
 import { boolean, type Cursor, dictionary, type Field, integer, list, object, oneOf, string } from '../strict-yaml.ts';
 import { duration } from './extender-fields.ts';
 
 const MIN_BINDING_MS = 1_000;
-/** More milliseconds than a timer has room for come after. */
+/** In milliseconds, a larger value would exceed the range of a timer. */
 const MAX_BIND_SECONDS = 2_000_000;
 
 const header = (kind: string) => ({ apiVersion: oneOf('kubescheduler.config.k8s.io/v1'), kind: oneOf(kind) });
@@ -26,7 +26,7 @@ const nodeAffinity = object({
   ),
 }) as Field<NodeAffinity>;
 
-/** Upstream refuses a labelSelector here: the selectors are those of the pod's services and controllers. */
+/** Upstream rejects a labelSelector here: the selectors are those of the pod's services and controllers. */
 const spreadConstraint = object(
   {
     maxSkew: integer(1, 1_000_000),
@@ -72,7 +72,7 @@ const scoringStrategy: Field<ScoringStrategy> = {
 
 type ArgsOf = (at: Cursor) => Partial<PluginArgs>;
 
-/** By plug-in: what its arguments set. */
+/** Parsers of the arguments, by plug-in. */
 export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
   NodeResourcesFit: (at) => {
     const {
@@ -122,7 +122,7 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
     return {};
   },
   DynamicResources: (at) => {
-    // The search for devices has no time limit: it is bounded by its steps.
+    // The search for devices has no time limit; it is limited by its number of steps.
     const { bindingTimeout } = object({
       ...header('DynamicResourcesArgs'),
       filterTimeout: duration,
@@ -152,5 +152,5 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
   },
 };
 
-/** Fields that upstream's files have and that have no effect here. */
+/** Fields of upstream's files that have no effect here. */
 export const anything: Field<unknown> = dictionary({ parse: () => undefined });
