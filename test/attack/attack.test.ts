@@ -1,4 +1,7 @@
-/** Every file below `cases` exports `cases`: attacks on one appliance of the packaged executable. `npm run test:attack`. */
+/**
+ * Runs the `cases` that every file below `cases` exports: attacks on one appliance with the packaged executable. `npm
+ * run test:attack`.
+ */
 import { glob } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';

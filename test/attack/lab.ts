@@ -1,13 +1,13 @@
-/** What every attack starts from: one appliance with pods, and identities with little permission. */
+/** Environment of the attacks: one appliance with pods, and identities with few permissions. */
 import { PodLab } from '../e2e/pods/lab.ts';
 
-/** An answer of the API server or the kubelet to a request that kubectl would not send. */
+/** Response of the API server or the kubelet to a raw request. */
 export interface RawAnswer {
   readonly code: number;
   readonly body: string;
 }
 
-/** A service account of a namespace of its own. */
+/** A service account in a namespace of its own. */
 export interface Tenant {
   readonly namespace: string;
   readonly token: string;
@@ -35,7 +35,10 @@ export class AttackLab {
     return this.pods.appliance;
   }
 
-  /** A new namespace with a service account `attacker` that has the cluster role `role` in it (`view`, `edit`, `admin`), or none. */
+  /**
+   * Creates a namespace with a service account `attacker`, bound to the cluster role `role` (`view`, `edit`, `admin`)
+   * in it if given.
+   */
   async tenant(role?: string, labels: Readonly<Record<string, string>> = {}): Promise<Tenant> {
     const namespace = `tenant-${++this.#tenants}`;
     const subjects = [{ kind: 'ServiceAccount', name: 'attacker', namespace }];
@@ -55,7 +58,7 @@ export class AttackLab {
     return { namespace, token };
   }
 
-  /** One request to the API server with the tenant's token; `path` is sent byte by byte as it is. */
+  /** Sends a request to the API server with the tenant's token. `path` is sent unchanged. */
   request(tenant: Tenant, method: string, path: string, body?: object | string): Promise<RawAnswer> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     return this.curl(`https://127.0.0.1:8443${path}`, [
@@ -64,7 +67,7 @@ export class AttackLab {
     ]);
   }
 
-  /** curl inside the appliance's network namespace; code 0 when there was no answer. */
+  /** Runs curl in the appliance's network namespace. Code 0 means no response. */
   async curl(url: string, options: readonly string[] = []): Promise<RawAnswer> {
     const ran = await this.appliance.inside('curl', [
       ...['-sk', '--path-as-is', '--globoff', '--max-time', '20', '-w', '\n%{http_code}'],
@@ -75,7 +78,7 @@ export class AttackLab {
     return { code: Number(ran.stdout.slice(end + 1)), body: ran.stdout.slice(0, end) };
   }
 
-  /** kubectl with the tenant's token and nothing else. */
+  /** Runs kubectl with the tenant's token only. */
   kubectlAs(tenant: Tenant, args: readonly string[], input?: string) {
     const identity = ['--kubeconfig=/dev/null', '--server=https://127.0.0.1:8443', '--insecure-skip-tls-verify=true'];
     return this.appliance.kubectl(

@@ -1,13 +1,13 @@
-/** A finding of the attack on the packaged executable, as a case that every build must pass. */
+/** Interface of an attack case. Each case corresponds to a finding and must fail on every build. */
 import type { AttackLab } from './lab.ts';
 
 export interface AttackCase {
-  /** The finding's number in docs/security.md; cases run in this order. */
+  /** Number of the finding in docs/security.md; cases run in this order. */
   readonly finding: number;
   readonly title: string;
-  /** Alone on the appliance: it kills its components, fills its disk or needs its whole processor. */
+  /** Whether the case must run alone, because it kills components, fills the disk or needs the whole CPU. */
   readonly exclusive?: boolean;
   readonly timeoutMs?: number;
-  /** Performs the attack and asserts that it fails. Cleans up what it made on the shared appliance. */
+  /** Performs the attack and asserts that it fails. Cleans up what it created on the shared appliance. */
   readonly attack: (lab: AttackLab) => Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Bad input gets a clear answer, loses nothing and hangs nothing. */
+/** Invalid input and missing resources: clear errors, no data loss, no hanging. */
 import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,8 +16,8 @@ describe('manifests and images', () => {
     await appliance?.stop();
   });
 
-  test('the first start prints no warning about expected conditions', async () => {
-    // Capabilities and a slow machine are conditions of the test machine.
+  test('logs no warnings about expected conditions at the first start', async () => {
+    // Missing capabilities and slowness are properties of the test machine.
     const ofMachine = /CAP_SYS_RESOURCE|event loop was blocked/;
     const warnings = (): string[] =>
       appliance.output.split('\n').filter((line) => /^\S+ [WE] /.test(line) && !ofMachine.test(line));
@@ -53,16 +53,16 @@ describe('manifests and images', () => {
     });
 
   const apply = (manifest: string, ...args: string[]) =>
-    // The leading `---` keeps kubectl from taking a flow mapping for JSON.
+    // The leading `---` prevents kubectl from parsing a flow mapping as JSON.
     appliance.kubectl(['apply', ...args, '-f', '-'], { input: `---\n${manifest}`, timeoutMs: 20_000 });
 
-  test('an unknown field under strict validation', async () => {
+  test('unknown field under strict validation', async () => {
     const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dataa: {}}', '--validate=strict');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /unknown field "dataa"/);
   });
 
-  test('a wrong type', async () => {
+  test('wrong type', async () => {
     const ran = await apply(
       '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two}}',
       '--validate=false',
@@ -71,19 +71,19 @@ describe('manifests and images', () => {
     assert.match(ran.stderr, /replicas/);
   });
 
-  test('a bad name', async () => {
+  test('invalid name', async () => {
     const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: Bad_Name}}');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /metadata\.name: Invalid value: "Bad_Name"/);
   });
 
-  test('an unknown kind', async () => {
+  test('unknown kind', async () => {
     const ran = await apply('{apiVersion: v1, kind: Gadget, metadata: {name: a}}');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /no matches for kind "Gadget"/);
   });
 
-  test('a broken YAML', async () => {
+  test('malformed YAML', async () => {
     const token = await appliance.must(['create', 'token', 'default']);
     const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
     const ran = await appliance.inside('curl', [
@@ -101,7 +101,7 @@ describe('manifests and images', () => {
       'a: [1,\n b: {',
     ]);
     const status = JSON.parse(ran.stdout);
-    // The default service account may not create config maps: either answer is clear, neither is a crash.
+    // The default service account may not create config maps, so both status codes are valid.
     assert.ok(status.code === 400 || status.code === 403, ran.stdout);
     const throughKubectl = await apply('a: [1,\n b: {');
     assert.notEqual(throughKubectl.code, 0);
@@ -111,7 +111,7 @@ describe('manifests and images', () => {
     assert.match(asAdmin.stderr, /BadRequest|invalid|unexpected/i);
   });
 
-  test('an image that is not there', async () => {
+  test('missing image', async () => {
     await apply(
       `{apiVersion: v1, kind: Pod, metadata: {name: absent}, spec: {containers: [{name: c, image: "127.0.0.1:1/none/absent:1"}]}}`,
     );
@@ -134,14 +134,14 @@ describe('manifests and images', () => {
     );
   });
 
-  test('a second start on the same root names the pid of the first', async () => {
+  test('names the PID of the first process for a second start on the same root', async () => {
     const second = await appliance.hyperedge(['run', '--root', appliance.root], { timeoutMs: 20_000 });
     assert.equal(second.code, 1);
     assert.match(second.stderr, new RegExp(`\\b${appliance.hostPid}\\b`));
     assert.equal(await appliance.must(['get', '--raw', '/readyz']), 'ok');
   });
 
-  test('a port in use is named', async () => {
+  test('names a port that is in use', async () => {
     const other = join(appliance.root, 'other');
     await mkdir(other);
     const ran = await appliance.hyperedge(['run', '--root', other], { timeoutMs: 30_000 });
@@ -150,7 +150,7 @@ describe('manifests and images', () => {
   });
 });
 
-test('a corrupt bootstrap file names file, line and field', async () => {
+test('names file, line and field of an invalid bootstrap file', async () => {
   const appliance = await Appliance.create();
   try {
     const path = join(appliance.root, 'etc/origin/bootstrap.yaml');
@@ -176,7 +176,7 @@ test('a corrupt bootstrap file names file, line and field', async () => {
   }
 });
 
-test('a full disk: writes are refused with a clear Status, reads go on, room brings writes back', async () => {
+test('rejects writes with a clear Status on a full disk, serves reads, and recovers when there is space', async () => {
   const { mkdtemp } = await import('node:fs/promises');
   const { tmpdir } = await import('node:os');
   const root = await mkdtemp(join(tmpdir(), 'he-full-'));

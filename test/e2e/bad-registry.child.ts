@@ -1,4 +1,4 @@
-/** A registry on loopback whose image has a layer that claims 100 GB. Usage: node bad-registry.child.ts PORT. */
+/** A registry on loopback with an image whose layer claims to have 100 GB. Usage: node bad-registry.child.ts PORT. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 

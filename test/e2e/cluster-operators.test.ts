@@ -1,4 +1,4 @@
-/** ClusterOperators, ClusterVersion and releases of one appliance. */
+/** ClusterOperators, ClusterVersion and releases on one appliance. */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { PRODUCT_VERSION } from '../../src/base/version.ts';
 import { writeBundle } from '../../src/io/releases/index.ts';
 import { Appliance, eventually, executable, type Ran } from './harness.ts';
 
-/** OpenShift's client, where there is one. */
+/** Path of OpenShift's client, if available. */
 const OC = process.env['HYPEREDGE_OC'] ?? '';
 const OPERATORS = ['authentication', 'dns', 'etcd', 'ingress', 'kube-apiserver', 'kube-controller-manager'].concat([
   'kube-scheduler',
@@ -40,7 +40,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     JSON.parse(await host.must(['get', 'clusterversion', 'version', '-o', 'json']));
   const hyperedge = (...args: string[]): Promise<Ran> => host.inside(executable, [...args, '--root', host.root]);
 
-  /** A release whose executable is none: it is offered, stored and refused like any other. */
+  /** A release with an invalid executable, which is offered, stored and rejected like any other. */
   const makeBundle = async (version: string): Promise<string> => {
     const content = Buffer.from(`release ${version}`);
     const source = join(host.root, `executable-${version}`);
@@ -61,7 +61,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
   });
   after(() => host?.stop());
 
-  test('every component has an operator, available, at this version', async () => {
+  test('has an available operator at this version for every component', async () => {
     const all = await eventually('all operators available', 60_000, async () => {
       const found = await operators();
       const names = found.flatMap((each) =>
@@ -84,7 +84,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.match(table, /^etcd +0\.1\.0 +True +False +False +\d+m?\d*s/m);
   });
 
-  test('nothing is written while nothing changes', async () => {
+  test('writes nothing while nothing changes', async () => {
     const versions = async (): Promise<(string | undefined)[]> =>
       [...(await operators()), await clusterVersion()].map(({ metadata }) => metadata?.resourceVersion);
     await eventually('a calm minute begins', 30_000, async () => {
@@ -94,7 +94,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     });
   });
 
-  test('controllers that stand still are unavailable within 5 s, and available again', async (t) => {
+  test('reports suspended controllers as unavailable within 5 s, and as available afterwards', async (t) => {
     const status = JSON.parse((await hyperedge('status', '-o', 'json')).stdout);
     const { pid } = status.components.find(({ name }: { name: string }) => name === 'controllers');
     const beganMs = Date.now();
@@ -106,10 +106,11 @@ describe('cluster operators', { timeout: 300_000 }, () => {
           const condition = found?.status?.conditions?.find(({ type }) => type === 'Available');
           return condition?.status === 'False' ? condition.lastTransitionTime : undefined;
         });
-        // By the object itself: a client on a busy machine takes seconds to look. It has whole seconds.
+        // Uses the time stamp in the object, in whole seconds, because a client on a busy machine is delayed.
         const tookMs = Date.parse(at) - beganMs;
         t.diagnostic(`${name}: ${tookMs} ms`);
-        // Twice the goal: another file runs beside this one, and probes that get no CPU count only after four rounds.
+        // Twice the goal: other tests run concurrently, and a probe that gets no CPU time counts only after four
+        // rounds.
         assert.ok(tookMs <= STOPPED_MS * 2, `${tookMs} ms`);
       }
       assert.match(await host.must(['get', 'clusterversion']), /Error while reconciling .* are not available/);
@@ -121,7 +122,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     );
   });
 
-  test('the cluster is at its version, with an id that stays', async () => {
+  test('reports its version and a constant cluster ID', async () => {
     const { spec, status } = await clusterVersion();
     const system = await host.must(['get', 'namespace', 'kube-system', '-o', 'jsonpath={.metadata.uid}']);
     assert.equal(spec?.clusterID, system);
@@ -134,7 +135,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.deepEqual(types, ['Available', 'Failing', 'Progressing', 'Upgradeable', 'RetrievedUpdates']);
   });
 
-  test('releases without a trusted signature, damaged ones and older ones are refused in one line', async () => {
+  test('rejects releases that are unsigned, damaged or older, with one line', async () => {
     const refused = async (path: string, why: RegExp): Promise<void> => {
       const ran = await hyperedge('bundle', 'import', path);
       assert.equal(ran.code, 1);
@@ -162,7 +163,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.deepEqual(await readdir(join(host.root, 'var/lib/origin/releases')).catch(() => []), []);
   });
 
-  test('an imported release is offered, and its files are for hosts alone', async () => {
+  test('offers an imported release and serves its files to hosts only', async () => {
     const imported = await hyperedge('bundle', 'import', bundle);
     assert.equal(imported.code, 0, imported.stderr);
     await eventually('an available update', 10_000, async () =>
@@ -184,7 +185,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.notEqual(missing.code, 0);
   });
 
-  test('an update that the host cannot take is given up, with nothing changed', async () => {
+  test('abandons an update that the host cannot apply, without changes', async () => {
     const desiredUpdate = { version: '99.0.0' };
     if (existsSync(OC)) await host.must(['adm', 'upgrade', '--to', '99.0.0'], { path: OC });
     else

@@ -1,4 +1,6 @@
-/** A host that loses its power while the masters are away: it goes on with what it knew, and reconciles later. */
+/**
+ * A host that loses power while the masters are unreachable: it starts with its last known state and reconciles later.
+ */
 import assert from 'node:assert/strict';
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +14,7 @@ let serviceAtMs = 0;
 before(async () => {
   appliance = await Appliance.create();
   await appliance.start();
-  // Services are written to the disk once a minute at most, the first ones after five seconds.
+  // Services are written to the disk after five seconds and then at most once a minute.
   await appliance.must(['apply', '-f', '-'], { input: SERVICE });
   serviceAtMs = Date.now();
   await importHelloImage(appliance, appliance.root);
@@ -60,7 +62,7 @@ metadata: {name: closed, namespace: default}
 spec: {podSelector: {matchLabels: {app: keeper}}, policyTypes: [Ingress]}
 `;
 
-/** Processes of a pod's containers. */
+/** Number of processes in a pod's containers. */
 async function processesOf(uid: string): Promise<number> {
   let found = 0;
   for (const name of await readdir('/proc')) {
@@ -75,7 +77,7 @@ async function processesOf(uid: string): Promise<number> {
 
 const runs = (uid: string) => async () => ((await processesOf(uid)) > 0 ? true : undefined);
 
-test('a rebooted host without an API server runs its pods with their secrets, services and policies', async () => {
+test('runs pods with their secrets, services and policies on a rebooted host without an API server', async () => {
   const { root } = appliance;
   await appliance.must(['apply', '-f', '-'], { input: CONTENT });
   for (const name of ['keeper', 'leaver'])
@@ -99,7 +101,7 @@ test('a rebooted host without an API server runs its pods with their secrets, se
   }
   assert.equal((await stat(join(root, 'etc/origin/node/last-known.key'))).mode & 0o777, 0o600);
 
-  // The kubelet does not see this deletion: it is gone while the control plane still runs.
+  // The pod is deleted while the kubelet is stopped and the control plane still runs.
   await appliance.halt('SIGKILL');
   await appliance.must(['delete', 'pod', 'leaver', '--force', '--grace-period=0']);
   const manifests = join(root, 'etc/origin/node/pods');

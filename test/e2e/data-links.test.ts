@@ -1,4 +1,4 @@
-/** A host whose data are behind symbolic links, as on a Raspberry Pi with an SSD beside its SD card. */
+/** A host whose data directories are symbolic links, as on a Raspberry Pi with an SSD beside its SD card. */
 import assert from 'node:assert/strict';
 import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,13 +32,13 @@ after(async () => {
   await rm(disk, { recursive: true, force: true });
 });
 
-/** Mount points on the disk or below the root. */
+/** Mount points on the disk and below the root. */
 async function mounts(): Promise<string[]> {
   const points = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').map((line) => line.split(' ')[4] ?? '');
   return points.filter((point) => [disk, appliance.root].some((each) => point.startsWith(`${each}/`))).reverse();
 }
 
-test('a deleted pod leaves no mount where links lead to the data', { timeout: 120_000 }, async () => {
+test('leaves no mount of a deleted pod behind symbolic links', { timeout: 120_000 }, async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: JSON.stringify({
       apiVersion: 'v1',
@@ -65,7 +65,7 @@ test('a deleted pod leaves no mount where links lead to the data', { timeout: 12
   );
 });
 
-test('reset unmounts everything, keeps the data and leaves the links', { timeout: 180_000 }, async () => {
+test('unmounts everything on reset and keeps the data and the links', { timeout: 180_000 }, async () => {
   const ran = await appliance.hyperedge(['reset', '--force', '--root', appliance.root], { timeoutMs: 150_000 });
   assert.equal(ran.code, 0, ran.stdout + ran.stderr);
   assert.deepEqual(await mounts(), []);

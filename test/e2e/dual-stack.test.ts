@@ -1,4 +1,4 @@
-/** A cluster of IPv4 and IPv6 with the real kubectl and real pods. */
+/** A dual-stack cluster with real kubectl and real pods. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ network:
 `;
 const LINK = 'lan0';
 
-describe('a cluster of both address families', { timeout: 180_000 }, () => {
+describe('dual-stack cluster', { timeout: 180_000 }, () => {
   let appliance: Appliance;
   let scratch: string;
 
@@ -45,7 +45,7 @@ describe('a cluster of both address families', { timeout: 180_000 }, () => {
   const get = async <T>(...args: string[]): Promise<T> =>
     JSON.parse(await appliance.must(['get', ...args, '-o', 'json'])) as T;
 
-  test('node, pods and services have addresses of both', async () => {
+  test('gives node, pods and services addresses of both families', async () => {
     const { items } = await get<{ items: Node[] }>('nodes');
     assert.deepEqual(items[0]?.spec?.podCIDRs, ['10.128.0.0/23', 'fd01::/64']);
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe('a cluster of both address families', { timeout: 180_000 }, () => {
     });
   });
 
-  test('a changed address of the host is in its Node within seconds', async () => {
+  test("updates the Node within seconds after the host's address changed", async () => {
     const began = performance.now();
     await appliance.inside('ip', ['addr', 'del', '2001:db8::10/64', 'dev', LINK]);
     await appliance.inside('ip', ['addr', 'add', '2001:db8::77/64', 'dev', LINK, 'nodad']);

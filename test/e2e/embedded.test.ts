@@ -1,4 +1,4 @@
-/** What is embedded beside upstream's components, with the packaged executable and real kubectl. */
+/** Embedded features beyond upstream's components, with the packaged executable and real kubectl. */
 import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ after(async () => {
   await appliance?.stop();
 });
 
-test('archives of the drop directory are imported and pinned; a broken one is reported on the Node', async () => {
+test('imports and pins archives in the drop directory and reports a broken one on the Node', async () => {
   await eventually('the dropped image', 120_000, async () => {
     const listed = await appliance.hyperedge(['image', 'list', '-o', 'json', '--root', appliance.root]);
     const images: { repoTags: string[]; pinned?: boolean }[] = JSON.parse(listed.stdout);
@@ -75,7 +75,7 @@ test('archives of the drop directory are imported and pinned; a broken one is re
   });
 });
 
-test('the deploy directory is applied, updated and pruned; a broken file stops only itself', async () => {
+test('applies, updates and prunes the deploy directory; a broken file stops only itself', async () => {
   const value = (name: string): Promise<string> =>
     appliance.must(['get', 'configmap', name, '--ignore-not-found', '-o', 'jsonpath={.data.value}']);
   await eventually('both objects', 120_000, async () =>
@@ -97,7 +97,7 @@ test('the deploy directory is applied, updated and pruned; a broken file stops o
   await eventually('removal', 60_000, async () => ((await value('one')) === '' ? true : undefined));
 });
 
-test('kubectl top shows nodes and pods, and an autoscaler scales under load', async () => {
+test('shows nodes and pods in kubectl top and scales an autoscaled workload under load', async () => {
   const service = await appliance.must(['get', 'apiservice', 'v1beta1.metrics.k8s.io', '--no-headers']);
   assert.match(service, /Local +True/);
   await eventually('running pod', 120_000, async () => {
@@ -127,7 +127,7 @@ test('kubectl top shows nodes and pods, and an autoscaler scales under load', as
   assert.equal(JSON.parse(await raw('configz')).kubeletconfig.maxPods, 250);
 });
 
-test('an APIService of a user takes over, and ours is back when it is deleted', async () => {
+test("uses a user's APIService and returns to the built-in one when it is deleted", async () => {
   const theirs = {
     apiVersion: 'apiregistration.k8s.io/v1',
     kind: 'APIService',
@@ -154,7 +154,7 @@ test('an APIService of a user takes over, and ours is back when it is deleted', 
   await appliance.must(['top', 'nodes']);
 });
 
-test('a layer that claims 100 GB ends in ErrImagePull with the reason', async () => {
+test('reports ErrImagePull with the reason for a layer that claims 100 GB', async () => {
   const script = fileURLToPath(new URL('bad-registry.child.ts', import.meta.url));
   const registry = appliance.spawnInside(process.execPath, [script, String(REGISTRY_PORT)]);
   try {
@@ -173,7 +173,7 @@ test('a layer that claims 100 GB ends in ErrImagePull with the reason', async ()
   }
 });
 
-test('an exported image can be imported elsewhere', async () => {
+test('imports an exported image elsewhere', async () => {
   const file = join(appliance.root, 'exported.tar');
   const exported = await appliance.hyperedge([
     'image',

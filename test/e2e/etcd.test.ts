@@ -1,4 +1,4 @@
-/** The executable under etcd's name, where whoever starts etcd looks for it. */
+/** The executable under the name etcd. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
@@ -16,9 +16,9 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('a link called etcd is etcd', async () => {
+test('runs etcd through a link named etcd', async () => {
   const url = 'http://127.0.0.1:23979';
-  // As a shell starts it: the name without its directory.
+  // As a shell does: argv0 has no directory.
   const env = { PATH: `${directory}:${process.env['PATH']}` };
   const args = [
     `--listen-client-urls=${url}`,
@@ -34,7 +34,7 @@ test('a link called etcd is etcd', async () => {
     });
     const put = await run('etcdctl', ['--endpoints', url, 'put', 'a', 'b'], { env: { ETCDCTL_API: '3' } });
     assert.equal(put.stdout, 'OK\n', put.stderr);
-    // What reads snapshots has to come out of the executable too.
+    // The snapshot reader must also work in the packaged executable.
     const kept = ['--directory', join(directory, 'kept')];
     const saved = await run(executable, ['snapshot', 'save', '--endpoints', url, ...kept]);
     assert.match(saved.stdout, /etcd-2-\w+\.db: revision 2, /, saved.stderr);
@@ -51,7 +51,7 @@ test('a link called etcd is etcd', async () => {
   assert.equal(await exited, 0);
 });
 
-test('it has etcd’s version, help and exit codes', async () => {
+test("has etcd's version, help and exit codes", async () => {
   assert.match((await run(etcd, ['--version'])).stdout, /^etcd Version: 3\.\d+\.\d+\n/);
   assert.match((await run(etcd, ['--help'])).stdout, /--listen-client-urls 'http:\/\/localhost:2379'/);
   const unknown = await run(etcd, ['--frob']);

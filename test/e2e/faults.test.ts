@@ -1,4 +1,4 @@
-/** What happens when something is killed, runs out of memory, is deleted or is started again: nothing acknowledged is lost. */
+/** Failures: components are killed, run out of memory, are deleted or restarted. No acknowledged write may be lost. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ async function containerPids(name: string): Promise<number[]> {
 const restarts = async (name: string): Promise<number> =>
   Number(await appliance.must(['get', 'pod', name, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']));
 
-test('limits are in the kernel: memory, cpu and pids of a pod container', async () => {
+test('applies memory, CPU and PID limits of a container in the kernel', async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: pod('limited', 'sleep 1000', 'resources: {limits: {memory: 32Mi, cpu: 250m}}'),
   });
@@ -93,7 +93,7 @@ test('limits are in the kernel: memory, cpu and pids of a pod container', async 
   await appliance.must(['delete', 'pod', 'limited', '--now']);
 });
 
-test('a container over its memory limit is OOM-killed, restarted with back-off and says OOMKilled', async () => {
+test('restarts an OOM-killed container with back-off and reports OOMKilled', async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: pod('hungry', 'sleep 1; tail /dev/zero', 'resources: {limits: {memory: 24Mi}}'),
   });
@@ -109,7 +109,7 @@ test('a container over its memory limit is OOM-killed, restarted with back-off a
   await appliance.must(['delete', 'pod', 'hungry', '--now']);
 });
 
-test('kill -9 of a container process: restarted', async () => {
+test('restarts a container whose process was killed', async () => {
   await appliance.must(['apply', '-f', '-'], { input: pod('steady', 'sleep 1000') });
   await appliance.must(['wait', 'pod/steady', '--for=condition=Ready', '--timeout=30s']);
   const [pid = 0] = await containerPids('steady');
@@ -119,7 +119,7 @@ test('kill -9 of a container process: restarted', async () => {
   await appliance.must(['wait', 'pod/steady', '--for=condition=Ready', '--timeout=30s']);
 });
 
-test('kill -9 of the API server: restarted by the kubelet, and a watch resumes', async () => {
+test('restarts a killed API server, and watches resume', async () => {
   const watch = appliance.spawnInside('kubectl', ['get', 'cm', '-w', '--no-headers']);
   let seen = '';
   watch.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -133,7 +133,7 @@ test('kill -9 of the API server: restarted by the kubelet, and a watch resumes',
       (await appliance.kubectl(['get', '--raw', '/readyz'])).stdout === 'ok' ? true : undefined,
     );
     assert.notEqual(await componentPid('api'), before);
-    // The node's own components resumed their watches: a new pod still gets scheduled and runs.
+    // The node's own components resumed their watches: a new pod is scheduled and runs.
     await appliance.must(['apply', '-f', '-'], { input: pod('after-api', 'sleep 1000') });
     await appliance.must(['wait', 'pod/after-api', '--for=condition=Ready', '--timeout=60s']);
     await appliance.must(['delete', 'pod', 'after-api', '--now']);
@@ -142,7 +142,7 @@ test('kill -9 of the API server: restarted by the kubelet, and a watch resumes',
   }
 });
 
-test('kill -9 of etcd under load: no acknowledged write is lost', async () => {
+test('loses no acknowledged write when etcd is killed under load', async () => {
   const acknowledged: string[] = [];
   let stop = false;
   const writer = (async () => {
@@ -171,7 +171,7 @@ test('kill -9 of etcd under load: no acknowledged write is lost', async () => {
   );
 });
 
-test('a control plane that is killed again and again is back in seconds, and a restart that was asked for waits for nothing', async () => {
+test('recovers a repeatedly killed control plane in seconds, and restarts on request without back-off', async () => {
   for (let round = 0; round < 3; round++) {
     process.kill(await componentPid('api'), 'SIGKILL');
     await sleep(200);
@@ -196,7 +196,7 @@ test('a control plane that is killed again and again is back in seconds, and a r
   );
 });
 
-test('kill -9 of the host process: pods and control plane keep running, and the next start adopts them', async () => {
+test('keeps pods and control plane running when the host process is killed, and adopts them at the next start', async () => {
   const before = await containerPids('steady');
   const components = await Promise.all([componentPid('etcd'), componentPid('api'), componentPid('controllers')]);
   const restartsBefore = await restarts('steady');
@@ -213,7 +213,7 @@ test('kill -9 of the host process: pods and control plane keep running, and the 
   assert.equal(await restarts('steady'), restartsBefore);
 });
 
-test('asked a second time, stopping waits for no grace period and still leaves nothing behind', async () => {
+test('skips the grace period at a second stop signal and leaves nothing behind', async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: pod('stubborn', "trap '' TERM; while :; do sleep 1; done").replace('Seconds: 1', 'Seconds: 30'),
   });
@@ -232,7 +232,7 @@ test('asked a second time, stopping waits for no grace period and still leaves n
   await appliance.must(['delete', 'pod', 'stubborn', '--now']);
 });
 
-test('an ordinary stop ends the pods, and starting again finds everything as it was', async () => {
+test('ends the pods on a regular stop, and starts again with all data', async () => {
   await appliance.must(['create', 'cm', 'remembered', '--from-literal=k=v']);
   await appliance.halt('SIGTERM');
   const left = (await appliance.processes()).filter((each) => each.pid !== process.pid);

@@ -1,4 +1,4 @@
-/** The only master is cut off from power while its disk is full, and another program takes all room that becomes free. */
+/** A single master loses power while its disk is full and another program takes all freed space. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, stat, statfs } from 'node:fs/promises';
@@ -38,7 +38,7 @@ async function ext4Disk(): Promise<SmallDisk> {
   };
 }
 
-/** Takes all room of the file system for as long as it lives. */
+/** Takes all free space of the file system as long as it runs. */
 const fill = (root: string): ChildProcess =>
   spawn('sh', ['-c', `while :; do cat /dev/zero >>'${join(root, 'filler')}'; sleep 0.01; done`], { stdio: 'ignore' });
 
@@ -68,7 +68,7 @@ const acceptsWrites = (appliance: Appliance): Promise<true> =>
     (await appliance.kubectl(['create', 'configmap', `later-${performance.now()}`])).code === 0 ? true : undefined,
   );
 
-test('the control plane starts after power cuts with a full disk, and objects can be deleted', async () => {
+test('starts the control plane with a full disk after power cuts, and deletes objects', async () => {
   const disk = await ext4Disk();
   await mountRun(disk.root);
   const appliance = await Appliance.create({ root: disk.root });
@@ -105,7 +105,7 @@ test('the control plane starts after power cuts with a full disk, and objects ca
   }
 });
 
-test('a host whose whole root is one full file system starts from its reserve', async () => {
+test('starts from its reserve if the whole root is one full file system', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-reserve-'));
   await must('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', root]);
   const appliance = await Appliance.create({ root });

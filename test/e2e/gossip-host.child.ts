@@ -1,4 +1,4 @@
-/** The ring's part of a host process, alone: `node gossip-host.child.ts ROOT`. Ends in good order at SIGTERM. */
+/** The gossip part of a host process: `node gossip-host.child.ts ROOT`. Stops cleanly on SIGTERM. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadSettings } from '../../src/roles/config/settings.ts';

@@ -1,6 +1,6 @@
 /**
- * A ring of three hosts and a stock serf agent, each in a network namespace of its own on one switch: killed, cut off and healed, keys
- * rotated while events go round.
+ * A ring of three hosts and a stock serf agent, each in a network namespace on one switch. Members are killed and
+ * disconnected, and keys are rotated while events are sent.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -55,7 +55,7 @@ async function attach(name: string): Promise<void> {
   await must(name, 'ip', 'link', 'set', 'eth0', 'up');
 }
 
-/** Frames of `name` reach nobody, and it is not told. */
+/** Disconnects a host from the switch. */
 const cut = (name: string): Promise<string> => must('switch', 'ip', 'link', 'set', `p-${name}`, 'nomaster');
 const heal = (name: string): Promise<string> => must('switch', 'ip', 'link', 'set', `p-${name}`, 'master', 'br0');
 
@@ -85,7 +85,7 @@ const socketOf = (name: string): string => join(rootOf(name), 'run/hyperedge/age
 const hyperedge = (name: string, ...args: string[]): Promise<Ran> =>
   run(process.execPath, [join(projectRoot, 'src/main.ts'), 'gossip', ...args, '--root', rootOf(name)]);
 
-/** `a alive, b alive, …` as `name` sees it. */
+/** Members as `name` sees them: `a alive, b alive, …`. */
 async function view(name: string): Promise<string> {
   if (name === 's') {
     const lines = (await inside('s', 'serf', 'members')).stdout.trim().split('\n');
@@ -113,7 +113,7 @@ async function settled(what: string, limitMs: number, names: readonly string[] =
   return performance.now() - begin;
 }
 
-/** Every event that `name` hears from now on. */
+/** Collects all events that `name` receives from now on. */
 function listen(name: string): { readonly events: AgentEvent[]; close(): void } {
   const events: AgentEvent[] = [];
   const connection = createConnection(socketOf(name));
@@ -165,7 +165,7 @@ after(async () => {
   if (directory !== '') await rm(directory, { recursive: true, force: true });
 });
 
-test('hosts that start long before each other find each other, and a stock agent them', {
+test('joins hosts that start at different times, and a stock agent', {
   skip: missing,
   timeout: 60_000,
 }, async (t) => {
@@ -183,7 +183,7 @@ test('hosts that start long before each other find each other, and a stock agent
   assert.match((await inside('s', 'serf', 'members')).stdout, /addr\.peer=10\.77\.0\.1:2380/);
 });
 
-test('one that stands still for a second is not taken for dead', { skip: missing, timeout: 60_000 }, async () => {
+test('does not declare a member dead that is suspended for a second', { skip: missing, timeout: 60_000 }, async () => {
   const heard = listen('b');
   for (let i = 0; i < 3; i++) {
     members.get('a')?.kill('SIGSTOP');
@@ -196,7 +196,7 @@ test('one that stands still for a second is not taken for dead', { skip: missing
   heard.close();
 });
 
-test('one that is killed is confirmed dead within seconds, and comes back', {
+test('declares a killed member dead within seconds, and it rejoins', {
   skip: missing,
   timeout: 120_000,
 }, async (t) => {
@@ -219,7 +219,7 @@ test('one that is killed is confirmed dead within seconds, and comes back', {
   await settled('all see all', 20_000);
 });
 
-test('a store that is killed while its host lives on is known to be dead at once', {
+test('reports a killed store immediately while its host is alive', {
   skip: missing,
   timeout: 60_000,
 }, async (t) => {
@@ -249,7 +249,7 @@ test('a store that is killed while its host lives on is known to be dead at once
   assert.ok(Math.max(...took) < 1000);
 });
 
-test('one that is cut off is dead to the others and they to it; healed, all are one ring again', {
+test('declares a disconnected member dead on both sides and merges the ring when it is reconnected', {
   skip: missing,
   timeout: 120_000,
 }, async (t) => {
@@ -262,7 +262,7 @@ test('one that is cut off is dead to the others and they to it; healed, all are 
   t.diagnostic(`one ring again after ${Math.round(await settled('one ring', 60_000))} ms`);
 });
 
-test('keys rotate on all, stock agent included, while events go round', {
+test('rotates keys on all members, including the stock agent, while events are sent', {
   skip: missing,
   timeout: 120_000,
 }, async () => {
@@ -306,7 +306,7 @@ test('keys rotate on all, stock agent included, while events go round', {
   await settled('all see all', 10_000);
 });
 
-test('leave and join by command; a stop in good order is a farewell', { skip: missing, timeout: 60_000 }, async () => {
+test('leaves and joins by command and announces a regular stop', { skip: missing, timeout: 60_000 }, async () => {
   const heard = listen('b');
   assert.equal((await hyperedge('c', 'leave')).stdout, 'this host has left the ring\n');
   await eventually('c has left', 10_000, async () => (/c left/.test(await view('b')) ? true : undefined));

@@ -1,6 +1,6 @@
 /**
- * A whole appliance of the packaged executable in a network namespace and a root directory of its own. Everything it makes is
- * taken away by `stop`, also after a failure: processes by pid, mounts below the root, cgroups of its pods.
+ * An appliance with the packaged executable in a network namespace and a root directory of its own. `stop` removes
+ * everything that it created, also after a failure: processes by PID, mounts below the root, cgroups of its pods.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -27,7 +27,7 @@ export interface RunOptions {
 
 const OUTPUT_LIMIT = 64 * 1024 * 1024;
 
-/** Runs to the end; never throws for an exit code. */
+/** Runs a program to its end. Never rejects for an exit code. */
 export function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(
@@ -51,7 +51,7 @@ export function run(file: string, args: readonly string[], options: RunOptions =
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Polls until `probe` gives a value that is not undefined; its last problem is in the error. */
+/** Polls until `probe` returns a value other than undefined. The error contains the last failure. */
 export async function eventually<T>(
   what: string,
   timeoutMs: number,
@@ -73,15 +73,15 @@ export async function eventually<T>(
 }
 
 export interface ApplianceOptions {
-  /** Use this directory (e.g. a small tmpfs) instead of a new one. */
+  /** Existing directory to use (for example a small tmpfs) instead of a new one. */
   readonly root?: string;
   readonly runArguments?: readonly string[];
 }
 
-/** A process that does nothing but hold a network namespace open. */
+/** A process that keeps a network namespace open. */
 async function newNamespace(): Promise<ChildProcess> {
   const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
-  // Until it has left ours, whatever is run "inside" runs outside.
+  // Wait until it has left the test's namespace, so that later commands run in the new one.
   const ours = await readlink('/proc/self/ns/net');
   await eventually('network namespace', 10_000, async () =>
     (await readlink(`/proc/${holder.pid}/ns/net`)) === ours ? undefined : true,
@@ -122,7 +122,7 @@ export class Appliance {
     return this.#output;
   }
 
-  /** The exit code of the host process; undefined while it runs. */
+  /** Exit code of the host process; undefined while it runs. */
   get exitCode(): number | undefined {
     return this.#host?.exitCode ?? undefined;
   }
@@ -131,7 +131,7 @@ export class Appliance {
     return this.#host?.pid ?? -1;
   }
 
-  /** The process that holds the network namespace. */
+  /** PID of the process that keeps the network namespace open. */
   get holderPid(): number {
     return this.#holder.pid ?? -1;
   }
@@ -148,7 +148,7 @@ export class Appliance {
     });
   }
 
-  /** Starts `hyperedge run`; does not wait. */
+  /** Starts `hyperedge run` without waiting. */
   launch(): void {
     const child = spawn(
       'nsenter',
@@ -162,7 +162,7 @@ export class Appliance {
       });
   }
 
-  /** Starts and waits until the node is Ready. Returns milliseconds from start to Ready. */
+  /** Starts the appliance and waits until the node is Ready. Returns the milliseconds that this took. */
   async start(timeoutMs = 60_000): Promise<number> {
     const begin = performance.now();
     this.launch();
@@ -178,7 +178,7 @@ export class Appliance {
       throw new Error(`${String(error)}\n${this.#output.slice(-6_000)}`);
     }
     const tookMs = performance.now() - begin;
-    // Made by the controllers a moment after the namespace: no pod is admitted before.
+    // The controllers create it shortly after the namespace; before that, no pod is admitted.
     await eventually('default service account', 60_000, async () =>
       (await this.kubectl(['get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
     );
@@ -192,7 +192,7 @@ export class Appliance {
     });
   }
 
-  /** kubectl that must succeed; returns what it printed. */
+  /** Runs kubectl, fails unless it succeeds, and returns its output. */
   async must(args: readonly string[], options: RunOptions & { readonly path?: string } = {}): Promise<string> {
     const ran = await this.kubectl(args, options);
     if (ran.code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
@@ -203,12 +203,12 @@ export class Appliance {
     return this.inside(executable, args, options);
   }
 
-  /** Ends the host process and waits for it. */
+  /** Stops the host process and waits for its end. */
   async halt(signal: 'SIGTERM' | 'SIGKILL' | 'SIGINT', timeoutMs = 60_000): Promise<void> {
     const host = this.#host;
     if (host === undefined || host.exitCode !== null || host.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => host.once('exit', () => resolve()));
-    // nsenter executes the program in its own place, so the child is the host process itself.
+    // nsenter replaces itself by the program, so the child is the host process.
     host.kill(signal);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -220,7 +220,7 @@ export class Appliance {
     await Promise.race([ended, late]).finally(() => clearTimeout(timer));
   }
 
-  /** Processes whose command line or root is below this appliance's root. */
+  /** Processes whose command line or root directory is below this appliance's root. */
   async processes(): Promise<{ readonly pid: number; readonly command: string }[]> {
     const found: { pid: number; command: string }[] = [];
     for (const name of await readdir('/proc')) {
@@ -231,7 +231,7 @@ export class Appliance {
     return found;
   }
 
-  /** What a power cut and the next boot do to a host: no process, mount, link, rule or file of /run is left. */
+  /** Simulates a power cut and reboot: removes all processes, mounts, links, rules and files in /run. */
   async powerCut(): Promise<void> {
     await this.halt('SIGKILL');
     await this.#killAll(await this.#podUids());
@@ -257,7 +257,7 @@ export class Appliance {
     }
   }
 
-  /** Takes everything away. Safe to call at any time, more than once. */
+  /** Removes everything. May be called at any time and repeatedly. */
   async stop(): Promise<void> {
     await this.halt('SIGTERM').catch(() => this.halt('SIGKILL', 5_000).catch(() => {}));
     const podUids = await this.#podUids();
@@ -273,11 +273,11 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
-/** Mount points below `root`, deepest first. */
+/** Unmounts all mount points below `root`, deepest first. */
 async function unmountBelow(root: string): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const mounts = (await readFile('/proc/self/mountinfo', 'utf8'))
@@ -329,7 +329,7 @@ async function removePodCgroups(podUids: readonly string[]): Promise<void> {
     await rmdir(directory).catch(() => {});
   };
   for (const directory of await podCgroups(podUids)) await removeTree(directory);
-  // The shared levels go when nobody else's pod is in them; rmdir refuses otherwise.
+  // Shared levels are removed unless they contain pods of others; rmdir fails for those.
   for (const hierarchy of await readdir(CGROUP_ROOT))
     for (const level of ['kubepods/burstable', 'kubepods/besteffort', 'kubepods'])
       await rmdir(join(CGROUP_ROOT, hierarchy, level)).catch(() => {});

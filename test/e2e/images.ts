@@ -4,7 +4,7 @@ import type { Appliance } from './harness.ts';
 
 export const helloImage = HELLO_IMAGE;
 
-/** Imports the sample image as an administrator of an air-gapped host does. */
+/** Imports the sample image as on an air-gapped host. */
 export async function importHelloImage(appliance: Appliance, scratch: string): Promise<void> {
   const archive = join(scratch, 'hello-image.tar');
   await writeHelloImage(archive);

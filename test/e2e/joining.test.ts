@@ -1,4 +1,4 @@
-/** Hosts join a cluster by token: a node, then masters with members of the store. */
+/** Hosts join a cluster by token: a node, then masters with store members. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, readlink, rename, stat, writeFile } from 'node:fs/promises';
@@ -61,7 +61,7 @@ async function untilReady(host: Appliance, names: readonly string[], timeoutMs =
   }
 }
 
-test('a node joins by token, with the files and steps of OKD, and holds no key of the cluster', {
+test('joins a node by token with the files and steps of OKD, without a key of the cluster', {
   timeout: 180_000,
 }, async () => {
   const created = await token();
@@ -86,7 +86,7 @@ test('a node joins by token, with the files and steps of OKD, and holds no key o
     files.filter((file) => /ca\.key$|private\.key$/.test(file)),
     [],
   );
-  // The serving certificate is the cluster's: the API server verifies it.
+  // The API server verifies the kubelet's serving certificate.
   const logs = await eventually('logs through the kubelet of h2', 20_000, async () => {
     const got = await first.kubectl(['get', '--raw', '/api/v1/nodes/h2/proxy/healthz']);
     return got.code === 0 ? got.stdout : undefined;
@@ -95,13 +95,13 @@ test('a node joins by token, with the files and steps of OKD, and holds no key o
   assert.match(await readFile(join(node, 'joined.yaml'), 'utf8'), /clusterCIDR: 10\.128\.0\.0\/14/);
 });
 
-test('two masters join by token: their stores become members by themselves', { timeout: 300_000 }, async () => {
+test('joins two masters by token, whose stores become members automatically', { timeout: 300_000 }, async () => {
   const created = await token('--roles', 'master,etcd,node');
   for (const [index, name] of ['h3', 'h4'].entries()) {
     const host = await lan.add({ name, address: `10.88.0.${index + 3}`, config: joinOf(created) });
     host.launch();
     await untilReady(host, ['h1', 'h2', 'h3', 'h4'].slice(0, index + 3), 90_000);
-    // The second member waits as a learner; with the third one, both become voters.
+    // The second member waits as a learner; when the third one joins, both become voters.
     const expected = index === 0 ? { h3: 'learner' } : { h3: 'voter|leader', h4: 'voter|leader' };
     await eventually(`members of the store with ${name}`, 60_000, async () => {
       const { stdout } = await first.hyperedge(['members', '--root', first.root]);
@@ -116,7 +116,7 @@ test('two masters join by token: their stores become members by themselves', { t
   assert.equal(stdout.trim().split('\n').length, 4, `${stdout}${stderr}`);
 });
 
-test('without the API server of its host, and of the one it has joined by, every node keeps its lease', {
+test('keeps the lease of every node without the API server of its host and of the host that it joined through', {
   timeout: 180_000,
 }, async () => {
   const names = ['h1', 'h2', 'h3', 'h4'];
@@ -128,7 +128,7 @@ test('without the API server of its host, and of the one it has joined by, every
       (await first.kubectl(['get', '--raw', '/readyz', '--request-timeout=2s'])).code === 0 ? undefined : true,
     );
     const ended = Date.now();
-    // As a client of h1 reaches the others: by the balancer of its host.
+    // Like a client on h1, through its host's load balancer.
     const args = ['get', 'leases', '-n', 'kube-node-lease', '-o', 'json', '--server', 'https://127.0.0.1:7443'];
     await eventually('four leases renewed since', 60_000, async () => {
       const { items } = JSON.parse((await first.kubectl(args)).stdout) as { items: Lease[] };
@@ -146,7 +146,7 @@ test('without the API server of its host, and of the one it has joined by, every
   );
 });
 
-/** Runs the host until it ends by itself; its last line. */
+/** Runs the host until it exits and returns its last output line. */
 async function refusal(host: Appliance): Promise<string> {
   host.launch();
   const code = await eventually('end of the host process', 60_000, () => host.exitCode);
@@ -154,7 +154,7 @@ async function refusal(host: Appliance): Promise<string> {
   return host.output.trim().split('\n').at(-1) ?? '';
 }
 
-test('each wrong input is one clear line, and the next try joins', { timeout: 300_000 }, async () => {
+test('reports each invalid input with one clear line and joins at the next attempt', { timeout: 300_000 }, async () => {
   const created = await token();
   const masters = await token('--roles', 'master,etcd,node');
   const host = await lan.add({ name: 'h5', address: '10.88.0.5' });
@@ -200,7 +200,7 @@ test('each wrong input is one clear line, and the next try joins', { timeout: 30
   await untilReady(host, ['h5']);
 });
 
-test('a taken port is reported before the cluster hears of the host', { timeout: 120_000 }, async () => {
+test('reports a used port before the cluster learns of the host', { timeout: 120_000 }, async () => {
   const host = await lan.add({ name: 'h6', address: '10.88.0.6', config: joinOf(await token()) });
   const listener = host.spawnInside(process.execPath, ['-e', "require('net').createServer().listen(10250)"]);
   try {
@@ -215,7 +215,7 @@ test('a taken port is reported before the cluster hears of the host', { timeout:
   assert.doesNotMatch(requests, /h6/);
 });
 
-test('OKD’s way: a bootstrap.kubeconfig in place and an approval by hand', { timeout: 180_000 }, async () => {
+test('joins as in OKD, with a bootstrap.kubeconfig and manual approval', { timeout: 180_000 }, async () => {
   const host = await lan.add({ name: 'h7', address: '10.88.0.7' });
   const secret = await first.must(['create', 'token', 'node-bootstrapper', '-n', 'openshift-infra']);
   const ca = (await readFile(join(first.root, 'etc/origin/master/ca.crt'))).toString('base64');

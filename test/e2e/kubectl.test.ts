@@ -1,4 +1,7 @@
-/** Everything a user does with stock kubectl, with each kubectl at hand, and the short life of a Helm release, against the packaged executable and real containers. */
+/**
+ * User commands of stock kubectl, with each available version, and the short life cycle of a Helm release, with the
+ * packaged executable and real containers.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -60,7 +63,7 @@ metadata: {name: web, namespace: ${namespace}}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}
 `;
 
-/** Two pods, of which one has to stay. */
+/** A deployment of two pods with a disruption budget of one. */
 const pair = (namespace: string): string => `
 apiVersion: apps/v1
 kind: Deployment
@@ -92,7 +95,7 @@ for (const { label, path } of kubectls()) {
       await must('create', 'namespace', namespace);
     });
 
-    test('apply creates a deployment that rolls out; applying again changes nothing', async () => {
+    test('applies a deployment that rolls out, and applies it again without changes', async () => {
       await writeFile(file, deployment(namespace, 2));
       assert.match(await must('apply', '-f', file), /deployment.apps\/web created/);
       assert.match(await inNamespace('rollout', 'status', 'deploy/web', '--timeout=60s'), /successfully rolled out/);
@@ -100,7 +103,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(again.match(/unchanged/g)?.length, 3, again);
     });
 
-    test('get in all its output forms', async () => {
+    test('get prints all output formats', async () => {
       assert.match(await must('get', 'nodes,pods,all', '-A'), /node\/[\s\S]*master-api-[\s\S]*deployment.apps\/web/);
       assert.match(await inNamespace('get', 'deploy'), /NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nweb +2\/2 +2 +2 /);
       assert.match(await inNamespace('get', 'pods', '-o', 'wide'), /NODE +NOMINATED NODE +READINESS GATES/);
@@ -118,7 +121,7 @@ for (const { label, path } of kubectls()) {
       );
     });
 
-    test('drain takes what the disruption budget allows, and the rest when it is replaced', async () => {
+    test('drain evicts as the disruption budget allows, and the rest after replacement', async () => {
       const manifest = join(scratch, `${namespace}-pair.yaml`);
       await writeFile(manifest, pair(namespace));
       await must('apply', '-f', manifest);
@@ -179,7 +182,7 @@ for (const { label, path } of kubectls()) {
       }
     });
 
-    test('create, label, annotate, edit, and all three kinds of patch', async () => {
+    test('create, label, annotate, edit, and all three patch types', async () => {
       await inNamespace('create', 'configmap', 'plain', '--from-literal=a=1');
       await inNamespace('label', 'cm', 'plain', 'tier=lab');
       await inNamespace('annotate', 'cm', 'plain', 'note=hi');
@@ -243,7 +246,7 @@ for (const { label, path } of kubectls()) {
       for (const kind of ['deployments', 'endpointslices', 'certificatesigningrequests', 'leases'])
         assert.match(kinds, new RegExp(`^${kind} `, 'm'));
       assert.match(await must('api-versions'), /apps\/v1/);
-      // Sources without their history do not know what they are.
+      // The commit is unknown without Git history.
       if (existsSync(join(projectRoot, '.git')))
         assert.match(await must('version', '-o', 'json'), /"serverVersion": \{[^}]*"gitCommit": "[0-9a-f]{40}"/);
       assert.equal((await must('auth', 'can-i', 'delete', 'nodes')).trim(), 'yes');
@@ -318,7 +321,7 @@ for (const { label, path } of kubectls()) {
         input: 'through',
       });
       assert.equal(piped.stdout, 'through');
-      // `script` gives kubectl a terminal, so -t is real.
+      // `script` provides a terminal, so -t is effective.
       const shell = `${path} -n ${namespace} exec -it ${pod} -- /bin/sh -c 'sleep 0.5; tty && stty size'`;
       const tty = await appliance.inside('script', ['-qec', `stty rows 33 cols 101; ${shell}`, '/dev/null'], {
         env: { KUBECONFIG: appliance.kubeconfig },
@@ -353,7 +356,7 @@ for (const { label, path } of kubectls()) {
       }
     });
 
-    test('expose, and the service answers on its cluster IP', async () => {
+    test('expose creates a service that responds on its cluster IP', async () => {
       await inNamespace('expose', 'deploy', 'web', '--name=exposed', '--port=81', '--target-port=8080');
       const ip = await inNamespace('get', 'svc', 'exposed', '-o', 'jsonpath={.spec.clusterIP}');
       await eventually('answer', 10_000, async () => {
@@ -362,7 +365,7 @@ for (const { label, path } of kubectls()) {
       });
     });
 
-    test('a page seen through the proxy links back through it', async () => {
+    test('proxy rewrites links in a page', async () => {
       const pod = (await inNamespace('get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n')[0] ?? '';
       const script =
         'mkdir -p /tmp/site && echo \'<a href="/x">x</a>\' > /tmp/site/page.html && httpd -p 8099 -h /tmp/site';
@@ -393,7 +396,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(await inNamespace('get', 'cm', 'owned', '-o', 'jsonpath={.data.k}'), 'two');
     });
 
-    test('create token gives a token that authenticates', async (t) => {
+    test('create token returns a valid token', async (t) => {
       if (label === '1.20') {
         t.diagnostic('kubectl 1.20 has no "create token"');
         return;
@@ -463,7 +466,7 @@ describe('Helm', () => {
   for (const { name, run } of STEPS.filter(({ brief }) => brief)) test(name, () => run(life));
 });
 
-/** A kubeconfig that knows the server but no identity. */
+/** A kubeconfig with the server but no credentials. */
 async function bareKubeconfig(): Promise<string> {
   const view = JSON.parse(await appliance.must(['config', 'view', '--raw', '-o', 'json']));
   view.users = [];
@@ -473,7 +476,7 @@ async function bareKubeconfig(): Promise<string> {
   return path;
 }
 
-test('control-plane pods are mirror pods: deleting one leaves its process running and it comes back', async () => {
+test('recreates the mirror pod of a deleted control-plane pod while its process keeps running', async () => {
   const names = (await appliance.must(['-n', 'kube-system', 'get', 'pods', '-o', 'name'])).trim().split('\n');
   for (const component of ['api', 'controllers', 'etcd'])
     assert.ok(
@@ -494,7 +497,7 @@ test('control-plane pods are mirror pods: deleting one leaves its process runnin
   assert.match(await appliance.must(['-n', 'kube-system', 'logs', etcd]), / I etcd/);
 });
 
-test('the API answers TLS only', async () => {
+test('serves the API over TLS only', async () => {
   const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
   const url = new URL(server);
   assert.equal(url.protocol, 'https:');

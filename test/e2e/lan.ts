@@ -1,4 +1,4 @@
-/** Several appliances on one link: a bridge in a network namespace of its own, a cable to each. */
+/** Several appliances on one link: a bridge in a network namespace of its own, with a cable to each host. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, readlink, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ const CGROUPS = '/sys/fs/cgroup';
 export interface LanHost {
   readonly name: string;
   readonly address: string;
-  /** Further lines of the bootstrap file, YAML. */
+  /** Additional lines of the bootstrap file in YAML. */
   readonly config?: string;
 }
 
@@ -33,7 +33,7 @@ export class Lan {
     return lan;
   }
 
-  /** A host with an address of 10.88.0.0/24 and its bootstrap file; not started. */
+  /** Creates a host with an address in 10.88.0.0/24 and its bootstrap file, without starting it. */
   async add({ name, address, config = '' }: LanHost): Promise<Appliance> {
     const appliance = await Appliance.create();
     this.#hosts.push({ name, appliance });
@@ -51,7 +51,7 @@ export class Lan {
     return appliance;
   }
 
-  /** Writes the bootstrap file; `config` replaces the lines of an earlier one. */
+  /** Writes the bootstrap file. `config` replaces the lines of an earlier one. */
   async configure(appliance: Appliance, name: string, config: string): Promise<void> {
     const file = join(appliance.root, 'etc/origin/bootstrap.yaml');
     await mkdir(dirname(file), { recursive: true });
@@ -59,7 +59,7 @@ export class Lan {
     await writeFile(file, `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${own}${config}`, { mode: 0o600 });
   }
 
-  /** Pulls or plugs the cable of a host. */
+  /** Connects or disconnects the cable of a host. */
   async cable(name: string, state: 'up' | 'down'): Promise<void> {
     await this.#ip('link', 'set', `p-${name}`, state);
   }
@@ -77,7 +77,7 @@ export class Lan {
   }
 }
 
-/** Hosts on one machine must not share a level of cgroups. */
+/** Hosts on the same machine need different cgroups. */
 const cgroupOf = ({ root }: Appliance): string => `/${root.split('/').at(-1) ?? ''}`;
 
 function must({ code, stderr }: Ran, what: string): void {

@@ -1,4 +1,4 @@
-/** Services of type LoadBalancer on one host: addresses of a pool and of the node, seen from a client on the link. */
+/** Services of type LoadBalancer on one host: addresses of a pool and of the node, used by a client on the link. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -53,7 +53,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
   const fetched = (address: string): Promise<string> =>
     eventually(`answer of ${address}`, 15_000, async () => {
       const ran = await client.inside('curl', ['-s', '-m', '2', `http://${address}/index.html`]);
-      // Until the rules of an address are in force, the router of the host answers there.
+      // Before the rules of an address are active, the host's router responds.
       return ran.code === 0 && !ran.stdout.includes('No route') ? ran.stdout.trim() : undefined;
     });
   const event = (reason: string, name: string, text: RegExp): Promise<true> =>
@@ -68,7 +68,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
         : undefined;
     });
 
-  test('a service gets an address of the pool that a client of the link reaches', async () => {
+  test('assigns an address of the pool that a client on the link can reach', async () => {
     const web: Pod = {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -105,7 +105,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     );
   });
 
-  test('a used-up pool is named in an event, and a deleted service gives its address to the next', async () => {
+  test('reports an exhausted pool in an event and reuses the address of a deleted service', async () => {
     await apply(service('third', {}), service('other', { loadBalancerClass: 'example.com/other' }));
     await event('SyncLoadBalancerFailed', 'third', /has no free IPv4 address/);
     await host.must(['delete', 'service', 'first']);
@@ -119,7 +119,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     });
   });
 
-  test('resources that are patched into the capacity are allocatable, and a pod can request them', async () => {
+  test('makes resources that are patched into the capacity allocatable to pods', async () => {
     const patch = [{ op: 'add', path: '/status/capacity/example.com~1dongle', value: '2' }];
     await host.must(['patch', 'node', 'lb-one', '--subresource=status', '--type=json', '-p', JSON.stringify(patch)]);
     const allocatable = async (): Promise<string | undefined> =>
@@ -140,7 +140,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     );
   });
 
-  test('the API server shows itself by a lease', async () => {
+  test('publishes the API server in a lease', async () => {
     const names = await host.must([
       'get',
       'leases',

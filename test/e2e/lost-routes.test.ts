@@ -1,4 +1,4 @@
-/** Routes, addresses and tables that another program removes are restored while the appliance runs. */
+/** Restoration of routes, addresses and tables that another program removes while the appliance runs. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -26,14 +26,14 @@ const routes = async (): Promise<string[]> =>
     .split('\n')
     .map((each) => each.trim())
     .sort();
-/** The probe's table comes back with the next probe. */
+/** The table of the probe is excluded, because each probe recreates it. */
 const tables = async (): Promise<string[]> =>
   (await inside('nft', 'list', 'tables'))
     .split('\n')
     .filter((each) => each !== '' && !each.endsWith('-probe'))
     .sort();
 
-test('routes, addresses and tables that are deleted are restored within seconds', { timeout: 120_000 }, async () => {
+test('restores deleted routes, addresses and tables within seconds', { timeout: 120_000 }, async () => {
   await eventually('service rules', 30_000, async () => ((await tables()).length >= 3 ? true : undefined));
   await eventually('service route', 30_000, async () =>
     (await routes()).some((route) => route.startsWith('172.30.0.0/16')) ? true : undefined,
@@ -54,7 +54,7 @@ test('routes, addresses and tables that are deleted are restored within seconds'
     ['one chain', ['nft', 'flush', 'chain', ...service.split(' ').slice(1), 'nat_prerouting']],
   ];
   for (const [what, [file = '', ...args]] of damages) {
-    // The rules that were restored are read a moment later.
+    // Restored rules are read back shortly afterwards; only then are changes detected.
     await sleep(1_000);
     await inside(file, ...args);
     await eventually(`${what} restored`, 20_000, async () => {
@@ -69,7 +69,7 @@ test('routes, addresses and tables that are deleted are restored within seconds'
   await appliance.must(['get', '--raw', '/readyz']);
 });
 
-test('a foreign chain that drops forwarded packets is named by the Node and the operator', {
+test('reports a foreign chain that drops forwarded packets on the Node and the operator', {
   timeout: 180_000,
 }, async () => {
   const condition = async (): Promise<{ status?: string; message?: string } | undefined> => {

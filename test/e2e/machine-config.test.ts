@@ -1,6 +1,6 @@
 /**
- * Machine config with the packaged executable: fragments become the config of a pool and files of the host below its
- * root, drift is noticed and repaired, a paused pool waits, and a removal restores the original.
+ * Machine config with the packaged executable: fragments become the config of a pool and files of the host, drift is
+ * detected and repaired, a paused pool waits, and a removal restores the original.
  */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -44,7 +44,7 @@ async function kubectl(args: readonly string[], input?: object): Promise<string>
   return done.stdout;
 }
 
-/** A fragment of the pool with one file. */
+/** A fragment with one file. */
 const fragment = (text: string, more: object = {}) => ({
   apiVersion: `${GROUP}/v1`,
   kind: 'MachineConfig',
@@ -90,7 +90,7 @@ const stateIs = (state: string): Promise<NodeAnnotations> =>
     return found.state === state ? found : undefined;
   });
 
-test('a file of a fragment comes to the host without a reboot', { timeout: 120_000 }, async (t) => {
+test('writes a file of a fragment to the host without a reboot', { timeout: 120_000 }, async (t) => {
   const before = await poolAt(() => true);
   const began = performance.now();
   await kubectl(['apply', '-f', '-'], fragment('hello'));
@@ -105,7 +105,7 @@ test('a file of a fragment comes to the host without a reboot', { timeout: 120_0
   assert.ok(performance.now() - began < 20_000);
 });
 
-test('drift is reported with its path, then repaired', { timeout: 120_000 }, async (t) => {
+test('reports drift with its path and repairs it', { timeout: 120_000 }, async (t) => {
   let began = performance.now();
   await writeFile(join(root, 'etc/motd'), 'drifted');
   const { reason = '' } = await stateIs('Degraded');
@@ -122,7 +122,9 @@ test('drift is reported with its path, then repaired', { timeout: 120_000 }, asy
   await stateIs('Done');
 });
 
-test('a paused pool waits; what hosts refuse is Unreconcilable and changes nothing', { timeout: 120_000 }, async () => {
+test('waits while the pool is paused, and reports unsupported parts as Unreconcilable without changes', {
+  timeout: 120_000,
+}, async () => {
   await kubectl(['patch', 'mcp', POOL, '--type=merge', '-p', '{"spec":{"paused":true}}']);
   await kubectl(['apply', '-f', '-'], fragment('paused', { disks: [{ device: '/one' }] }));
   await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -133,7 +135,7 @@ test('a paused pool waits; what hosts refuse is Unreconcilable and changes nothi
   assert.equal(await motd(), 'hello');
 });
 
-test('a removal restores the original', { timeout: 120_000 }, async () => {
+test('restores the original after a removal', { timeout: 120_000 }, async () => {
   await kubectl(['delete', 'mc', '50-motd']);
   await eventually('original', CONFIG_MS, async () => ((await motd()) === 'original' ? true : undefined));
   await stateIs('Done');

@@ -67,7 +67,7 @@ const untilHost = (what: string, check: (host: Host) => boolean, timeoutMs = 30_
     throw new Error(`${String(error)}\n${blank.output.slice(-3000)}`);
   });
 
-test('a blank host appears in the inventory and waits for its approval', { timeout: 60_000 }, async () => {
+test('adds a blank host to the inventory, where it waits for approval', { timeout: 60_000 }, async () => {
   const host = await untilHost('available', ({ status }) => status.provisioning.state === 'available');
   assert.equal(host.spec.online, false);
   assert.ok(host.status.hardware.cpu.count > 0);
@@ -86,7 +86,7 @@ test('a blank host appears in the inventory and waits for its approval', { timeo
   assert.equal(existsSync(join(blank.root, 'etc/origin/node/joined.yaml')), false);
 });
 
-test('an approved host is claimed, joins by itself and is linked with its Node', { timeout: 90_000 }, async () => {
+test('claims an approved host, which joins and is linked to its Node', { timeout: 90_000 }, async () => {
   await first.must(['label', '-n', NAMESPACE, 'bmh', 'm2', 'site=lab']);
   await first.must(['patch', '-n', NAMESPACE, 'bmh', 'm2', '--type=merge', '-p', '{"spec":{"online":true}}']);
   const table = await eventually('machine Running', 60_000, async () => {
@@ -117,7 +117,7 @@ test('an approved host is claimed, joins by itself and is linked with its Node',
   assert.doesNotMatch(tokens, /bootstrap-token-/);
 });
 
-test('scaled down, the host is drained, wiped and available again', { timeout: 120_000 }, async () => {
+test('drains, wipes and releases the host on scale-down', { timeout: 120_000 }, async () => {
   await first.must(['scale', '-n', NAMESPACE, 'machineset', 'workers', '--replicas=0']);
   await eventually('host process ends', 60_000, () => blank.exitCode).catch(async (error: unknown) => {
     throw new Error(
@@ -127,7 +127,7 @@ test('scaled down, the host is drained, wiped and available again', { timeout: 1
   assert.equal(blank.exitCode, 0, blank.output.slice(-3000));
   assert.equal(existsSync(join(blank.root, 'var/lib/origin')), false);
   assert.equal(existsSync(join(blank.root, 'etc/origin/node')), false);
-  // As its service manager does.
+  // Start the host process again, as its service manager does.
   blank.launch();
   const host = await untilHost(
     'available',

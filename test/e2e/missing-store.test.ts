@@ -1,4 +1,7 @@
-/** A host whose data are missing, as on a disk that mounts late: it founds no second cluster, and the administrator decides. */
+/**
+ * A host whose data are missing, for example on a disk that mounts late: it does not create a second cluster, and the
+ * administrator decides.
+ */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rename, rm } from 'node:fs/promises';
@@ -31,7 +34,7 @@ async function refused(): Promise<string> {
 
 const has = async (name: string): Promise<boolean> => (await host.kubectl(['get', 'configmap', name])).code === 0;
 
-test('data that come back are used again', { timeout: 240_000 }, async () => {
+test('uses data that reappear', { timeout: 240_000 }, async () => {
   await host.start();
   const id = (await readFile(join(host.root, 'etc/etcd/cluster-id'), 'utf8')).trim();
   assert.match(id, /^[0-9a-f]{10,16}$/);
@@ -53,7 +56,7 @@ test('data that come back are used again', { timeout: 240_000 }, async () => {
   assert.equal(await has('kept'), true);
 });
 
-test('a snapshot is restored', { timeout: 240_000 }, async () => {
+test('restores a snapshot', { timeout: 240_000 }, async () => {
   await host.halt('SIGTERM');
   await rm(store(), { recursive: true });
   assert.match(await refused(), /is missing/);
@@ -63,7 +66,7 @@ test('a snapshot is restored', { timeout: 240_000 }, async () => {
   assert.equal(await has('kept'), true);
 });
 
-test('a new cluster is founded on request only', { timeout: 240_000 }, async () => {
+test('creates a new cluster on request only', { timeout: 240_000 }, async () => {
   const early = await host.hyperedge(['members', 'new-cluster', '--root', host.root]);
   assert.notEqual(early.code, 0);
   assert.match(early.stderr, /this host has a store; run hyperedge reset/);

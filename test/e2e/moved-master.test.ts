@@ -1,4 +1,4 @@
-/** The only master comes back with another address: its workers follow, by the ring or by name. */
+/** The single master returns with another address: its workers find it through gossip or by name. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Appliance, eventually } from './harness.ts';
@@ -31,7 +31,7 @@ const isReady = (name: string, timeoutMs = 60_000): Promise<true> =>
     return new RegExp(`^${name} +Ready `, 'm').test(stdout) ? true : undefined;
   });
 
-/** Renewals of the node's lease prove a connection to the API server. */
+/** Waits for a renewal of the node's lease, which proves a connection to the API server. */
 async function renews(name: string, timeoutMs: number): Promise<void> {
   const time = async (): Promise<string> =>
     (await master.kubectl(['get', 'lease', name, '-n', 'kube-node-lease', '-o', 'jsonpath={.spec.renewTime}'])).stdout;
@@ -55,7 +55,7 @@ async function move(host: Appliance, from: string, to: string): Promise<void> {
   }
 }
 
-test('a worker follows the only master that was rebooted with another address', { timeout: 180_000 }, async () => {
+test('reconnects a worker to the single master that rebooted with another address', { timeout: 180_000 }, async () => {
   await master.halt('SIGTERM');
   await move(master, '10.88.0.1', '10.88.0.31');
   await master.start();
@@ -63,16 +63,16 @@ test('a worker follows the only master that was rebooted with another address', 
   await isReady('h2');
 });
 
-test('a worker follows when the address of the running master changes', { timeout: 180_000 }, async () => {
+test('reconnects a worker when the address of the running master changes', { timeout: 180_000 }, async () => {
   await move(master, '10.88.0.31', '10.88.0.32');
   await renews('h2', 90_000);
   await isReady('h2');
 });
 
-test('a worker that is cut off is NotReady within seconds, also where it is the only other host', {
+test('marks a disconnected worker NotReady within seconds, also if it is the only other host', {
   timeout: 90_000,
 }, async () => {
-  // Until the ring has both members again.
+  // Wait until the ring has both members again.
   await eventually('both in the ring', 60_000, async () => {
     const { stdout } = await master.hyperedge(['gossip', 'members', '--root', master.root]);
     return /^h2 .*\balive\b/m.test(stdout) ? true : undefined;

@@ -1,6 +1,6 @@
 /**
- * Node groups: a ConfigMap of openshift-node becomes a KubeletConfig of the host's pool and the kubelet's configuration,
- * while its pods keep running.
+ * Node groups: a ConfigMap in openshift-node becomes a KubeletConfig of the host's pool and the kubelet's
+ * configuration, while pods keep running.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -36,7 +36,7 @@ kubeletArguments:
   node-labels: [node-role.kubernetes.io/compute=true, node-role.kubernetes.io/infra=true, lab.example/rack=r7]
 `;
 
-test('an edited group is on the host within 10 s, with labels, and no container restarts', {
+test('applies an edited group to the host within 10 s, with labels and without container restarts', {
   timeout: 90_000,
 }, async (context) => {
   const names = (await lab.kubectl('get', 'configmap', '-n', 'openshift-node', '-o', 'name')).split('\n');
@@ -78,7 +78,7 @@ test('an edited group is on the host within 10 s, with labels, and no container 
     controlPlane,
   );
   assert.match(lab.appliance.output, /fields of the node group have no effect here .*allowDisabledDocker/);
-  // The new kubelet works: it starts pods and runs commands in them.
+  // The new kubelet starts pods and runs commands in them.
   await lab.apply(pod('after', { containers: [idle()] }));
   await lab.ready('after');
   assert.equal((await lab.exec('after', 'echo', 'here')).trim(), 'here');
@@ -93,7 +93,7 @@ test('an edited group is on the host within 10 s, with labels, and no container 
       : undefined,
   );
   assert.match(await readFile(file, 'utf8'), /"maxPods": 42,/);
-  // One writer for each file.
+  // Each file has a single writer.
   const own = await readFile(join(lab.appliance.root, 'etc/origin/node/node-config.yaml'), 'utf8');
   assert.doesNotMatch(own, /"42"/);
   assert.match(own, /lab\.example\/rack=r7/);

@@ -1,4 +1,6 @@
-/** Operators from catalogs with the packaged executable: a directory, an image, an upgrade with an approval. */
+/**
+ * Operators from catalogs with the packaged executable: from a directory and an image, and an upgrade with an approval.
+ */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -53,7 +55,7 @@ const file = (name: string, content: string): Entry => ({
   content: Buffer.from(content),
 });
 
-/** Images of the operator, of a bundle with manifests, and of a catalog that refers to that bundle. */
+/** Imports images of the operator, of a bundle with manifests, and of a catalog that refers to that bundle. */
 async function importImages(): Promise<void> {
   const archive = join(scratch, 'images.tar');
   const side = {
@@ -117,7 +119,7 @@ after(async () => {
   await rm(scratch, { recursive: true, force: true });
 });
 
-test('an operator is installed from a directory, runs, and is upgraded after an approval', async () => {
+test('installs an operator from a directory and upgrades it after approval', async () => {
   await apply(
     olm('CatalogSource', 'lab', 'openshift-marketplace', {
       sourceType: 'grpc',
@@ -169,7 +171,7 @@ test('an operator is installed from a directory, runs, and is upgraded after an 
   assert.match(await read('pods -n shop -l name=web', '{.items[*].status.phase}'), /Running/);
 });
 
-test('clients show versions, plans, packages, subscriptions and catalogs', async () => {
+test('shows versions, plans, packages, subscriptions and catalogs in clients', async () => {
   const path = existsSync(oc) ? oc : undefined;
   const get = (what: string, ...more: string[]) =>
     appliance.must(['get', what, ...more], path === undefined ? {} : { path });
@@ -198,9 +200,9 @@ test('clients show versions, plans, packages, subscriptions and catalogs', async
   assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
 });
 
-test('a master serves its catalogs to other masters by digest', async () => {
+test("serves a master's catalogs to other masters by digest", async () => {
   const node = ['--as=system:node:x', '--as-group=system:nodes', '--as-group=system:authenticated'];
-  // The report follows an edit a moment later.
+  // The report is updated shortly after an edit.
   const { path, digest, served } = await eventually('a served copy', 90_000, async () => {
     const { items } = JSON.parse(await appliance.must(['get', 'nodes', '-o', 'json']));
     const { lab = '' } = JSON.parse(items[0].metadata.annotations['hyperedge.dev/catalogs'] ?? '{}');
@@ -212,7 +214,7 @@ test('a master serves its catalogs to other masters by digest', async () => {
   assert.match((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).stderr, /[Ff]orbidden/);
 });
 
-test('an administrator of a project subscribes, and may not install more than the group allows', async () => {
+test('lets a project administrator subscribe, but not install more than the group allows', async () => {
   await appliance.must(['create', 'rolebinding', 'dev', '-n', 'shop', '--clusterrole=admin', '--user=dev']);
   const can = async (...args: string[]): Promise<string> =>
     (
@@ -230,6 +232,6 @@ test('an administrator of a project subscribes, and may not install more than th
   await eventually('the deployment to go', 20_000, async () =>
     (await appliance.kubectl(['get', 'deployment', 'web', '-n', 'shop'])).code === 0 ? undefined : true,
   );
-  // Custom resources and their definitions stay: they are data.
+  // Custom resources and their definitions remain, because they are data.
   await appliance.must(['get', 'webs', 'w', '-n', 'shop']);
 });

@@ -1,4 +1,4 @@
-/** What a new user runs first: `npm start -- --once`, in a network namespace of its own. */
+/** First command of a new user, `npm start -- --once`, in a network namespace of its own. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,14 +8,14 @@ import { test } from 'node:test';
 import { podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 import { projectRoot, run } from './harness.ts';
 
-test('npm start -- --once: every step works, and nothing is left', { timeout: 180_000 }, async () => {
+test('npm start -- --once passes every step and leaves nothing behind', { timeout: 180_000 }, async () => {
   const parent = await mkdtemp(join(tmpdir(), 'he-once-'));
   const root = join(parent, 'root');
   try {
-    // What earlier runs of an appliance have left empty would hide what this one leaves.
+    // Remove empty levels of earlier runs, which would hide levels that this run leaves.
     await removeNewPodLevels([]);
     const levels = await podLevels();
-    // The namespace goes with its last process, and with it every link and table that was made.
+    // The namespace disappears with its last process, and with it every link and table.
     const ran = await run(
       'unshare',
       [

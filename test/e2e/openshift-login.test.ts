@@ -1,4 +1,4 @@
-/** `oc login` against one host: the requests of `oc login -u -p` by curl, and the real `oc` where it is present. */
+/** `oc login` to one host: the requests of `oc login -u -p` with curl, and the real `oc` if available. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -62,7 +62,7 @@ describe('oc login', { timeout: 240_000 }, () => {
   const whoami = (token: string): Promise<string> =>
     curl('-H', `Authorization: Bearer ${token}`, `${SERVER}/apis/user.openshift.io/v1/users/~`);
 
-  test('the requests of oc login -u dev -p give a token, and logout ends it', async () => {
+  test('returns a token for the requests of oc login -u dev -p, and revokes it on logout', async () => {
     const began = performance.now();
     const token = await codeLogin('dev', PASSWORD);
     console.log(`login of the packaged executable: ${Math.round(performance.now() - began)} ms with the hash and curl`);
@@ -76,7 +76,7 @@ describe('oc login', { timeout: 240_000 }, () => {
     assert.ok(!host.output.includes(token.slice('sha256~'.length)));
   });
 
-  test('hyperedge kubeadmin create prints a password that logs in an administrator', async () => {
+  test('accepts the administrator password that hyperedge kubeadmin create prints', async () => {
     const created = await host.hyperedge(['kubeadmin', 'create', '--root', host.root]);
     assert.equal(created.code, 0, created.stderr);
     const password = created.stdout.trim();
@@ -88,7 +88,7 @@ describe('oc login', { timeout: 240_000 }, () => {
     assert.equal((JSON.parse(await whoami(token)) as { code: number }).code, 401);
   });
 
-  test('the real oc logs in, says who it is, and logs out', async (context) => {
+  test('supports login, whoami and logout of the real oc', async (context) => {
     if (OC === '' || !existsSync(OC)) return context.skip('HYPEREDGE_OC names no oc');
     const env = { HOME: host.root, KUBECONFIG: join(host.root, 'oc.kubeconfig') };
     const oc = (...args: string[]) => host.inside(OC, args, { env });

@@ -1,6 +1,6 @@
 /**
- * Projects, who can do what, and the accounts' secrets with the packaged executable under the profile okd; an `oc` in
- * HYPEREDGE_OC does the same by itself.
+ * Projects, access reviews and account secrets with the packaged executable in the profile okd. If HYPEREDGE_OC is set,
+ * the same is done with `oc`.
  */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -40,7 +40,7 @@ const asDev = (...args: string[]) => appliance.kubectl([...DEV, ...args]);
 const post = (path: string, body: object) =>
   appliance.kubectl([...DEV, 'create', '--raw', path, '-f', '-'], { input: JSON.stringify(body) });
 
-test('a user who has logged in requests a project and administers it', async () => {
+test('lets a logged-in user request and administer a project', async () => {
   const may = await asDev('get', '--raw', REQUESTS);
   assert.equal(may.code, 0, may.stderr);
   const body = { apiVersion: 'project.openshift.io/v1', kind: 'ProjectRequest', metadata: { name: 'shop' } };
@@ -56,7 +56,7 @@ test('a user who has logged in requests a project and administers it', async () 
   assert.match(refused.stderr, /cannot request a project starting with "kube-"/);
 });
 
-test('who can do something is said of users and groups', async () => {
+test('lists the users and groups that have a permission', async () => {
   const review = {
     apiVersion: 'authorization.openshift.io/v1',
     kind: 'LocalResourceAccessReview',
@@ -73,7 +73,7 @@ test('who can do something is said of users and groups', async () => {
   assert.ok(groups.includes('system:cluster-readers'), stdout);
 });
 
-test('accounts list a token that the API server takes', async () => {
+test('lists a valid token for service accounts', async () => {
   const token = await eventually('token of the account', 30_000, async () => {
     const names = await asDev('-n', 'shop', 'get', 'serviceaccount', 'default', '-o', 'jsonpath={.secrets[*].name}');
     const name = names.stdout.split(' ').find((each) => each.startsWith('default-token-'));
@@ -88,7 +88,7 @@ test('accounts list a token that the API server takes', async () => {
   assert.equal(status.user.username, 'system:serviceaccount:shop:default');
 });
 
-test('the configuration of the cluster has the values of this one', async () => {
+test('shows the settings of this cluster in its configuration', async () => {
   const value = (kind: string, path: string) =>
     appliance.must(['get', `${kind}.config.openshift.io`, 'cluster', '-o', `jsonpath={${path}}`]);
   assert.equal(await value('dnses', '.spec.baseDomain'), 'lab.example');
@@ -97,7 +97,7 @@ test('the configuration of the cluster has the values of this one', async () => 
   assert.equal(await value('networks', '.status.serviceNetwork[0]'), '172.30.0.0/16');
 });
 
-test('oc does the same', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
+test('does the same with oc', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
   const run = (...args: string[]) => appliance.kubectl(args, { path: oc ?? 'oc' });
   const listed = await run(...DEV, 'get', 'projects');
   assert.match(listed.stdout, /^NAME +DISPLAY NAME +STATUS\nshop +Active\n$/, listed.stderr);

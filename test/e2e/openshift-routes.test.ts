@@ -1,4 +1,4 @@
-/** Routes, an Ingress and an HTTPRoute of one host, by curl against the packaged executable. */
+/** Routes, an Ingress and an HTTPRoute on one host, with curl and the packaged executable. */
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -88,7 +88,7 @@ describe('routes', { timeout: 400_000 }, () => {
     await host?.stop();
   });
 
-  test('a route without a host gets one, is admitted, and answers by edge TLS', async () => {
+  test('generates a host, admits the route and terminates edge TLS', async () => {
     const tls = { termination: 'edge', insecureEdgeTerminationPolicy: 'Redirect' };
     await apply(route('edge', { tls }));
     const admitted = await eventually('Admitted', 30_000, async () => {
@@ -106,7 +106,7 @@ describe('routes', { timeout: 400_000 }, () => {
     );
   });
 
-  test('passthrough and re-encryption', async () => {
+  test('supports passthrough and re-encryption', async () => {
     const port = { targetPort: 'https' };
     const reencrypt = { termination: 'reencrypt', destinationCACertificate: ca.certPem };
     await apply(
@@ -118,7 +118,7 @@ describe('routes', { timeout: 400_000 }, () => {
     await answers(`https://sealed-default.${DOMAIN}/b`, /HTTP\/2 503/, '-k');
   });
 
-  test('a host of another namespace and a broken certificate reject their own routes only', async () => {
+  test('rejects only routes with a host of another namespace or a broken certificate', async () => {
     await host.must(['create', 'namespace', 'thief']);
     const stolen = route('stolen', { host: `edge-default.${DOMAIN}` }) as { metadata: object };
     await apply({ ...stolen, metadata: { ...stolen.metadata, namespace: 'thief' } });
@@ -133,7 +133,7 @@ describe('routes', { timeout: 400_000 }, () => {
     await answers(`https://edge-default.${DOMAIN}/y`, /plain \/y https/, '-k');
   });
 
-  test('an Ingress of the default class and an HTTPRoute', async () => {
+  test('serves an Ingress of the default class and an HTTPRoute', async () => {
     await apply({
       apiVersion: 'networking.k8s.io/v1',
       kind: 'Ingress',
@@ -186,7 +186,7 @@ describe('routes', { timeout: 400_000 }, () => {
       },
     );
     await answers('http://gw.test/g/1', /plain \/g\/1 http/);
-    // A certificate of another namespace, which a ReferenceGrant permits: hosts may read it from then on.
+    // A certificate of another namespace with a ReferenceGrant, which permits hosts to read it.
     const sealed = await issue(ca, {
       subject: { commonName: 'gw.test' },
       usages: ['server'],
@@ -227,7 +227,7 @@ describe('routes', { timeout: 400_000 }, () => {
     });
   });
 
-  test('haproxy-config --routes prints the admitted routes, and /metrics counts them', async () => {
+  test('prints the admitted routes with haproxy-config --routes and counts them in /metrics', async () => {
     const printed = await host.hyperedge(['haproxy-config', '--routes', '--root', host.root]);
     assert.equal(printed.code, 0, printed.stderr);
     assert.match(printed.stdout, /req\.ssl_sni -m reg -i '\^pass-default\\\.apps/);

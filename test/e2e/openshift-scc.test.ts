@@ -1,4 +1,7 @@
-/** Security context constraints under profile okd with real containers; an `oc` in HYPEREDGE_OC drives what it can. */
+/**
+ * Security context constraints in the profile okd with real containers. If HYPEREDGE_OC is set, `oc` is used where
+ * possible.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +24,7 @@ let scratch: string;
 const START_MS = 180_000;
 const POD_MS = 60_000;
 
-/** As a plain user; `--as` makes it one of system:authenticated. */
+/** Runs kubectl as a plain user of system:authenticated. */
 const asDev = (...args: string[]): Promise<Ran> => appliance.kubectl(['--as=dev', '-n', 'shop', ...args]);
 
 async function podAs(name: string, more: object = {}, securityContext?: object): Promise<Ran> {
@@ -84,7 +87,7 @@ after(
 );
 
 describe('security context constraints with containers', { concurrency: false }, () => {
-  test('the control plane runs and its pods are shown', { timeout: POD_MS }, async () => {
+  test('run the control plane and show its pods', { timeout: POD_MS }, async () => {
     const pods = await eventually('mirror pods', POD_MS, async () => {
       const text = await appliance.must(['-n', 'kube-system', 'get', 'pods', '--no-headers']);
       return /Running/.test(text) ? text : undefined;
@@ -92,7 +95,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.doesNotMatch(pods, /Error|CrashLoop|Failed/);
   });
 
-  test('a pod of a plain user runs with the user of its namespace', { timeout: POD_MS }, async () => {
+  test('run a pod of a plain user with the user ID of its namespace', { timeout: POD_MS }, async () => {
     const made = await podAs('plain');
     assert.equal(made.code, 0, made.stderr);
     const range = await appliance.must([
@@ -112,7 +115,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'plain', 'openshift.io/scc'), 'restricted-v2');
   });
 
-  test('pods of a Deployment get the same', { timeout: POD_MS }, async () => {
+  test('apply to pods of a Deployment', { timeout: POD_MS }, async () => {
     await asDev('create', 'deployment', 'web', `--image=${helloImage}`, '--', '/bin/sleep', '3600');
     await eventually('pod of the Deployment', POD_MS, async () => {
       const { stdout } = await asDev('get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].status.phase}');
@@ -124,7 +127,7 @@ describe('security context constraints with containers', { concurrency: false },
     await asDev('delete', 'pods', '-l', 'app=web', '--force', '--grace-period=0');
   });
 
-  test('root and privileges are refused, with every reason', { timeout: POD_MS }, async () => {
+  test('reject root and privileges with every reason', { timeout: POD_MS }, async () => {
     for (const [name, context] of [
       ['root', { runAsUser: 0 }],
       ['privileged', { privileged: true }],
@@ -136,10 +139,10 @@ describe('security context constraints with containers', { concurrency: false },
     }
   });
 
-  test('root runs once its service account may use anyuid', { timeout: POD_MS }, async () => {
+  test('allow root when the service account may use anyuid', { timeout: POD_MS }, async () => {
     const oc = process.env['HYPEREDGE_OC'];
     if (oc === undefined)
-      // The request that `oc adm policy add-scc-to-user anyuid -z robot` makes.
+      // Same request as `oc adm policy add-scc-to-user anyuid -z robot`.
       await appliance.must([
         ...['-n', 'shop', 'create', 'rolebinding', 'system:openshift:scc:anyuid'],
         ...['--clusterrole=system:openshift:scc:anyuid', '--serviceaccount=shop:robot'],
@@ -152,7 +155,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'rooted', 'openshift.io/scc'), 'anyuid');
   });
 
-  test('without constraints pods are refused; a restart brings them back', { timeout: START_MS }, async () => {
+  test('reject all pods without constraints, which a restart restores', { timeout: START_MS }, async () => {
     await appliance.must(['delete', 'securitycontextconstraints', '--all']);
     const refused = await podAs('late');
     assert.match(refused.stderr, /no SecurityContextConstraints found in cluster/);
@@ -168,7 +171,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(made.code, 0, made.stderr);
   });
 
-  test('profile kubernetes admits what okd refuses and keeps all that is stored', { timeout: START_MS }, async () => {
+  test('do not apply in the profile kubernetes, which keeps all stored objects', { timeout: START_MS }, async () => {
     await appliance.must(['create', '-f', '-'], { input: JSON.stringify(CUSTOM) });
     await appliance.halt('SIGTERM');
     await writeFile(join(appliance.root, 'etc/origin/bootstrap.yaml'), BOOTSTRAP.replace('okd', 'kubernetes'));

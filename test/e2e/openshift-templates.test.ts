@@ -1,4 +1,4 @@
-/** Templates and image streams with the packaged executable: the requests that `oc` makes, without any registry. */
+/** Templates and image streams with the packaged executable: the requests of `oc`, without a registry. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const TEMPLATE = '/apis/template.openshift.io/v1/namespaces/shop';
 let appliance: Appliance;
 let scratch: string;
 
-/** Imports an archive whose image says `version`. */
+/** Imports an archive with an image that prints `version`. */
 async function importApp(version: string): Promise<void> {
   const archive = join(scratch, `app-${version}.tar`);
   const config = {
@@ -79,7 +79,7 @@ after(async () => {
   await rm(scratch, { recursive: true, force: true });
 });
 
-test('a template is processed by the server, and what it makes can be applied', async () => {
+test('processes a template on the server and applies the result', async () => {
   const objects = [
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'm', namespace: 'other' }, data: { pw: '${PW}' } },
     { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'd' }, spec: { replicas: '${{N}}' } },
@@ -117,7 +117,7 @@ test('a template is processed by the server, and what it makes can be applied', 
   assert.match(tooMany.stderr, /objects.*Too many/);
 });
 
-test('a template instance creates objects with the permissions of its requester alone', async () => {
+test('creates objects of a template instance with the permissions of its requester only', async () => {
   const objects = [
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: '${NAME}' }, data: { a: 'b' } },
     { apiVersion: 'v1', kind: 'Secret', metadata: { name: '${NAME}' }, stringData: { a: 'b' } },
@@ -126,7 +126,7 @@ test('a template instance creates objects with the permissions of its requester 
     apiVersion: 'template.openshift.io/v1',
     kind: 'TemplateInstance',
     metadata: { name, namespace: 'shop' },
-    // A requester in the request is not believed.
+    // A requester in the request is ignored.
     spec: {
       template: template(objects, [{ name: 'NAME', value: name }]),
       requester: { username: 'system:admin', groups: ['system:masters'] },
@@ -164,7 +164,7 @@ test('a template instance creates objects with the permissions of its requester 
   assert.match(left.stderr, /not found/);
 });
 
-test('an image of the host’s store is imported into a stream, and pods and triggers follow its tag', async () => {
+test("imports an image of the host's store into a stream, and pods and triggers follow its tag", async () => {
   const unknown = await post<Imported>(`${IMAGE}/imagestreamimports`, importRequest('lab.local/none:1'));
   assert.equal(unknown.status.images[0]?.status.status, 'Failure');
   assert.match(unknown.status.images[0]?.status.message ?? '', /lab\.local\/none:1" not found/);
@@ -249,7 +249,7 @@ test('an image of the host’s store is imported into a stream, and pods and tri
   await followed(second.image.dockerImageReference);
 });
 
-test('tags of a stream are written and removed under their own names', async () => {
+test('writes and deletes tags of a stream as imagestreamtags', async () => {
   const tag = (name: string, from: object) => ({
     apiVersion: 'image.openshift.io/v1',
     kind: 'ImageStreamTag',
@@ -324,7 +324,7 @@ test('tags of a stream are written and removed under their own names', async () 
   );
 });
 
-test('the pod of oc debug node runs from the host’s own programs, and none with less may', async () => {
+test("runs the pod of oc debug node from the host's programs, but no pod with fewer privileges", async () => {
   const tools = await eventually('openshift/tools', 40_000, async () => {
     const ran = await appliance.kubectl([
       'get',
@@ -370,7 +370,7 @@ test('the pod of oc debug node runs from the host’s own programs, and none wit
   assert.match(refused.stderr, /hyperedge\.local\/host-root is reserved/);
 });
 
-test('the pod of oc adm must-gather gathers from the host’s programs, and sees nothing else of the host', async () => {
+test("runs oc adm must-gather from the host's programs without access to other host files", async () => {
   const namespace = 'openshift-must-gather-e2e';
   await appliance.must(['create', 'namespace', namespace]);
   const account = `${namespace}:default`;

@@ -1,4 +1,4 @@
-/** Pods of two hosts that have joined one cluster reach each other: the families and ranges are the first host's. */
+/** Pods of two hosts of a cluster reach each other. Families and ranges are those of the first host. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -48,7 +48,7 @@ async function podOn(node: string): Promise<string[]> {
   return (status?.podIPs ?? []).map(({ ip }) => ip ?? '');
 }
 
-test('by IPv4 through a route, and by IPv6 through a tunnel over the hosts’ IPv4', { timeout: 180_000 }, async () => {
+test("by IPv4 through a route, and by IPv6 through a tunnel over the hosts' IPv4", { timeout: 180_000 }, async () => {
   const { items } = JSON.parse(await first.must(['get', 'nodes', '-o', 'json'])) as { items: Node[] };
   assert.deepEqual(
     items.map(({ spec }) => spec?.podCIDRs?.length),

@@ -1,4 +1,4 @@
-/** Everything that a pod's specification can ask of its node, with real containers. */
+/** All features of a pod spec on a node with real containers. */
 import { after, before, describe } from 'node:test';
 import { claimTests } from './pods/claims.ts';
 import { environmentTests, volumeTests } from './pods/content.ts';

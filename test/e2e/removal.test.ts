@@ -1,4 +1,7 @@
-/** Removals beside a running appliance: another root takes nothing of it, its own root takes everything. */
+/**
+ * Uninstall and reset beside a running appliance: with another root they must not affect it, with its own root they
+ * remove everything.
+ */
 import assert from 'node:assert/strict';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +25,7 @@ after(async () => {
   await rm(other, { recursive: true, force: true });
 });
 
-/** Addresses, routes, rules, links and tables of the host. */
+/** Addresses, routes, links and tables of the host. */
 async function network(): Promise<Record<'addresses' | 'routes' | 'links' | 'tables', string[]>> {
   const lines = async (file: string, ...args: string[]): Promise<string[]> =>
     (await appliance.inside(file, args)).stdout
@@ -43,7 +46,9 @@ async function network(): Promise<Record<'addresses' | 'routes' | 'links' | 'tab
   };
 }
 
-test('uninstall and reset refuse a root without an installation and change nothing', { timeout: 60_000 }, async () => {
+test('refuses uninstall and reset for a root without an installation, without changes', {
+  timeout: 60_000,
+}, async () => {
   const before = await network();
   assert.ok(before.tables.length > 0 && before.routes.some((route) => route.startsWith('172.30.0.0/16')));
   for (const [command, root] of [
@@ -58,7 +63,9 @@ test('uninstall and reset refuse a root without an installation and change nothi
   assert.deepEqual(await network(), before);
 });
 
-test('uninstall of another installation leaves the running appliance alone', { timeout: 90_000 }, async () => {
+test('does not affect the running appliance when another installation is uninstalled', {
+  timeout: 90_000,
+}, async () => {
   const unit = join(other, 'etc/systemd/system/hyperedge.service');
   await mkdir(dirname(unit), { recursive: true });
   await cp(join(projectRoot, 'systemd/hyperedge.service'), unit);
@@ -69,7 +76,7 @@ test('uninstall of another installation leaves the running appliance alone', { t
   await appliance.must(['get', 'nodes']);
 });
 
-test('uninstall of its own root removes its links, routes and tables', { timeout: 120_000 }, async () => {
+test('removes links, routes and tables when its own root is uninstalled', { timeout: 120_000 }, async () => {
   await appliance.inside('nft', ['add', 'table', 'ip', 'of-the-administrator']);
   const pods = (await readdir(join(appliance.root, 'var/log/pods'))).map((name) => name.split('_').at(-1) ?? '');
   assert.ok(pods.length >= 3);

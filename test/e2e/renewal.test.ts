@@ -1,4 +1,4 @@
-/** Certificates are renewed while the host runs, and after it was off for longer than they live. */
+/** Renewal of certificates while the host runs, and after it was off for longer than their lifetime. */
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -50,7 +50,7 @@ function follow(child: ChildProcess): Stream {
   return { child, lines: () => text.split('\n').filter((line) => line !== '') };
 }
 
-/** Every certificate of a host that is not an authority. */
+/** All certificates of a host except authorities. */
 function leaves(root: string): string[] {
   const master = masterFiles(root);
   const etcd = etcdFiles(root);
@@ -136,7 +136,7 @@ test(
         const { conditions } = JSON.parse(await host.must(['get', 'node', '-o', 'json'])).items[0].status;
         const ready = conditions.find(({ type }: { type: string }) => type === 'Ready');
         assert.equal(ready.status, 'True');
-        // It has been Ready without a break since before the first renewal.
+        // The Node has been Ready since before the first renewal.
         assert.ok(Date.now() - Date.parse(ready.lastTransitionTime) > 3 * LIFE_S * 1000);
         assert.doesNotMatch(host.output, /not renewed|not reloaded/);
       } finally {
@@ -146,11 +146,11 @@ test(
     }),
 );
 
-/** Gives every certificate of the host a life that is over for long, authorities included. */
+/** Replaces all certificates of the host, including authorities, by expired ones. */
 async function expire(root: string): Promise<void> {
   const settings = await loadSettings({ root });
   for (const path of leaves(root)) await rm(path);
-  // Valid for a day after the release of this program.
+  // Valid for one day after the release of this program.
   await issueCertificates(settings, { nowMs: 0, lifeMs: DAY_MS });
   const past = { notBeforeMs: 0, notAfterMs: Date.now() - 30 * DAY_MS };
   for (const [files, name] of [
@@ -164,7 +164,7 @@ async function expire(root: string): Promise<void> {
   }
 }
 
-test('a host whose certificates and authorities have all expired comes back by itself', { timeout: 180_000 }, () =>
+test('recovers a host whose certificates and authorities have all expired', { timeout: 180_000 }, () =>
   withHost('', async (host) => {
     await host.start();
     await host.must(['create', 'configmap', 'kept']);
@@ -184,7 +184,7 @@ test('a host whose certificates and authorities have all expired comes back by i
   }),
 );
 
-test('a clock that went back to 1970 decides nothing: the floor on disk does', async () => {
+test('uses the time floor on disk when the clock was reset to 1970', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-floor-'));
   try {
     const file = join(root, 'time-floor');
@@ -200,7 +200,7 @@ test('a clock that went back to 1970 decides nothing: the floor on disk does', a
   }
 });
 
-/** Whether the API server knows the holder of the token. */
+/** Whether the API server accepts the token. */
 async function isAccepted(host: Appliance, token: string): Promise<boolean> {
   const { caBundle } = masterFiles(host.root);
   const access = ['--server', 'https://127.0.0.1:8443', '--certificate-authority', caBundle, '--token', token];
@@ -235,7 +235,7 @@ test(
           const bundle = await readFile(master.caBundle, 'utf8');
           return published.stdout.trim() === bundle.trim() ? true : undefined;
         });
-        // The API server looks at its files every two seconds, the kubelet every ten.
+        // The API server checks its files every two seconds, the kubelet every ten.
         await sleep(12_000);
         await host.must(['create', 'configmap', `at-${name}`]);
         await host.must(['-n', 'kube-system', 'logs', '-l', 'openshift.io/component=etcd', '--tail=1']);
@@ -252,7 +252,7 @@ test(
         assert.notEqual(subject(await readFile(nodeFiles(host.root).clientCurrent)), oldIssuer);
         const newToken = (await host.must(['create', 'token', 'default'])).trim();
         assert.deepEqual(await Promise.all([oldToken, newToken].map((token) => isAccepted(host, token))), [true, true]);
-        // The old client trusts the old authority only, so it does not trust the new server certificate.
+        // The old client only trusts the old authority, so it rejects the new server certificate.
         const oldClient = await host.kubectl(['--kubeconfig', before, '--insecure-skip-tls-verify', 'get', 'nodes']);
         assert.equal(oldClient.code, 0, oldClient.stderr);
         await phase('finish');

@@ -1,4 +1,7 @@
-/** Revisions of the control plane with the packaged executable: forced, rejected by the API server, without an API. */
+/**
+ * Revisions of the control plane with the packaged executable: forced, rejected by the API server, and without an API
+ * server.
+ */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,7 +43,7 @@ async function status(kind = 'kubeapiserver'): Promise<Status> {
   return JSON.parse(stdout) as Status;
 }
 
-/** Resolves once the host runs the newest revision, which is not older than `revision`. */
+/** Resolves when the host runs the newest revision, which must be at least `revision`. */
 const atRevision = (revision: number, kind?: string): Promise<Status> =>
   eventually(`revision ${revision}`, 60_000, async () => {
     const now = await status(kind);
@@ -49,7 +52,7 @@ const atRevision = (revision: number, kind?: string): Promise<Status> =>
     return isReached && node?.currentRevision === now.latestAvailableRevision ? now : undefined;
   });
 
-test('a forced revision is installed and shown', { timeout: 240_000 }, async () => {
+test('installs and shows a forced revision', { timeout: 240_000 }, async () => {
   await atRevision(1);
   const patch = ['patch', 'kubeapiserver', 'cluster', '--type=merge', '-p'];
   const { code, stderr } = await appliance.kubectl([...patch, '{"spec":{"forceRedeploymentReason":"x"}}']);
@@ -91,7 +94,7 @@ test('a forced revision is installed and shown', { timeout: 240_000 }, async () 
   assert.match(maps.stdout, /revision-status-1\n.*revision-status-2\n/);
 });
 
-test('a flag that the API server rejects is replaced by the last good revision', { timeout: 240_000 }, async () => {
+test('replaces a flag that the API server rejects by the last good revision', { timeout: 240_000 }, async () => {
   const began = performance.now();
   const overrides = {
     unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing.yaml'] } },
@@ -120,7 +123,7 @@ test('a flag that the API server rejects is replaced by the last good revision',
   assert.equal(good.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('a damaged file is replaced by its last good copy without an API server', { timeout: 240_000 }, async () => {
+test('replaces a damaged file by its last good copy without an API server', { timeout: 240_000 }, async () => {
   const text = await readFile(config(), 'utf8');
   await writeFile(config(), `${text}\nkubernetesMasterConfig: [`);
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** Fixtures of test rigs: a pod gets its board and nothing else, the second one waits, an unplugged one ends its pod. */
+/** Fixtures of test rigs: a pod gets only its board, a second pod waits, and the pod of an unplugged board fails. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ let console1: string;
 let console2: string;
 let second: ChildProcess | undefined;
 
-/** A board: a pseudo-terminal that repeats what it is sent. */
+/** A simulated board: a pseudo-terminal that echoes its input. */
 async function plug(path = console1): Promise<ChildProcess> {
   const child = spawn('socat', ['-d', `PTY,link=${path},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
   await eventually('the board', 5_000, async () =>
@@ -72,7 +72,7 @@ const allocatable = (amount: string) =>
     return items[0].status.allocatable['rig.hyperedge.dev/board-1'] === amount ? true : undefined;
   });
 
-test('a pod has its board as an extended resource, the second waits, and an unplugged board fails the first', {
+test('gives a pod its board as an extended resource, lets the second wait, and fails the first if the board is unplugged', {
   timeout: 120_000,
 }, async () => {
   await eventually('the board in the Node', GOAL_MS, async () => {
@@ -106,7 +106,7 @@ test('a pod has its board as an extended resource, the second waits, and an unpl
   await lab.kubectl('delete', 'pod', 'first', 'second', '--wait=true', '--grace-period=1');
 });
 
-test('claims of two pods on one board: the second is Pending with the reason until the first has gone', {
+test('keeps the second of two pods that claim a board Pending with the reason until the first is deleted', {
   timeout: 120_000,
 }, async () => {
   await lab.apply({
@@ -147,7 +147,7 @@ test('claims of two pods on one board: the second is Pending with the reason unt
   assert.equal(claim.status.reservedFor[0].name, 'claims-one');
   const [slice] = JSON.parse(await lab.kubectl('get', 'resourceslices', '-o', 'json')).items;
   assert.equal(slice.metadata.ownerReferences[0].kind, 'Node');
-  // A rig of the board waits for the claim that has it, and then no claim has it any more.
+  // A new rig with the board waits for the existing claim, and is free afterwards.
   const fixtures = [{ name: 'board', fixture: 'board-1', role: 'serial' }];
   await lab.apply({ apiVersion: RIG_API, kind: 'Rig', metadata: { name: 'late' }, spec: { fixtures } });
   await lab.apply(rigClaim('late', undefined, 'late'));
@@ -186,7 +186,7 @@ const phase = (name: string, wanted: string) =>
     return status.phase === wanted ? status : undefined;
   });
 
-test('two claims on one rig: the pod of the second starts when the first is released, and ends with its lease', {
+test('starts the pod of a second claim on a rig when the first is released, and ends it with its lease', {
   timeout: 180_000,
 }, async () => {
   await lab.apply({
@@ -225,7 +225,7 @@ test('two claims on one rig: the pod of the second starts when the first is rele
   );
   assert.match(await lab.kubectl('get', 'rigclaims'), /one +bench +Granted .*\ntwo +bench +Queued +1 /);
   await lab.kubectl('delete', 'rigclaim', 'one', '--wait=true');
-  // The rig is free when the containers have ended; the pod goes right after.
+  // The rig is released when the containers have ended; the pod is deleted afterwards.
   await eventually('the pod of the claim to go', GOAL_MS, async () =>
     (await lab.kubectl('get', 'pods', '-o', 'name')).includes('with-one') ? undefined : true,
   );
@@ -243,7 +243,7 @@ test('two claims on one rig: the pod of the second starts when the first is rele
   await lab.kubectl('delete', 'rigclaim', 'two', '--wait=true');
 });
 
-test('the console echoes and is recorded, power runs the command of the host, and both need the claim', {
+test("provides and records the console, runs the host's power command, and requires the claim for both", {
   timeout: 120_000,
 }, async () => {
   const kubeconfig = join(lab.appliance.root, 'etc/origin/master/admin.kubeconfig');
@@ -276,7 +276,7 @@ test('the console echoes and is recorded, power runs the command of the host, an
   assert.equal((await rig('release', 'waiting')).code, 0);
 });
 
-test("a vendor's device is shared by the claims of two pods, and the third waits for its capacity", {
+test("shares a vendor's device between the claims of two pods, and the third waits for capacity", {
   timeout: 120_000,
 }, async () => {
   const [node] = JSON.parse(await lab.kubectl('get', 'nodes', '-o', 'json')).items;

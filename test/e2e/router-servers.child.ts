@@ -1,4 +1,6 @@
-/** Servers behind routes: HTTP on the first port, TLS on the second. Arguments: address, ports, certificate, key. */
+/**
+ * Backend servers for routes: HTTP on the first port, TLS on the second. Arguments: address, ports, certificate, key.
+ */
 import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 

@@ -1,4 +1,4 @@
-/** A scheduler extender: accepts only nodes whose name ends in an even digit, and prefers `hollow-2`. */
+/** A scheduler extender that accepts only nodes whose name ends in an even digit and prefers `hollow-2`. */
 import { createServer } from 'node:http';
 
 interface Arguments {

@@ -1,4 +1,4 @@
-/** Profiles, an extender and pod groups of the packaged appliance, on hollow nodes. */
+/** Scheduler profiles, an extender and pod groups on the packaged appliance, with hollow nodes. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -67,7 +67,7 @@ before(
       const ready = (await appliance.must(['get', 'nodes', '--no-headers'])).match(/^hollow-\d+ +Ready /gm);
       return ready?.length === NODES ? true : undefined;
     });
-    // Only the hollow nodes take pods.
+    // Cordon other nodes, so that only hollow nodes get pods.
     const own = (await appliance.must(['get', 'nodes', '-o', 'name']))
       .split('\n')
       .find((name) => !/hollow|^$/.test(name));
@@ -101,7 +101,7 @@ async function create(name: string, { scheduler, requests = { cpu: '1' }, group 
   await appliance.must(['create', '-f', '-'], { input: JSON.stringify(pod) });
 }
 
-/** An extended resource is limited to what it requests. */
+/** Extended resources must have limits equal to their requests. */
 const limitsOf = (requests: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(requests).filter(([name]) => name.includes('/')));
 
@@ -114,7 +114,7 @@ const running = (name: string): Promise<Pod> =>
     return pod.status?.phase === 'Running' ? pod : undefined;
   });
 
-test('each scheduler name has the scores of its profile; an unknown name is left alone', async () => {
+test('uses the scores of each profile by scheduler name and ignores unknown names', async () => {
   for (let index = 0; index < 6; index++) await create(`packed-${index}`, { scheduler: 'packing' });
   for (let index = 0; index < 5; index++) await create(`spread-${index}`, {});
   await create('foreign', { scheduler: 'another' });
@@ -127,12 +127,12 @@ test('each scheduler name has the scores of its profile; an unknown name is left
   assert.equal((await read('foreign')).spec?.nodeName, undefined);
 });
 
-test('an extender filters and prioritizes nodes for pods with its resource', async () => {
+test('calls an extender to filter and prioritize nodes for pods with its resource', async () => {
   await create('even', { requests: { cpu: '100m', 'example.com/even': '1' } });
   assert.equal((await running('even')).spec?.nodeName, 'hollow-2');
 });
 
-test('a pod group is placed whole or not at all', async () => {
+test('places a pod group completely or not at all', async () => {
   await appliance.must(['apply', '-f', '-'], { input: podGroups });
   await appliance.must(['wait', '--for=condition=Established', 'crd/podgroups.scheduling.x-k8s.io']);
   const group = (name: string, minMember: number) => ({
@@ -146,7 +146,7 @@ test('a pod group is placed whole or not at all', async () => {
       (await appliance.kubectl(['create', '-f', '-'], { input: JSON.stringify(each) })).code === 0 ? true : undefined,
     );
   }
-  // Each fills more than half of a node: five nodes hold five of the six.
+  // Each pod needs more than half a node, so five nodes have space for five of six.
   const large = { cpu: '20' };
   for (let index = 0; index < 6; index++) await create(`gang-${index}`, { group: 'gang', requests: large });
   const message = await eventually('the group is refused', PATIENCE_MS, async () => {
@@ -157,7 +157,7 @@ test('a pod group is placed whole or not at all', async () => {
   });
   assert.match(message, /Insufficient cpu/);
   for (let index = 0; index < 6; index++) assert.equal((await read(`gang-${index}`)).spec?.nodeName, undefined);
-  // The refused group holds nothing: another one gets the room, as soon as it is complete.
+  // The rejected group reserves nothing, so another group is placed when it is complete.
   for (let index = 0; index < 2; index++) await create(`small-${index}`, { group: 'small', requests: large });
   await eventually('the group is incomplete', PATIENCE_MS, async () => {
     const condition = (await read('small-0')).status?.conditions?.find(({ type }) => type === 'PodScheduled');

@@ -1,4 +1,4 @@
-/** Members of a store as processes, under load, and what befalls them. See `test/drills` for the same at greater length. */
+/** Store members as processes under load, with faults. `test/drills` has longer versions. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,12 +11,12 @@ import { Network } from '../drills/network.ts';
 import { connect, eventually, type Member, Members, sleep } from '../drills/processes.ts';
 import { run } from './harness.ts';
 
-test('killed at random under load, three members lose nothing and write nothing twice', async () => {
+test('loses no write and applies none twice when members are killed at random under load', async () => {
   const summary = await drillRandomKills(15, 42);
   assert.ok(summary.acknowledged > 100, `${summary.acknowledged} writes`);
 });
 
-test('writes resume soon after the leader is killed, ended in order, or stands still', async () => {
+test('resumes writes soon after the leader is killed, stopped or suspended', async () => {
   const killed = await drillLeaderLoss('SIGKILL', 3);
   assert.ok(Math.max(...killed) < 2000, killed.join());
   const ended = await drillLeaderLoss('SIGTERM', 3);
@@ -25,7 +25,7 @@ test('writes resume soon after the leader is killed, ended in order, or stands s
   assert.ok(Math.max(...paused) < 3000, paused.join());
 });
 
-test('a leader that stands still for five seconds and wakes up commits nothing', async () => {
+test('commits nothing on a leader that was suspended for five seconds', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();
@@ -42,7 +42,7 @@ test('a leader that stands still for five seconds and wakes up commits nothing',
   await members.equal();
 });
 
-test('with three of ten packets lost they go on, and lose nothing', async () => {
+test('loses nothing with a packet loss of thirty percent', async () => {
   await using network = await Network.make(3);
   await using members = await Members.make(3, (host) => ({
     host: network.address(host),
@@ -64,7 +64,7 @@ test('with three of ten packets lost they go on, and lose nothing', async () => 
   await members.equal();
 });
 
-test('a minority that is cut off serves no linearizable read, and disturbs nobody when it comes back', async () => {
+test('serves no linearizable read in a disconnected minority, which rejoins without disturbance', async () => {
   await using network = await Network.make(3);
   await using members = await Members.make(3, (host) => ({
     host: network.address(host),
@@ -103,7 +103,7 @@ test('a minority that is cut off serves no linearizable read, and disturbs nobod
 });
 
 for (const who of ['leader', 'follower'] as const) {
-  test(`while the disk of the ${who} is full the others take writes, and it goes on when there is room again`, async () => {
+  test(`continues while the disk of the ${who} is full, and uses it again when there is space`, async () => {
     const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
     const data = (index: number): string => join(mounts, String(index));
     for (const index of [0, 1, 2]) {
@@ -145,7 +145,7 @@ for (const who of ['leader', 'follower'] as const) {
   });
 }
 
-test('where no member has room, the leader stays and refuses, and all go on when there is room again', async () => {
+test('refuses writes with the same leader while all disks are full, and recovers when there is space', async () => {
   const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
   const data = (index: number): string => join(mounts, String(index));
   for (const index of [0, 1, 2]) {
@@ -170,7 +170,7 @@ test('where no member has room, the leader stays and refuses, and all go on when
     await assert.rejects(refused.commit({ guards: [], puts: [{ key: 'too much', value: Buffer.alloc(1000) }] }));
     await refused.close();
     const { term } = await leader.status();
-    // Some turns of looking for room.
+    // Time for several checks for free space.
     await sleep(2500);
     assert.equal((await leader.status()).term, term);
     for (const filler of fillers) await rm(filler);
@@ -184,14 +184,14 @@ test('where no member has room, the leader stays and refuses, and all go on when
   }
 });
 
-test('a file that is damaged under a running member is found, kept, and rebuilt from the others', async () => {
+test('detects a damaged file of a running member, keeps it and rebuilds it from the others', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();
   const victim = members.all.find((member) => member !== leader) as Member;
   const { id } = await victim.status();
   const store = connect(members.all);
-  // More than what is kept in memory of the file.
+  // More data than is cached in memory.
   for (let i = 0; i < 120; i += 1)
     await store.commit({ guards: [], puts: [{ key: `bulk/${i}`, value: Buffer.alloc(100_000, i) }] });
   const path = join(victim.data, 'revisions.db');
@@ -199,7 +199,7 @@ test('a file that is damaged under a running member is found, kept, and rebuilt 
   const file = await open(path, 'r+');
   for (let at = 64 << 10; at + 4096 <= size; at += 4096) await file.write(Buffer.alloc(32, 0xa5), 0, 32, at + 2000);
   await file.close();
-  // Whatever reads it: a comparison here, the check of rows once a day.
+  // Reading detects the damage: this comparison, or the daily check.
   await victim.hash(0).catch(() => {});
   await eventually('the member is back under another id', 30_000, async () => {
     const now = await victim.status();
@@ -213,7 +213,7 @@ test('a file that is damaged under a running member is found, kept, and rebuilt 
   await store.close();
 });
 
-test('a member that was removed ends with a word, without failing, and does so again when it is started again', async () => {
+test('exits without failure when it was removed from the cluster, also when it is started again', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();

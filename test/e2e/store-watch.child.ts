@@ -1,4 +1,6 @@
-/** Watches the store of a host over one connection: a line `value` per event, `ended` when the watch ends. */
+/**
+ * Watches the store of a host over one connection. Prints `value` for each event and `ended` at the end of the watch.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLog } from '../../src/base/log.ts';

@@ -1,4 +1,4 @@
-/** The short form of test/lab/three-hosts.test.ts: three blank hosts, an application, and a master that dies. */
+/** Short form of test/lab/three-hosts.test.ts: three blank hosts, an application, and a failing master. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LabCluster } from '../lab/lab-cluster.ts';
@@ -8,10 +8,10 @@ import { eventually, sleep } from './harness.ts';
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-/** Three times the bound of the lab, because other tests run beside this one. */
+/** Three times the bound of the lab, because other tests run concurrently. */
 const ERROR_WINDOW_MS = 3_000;
 
-test('three blank hosts become a cluster that survives one of them', {
+test('forms a cluster of three blank hosts that survives the loss of one', {
   skip: missing ?? false,
   timeout: 240_000,
 }, async () => {

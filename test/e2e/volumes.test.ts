@@ -1,4 +1,4 @@
-/** Volumes of drivers and of the host's tools, with real containers. */
+/** Volumes of CSI drivers and of the host's tools with real containers. */
 import { after, before, describe } from 'node:test';
 import { csiTests } from './pods/csi.ts';
 import { PodLab } from './pods/lab.ts';

@@ -22,7 +22,7 @@ const field = (kind: string, name: string, path: string): Promise<string> =>
   lab.kubectl('get', kind, name, '-o', `jsonpath={${path}}`);
 
 describe('workloads', () => {
-  test('a stateful set starts in order, keeps its names, updates, is undone and scales down', LIMIT, async () => {
+  test('runs a stateful set: ordered start, stable names, update, rollback, scale-down', LIMIT, async () => {
     const set = (image: string): object => ({
       apiVersion: 'apps/v1',
       kind: 'StatefulSet',
@@ -69,7 +69,7 @@ describe('workloads', () => {
     await lab.untilPods('no pods', () => (lab.podsOf('db-').length === 0 ? true : undefined));
   });
 
-  test('an indexed job runs twenty pods, each with its index', LIMIT, async (context) => {
+  test('runs an indexed job of twenty pods, each with its index', LIMIT, async (context) => {
     const began = performance.now();
     await lab.apply({
       apiVersion: 'batch/v1',
@@ -94,7 +94,7 @@ describe('workloads', () => {
     await lab.untilPods('no pods', () => (lab.podsOf('twenty-').length === 0 ? true : undefined));
   });
 
-  test('a job retries until its limit, and a suspended one ends its pods', LIMIT, async () => {
+  test('retries a job up to its limit and ends the pods of a suspended one', LIMIT, async () => {
     await lab.apply(
       {
         apiVersion: 'batch/v1',
@@ -124,7 +124,7 @@ describe('workloads', () => {
     await lab.kubectl('delete', 'job/fails', 'job/pauses', '--timeout=30s');
   });
 
-  test('a cron job is started by hand and by its clock', { timeout: 180_000 }, async () => {
+  test('starts a cron job manually and on schedule', { timeout: 180_000 }, async () => {
     await lab.apply({
       apiVersion: 'batch/v1',
       kind: 'CronJob',

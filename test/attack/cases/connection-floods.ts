@@ -1,4 +1,7 @@
-/** A peer without credentials costs less than an honest client: floods of HTTP/2, HTTP/1.1 and handshakes, and idle connections. */
+/**
+ * Floods of HTTP/2, HTTP/1.1 and handshakes, and idle connections, from a peer without credentials. They must cost less
+ * than a regular client.
+ */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import type { AttackCase } from '../port.ts';
 const API = 8443;
 const KUBELET = 10250;
 const ETCD = 2379;
-/** Before this was fixed: seconds with a client that was quick enough, 50 to 400 ms with this one. */
+/** Before the fix, a fast attacker caused seconds of latency and this one 50 to 400 ms. */
 const MAX_P50_MS = 50;
 const ATTEMPTS = 3;
 const MAX_P50_TIMES = 5;
@@ -39,7 +42,7 @@ function flood(lab: AttackLab, mode: Flood, port: number, connections: number, s
   return run(lab, 'flood', { mode, port, connections, seconds });
 }
 
-/** The port's honest client: on one connection, and with a new one for each request. */
+/** Latencies of a regular client of the port: with one connection, and with a new connection for each request. */
 function honest(lab: AttackLab, { token }: Tenant, port: number, seconds: number): Promise<[Waited, Waited]> {
   const file = (name: string): string => join(lab.appliance.root, 'etc/origin/master', name);
   const credentials =
@@ -61,7 +64,7 @@ async function withstand(lab: AttackLab, port: number, modes: readonly Flood[]):
   );
   for (const mode of modes) {
     let slow = '';
-    // A neighbour's load cannot be told from a flood's in one attempt; the flood's is there in each.
+    // Load from other tests can spoil a single attempt, whereas a flood affects all attempts.
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const before = await honest(lab, tenant, port, 1);
       const attack = flood(lab, mode, port, 4, 2.5);
@@ -148,7 +151,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 18,
-    title: 'two thousand idle connections find no room, and their memory is given back',
+    title: 'two thousand idle connections are not admitted, and their memory is released',
     exclusive: true,
     attack: async (lab) => {
       const before = await residentMegabytes(lab);

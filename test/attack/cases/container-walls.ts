@@ -1,10 +1,13 @@
-/** What a container reaches of its host: system calls, the first process of a shared pid namespace, and what it mounts over. */
+/**
+ * Isolation of a container from its host: system calls, the first process of a shared PID namespace, and mounts over
+ * /dev.
+ */
 import assert from 'node:assert/strict';
 import { run } from '../../e2e/harness.ts';
 import { assignments, idle, pod, shell } from '../../e2e/pods/lab.ts';
 import type { AttackCase } from '../port.ts';
 
-/** Linux' numbers; get_mempolicy(2) with null pointers succeeds wherever it is not filtered. */
+/** System call numbers of Linux. get_mempolicy(2) with null pointers succeeds unless it is filtered. */
 const GET_MEMPOLICY = { x64: 239, arm64: 236 }[process.arch as 'x64' | 'arm64'];
 const SCHED_YIELD = { x64: 24, arm64: 124 }[process.arch as 'x64' | 'arm64'];
 

@@ -1,4 +1,4 @@
-/** Where the API server may be made to connect to. */
+/** Addresses to which the API server must not be made to connect. */
 import assert from 'node:assert/strict';
 import type { AttackCase } from '../port.ts';
 
@@ -18,7 +18,7 @@ const ADDRESSES = [
 export const cases: readonly AttackCase[] = [
   {
     finding: 16,
-    title: 'a node that claims the address of a service or of loopback is not connected to',
+    title: 'the API server does not connect to a node that claims an address of a service or of loopback',
     attack: async (lab) => {
       const tenant = await lab.tenant();
       const { namespace } = tenant;

@@ -1,4 +1,4 @@
-/** What probes and clients start in a container ends with them, and its number is bounded. */
+/** Processes of probes and exec sessions: they are limited in number and end with their probe or client. */
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ async function commandLines(): Promise<string[]> {
 
 const count = async (of: (command: string) => boolean): Promise<number> => (await commandLines()).filter(of).length;
 
-/** Programs of the host that serve execs: the runtime and its monitors. */
+/** Host processes that serve execs: the runtime and its monitors. */
 const servants = (lab: AttackLab): Promise<number> =>
   count((command) => command.includes(lab.appliance.root) && (/ exec /.test(command) || / --exec /.test(command)));
 
@@ -49,7 +49,7 @@ export const cases: readonly AttackCase[] = [
       await lab.pods.apply(pod('leaky-probes', { containers: [probed('one'), probed('two')] }));
       await lab.pods.event('leaky-probes', 'Unhealthy', /timed out/);
       await sleep(6_000);
-      // Four probes, each of which is between its start and its timeout, with three sleepers of its own.
+      // Each of the four probes is between its start and its time-out, with three sleeping children.
       assert.ok((await servants(lab)) <= 8, `${await servants(lab)} programs of the host serve the four probes`);
       const left = await count((command) => command.includes(`sleep ${PROBE_SLEEP}`));
       assert.ok(left <= 20, `${left} processes of four probes`);
@@ -96,7 +96,7 @@ export const cases: readonly AttackCase[] = [
   },
 ];
 
-/** A client of an exec that only holds its connection open. */
+/** An exec client that only keeps its connection open. */
 function open(lab: AttackLab, token: string, path: string): { readonly child: ChildProcess; said(): string } {
   const child = lab.appliance.spawnInside('curl', [
     ...['-skiN', '--http1.1', '--max-time', '50', '-H', `Authorization: Bearer ${token}`],

@@ -1,4 +1,4 @@
-/** What a pod's references stand for is bounded before it is built. */
+/** Expansion of variable references in a pod, whose result must be limited before it is built. */
 import assert from 'node:assert/strict';
 import { pod, shell } from '../../e2e/pods/lab.ts';
 import type { AttackCase } from '../port.ts';
@@ -6,7 +6,7 @@ import type { AttackCase } from '../port.ts';
 export const cases: readonly AttackCase[] = [
   {
     finding: 7,
-    title: 'environment variables and arguments that multiply are CreateContainerConfigError',
+    title: 'environment variables and arguments that expand exponentially cause CreateContainerConfigError',
     attack: async (lab) => {
       const doubling = Array.from({ length: 24 }, (_, index) => ({
         name: `V${index}`,

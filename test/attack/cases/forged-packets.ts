@@ -1,4 +1,7 @@
-/** Packets that pods forge: VXLAN frames to the host, also through a service, and source addresses of other pods. */
+/**
+ * Packets that pods forge: VXLAN frames to the host, directly and through a service, and source addresses of other
+ * pods.
+ */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,14 +14,14 @@ import type { AttackCase } from '../port.ts';
 const TUNNEL = 4789;
 const OTHER = 4790;
 const NEVER_MS = 2_000;
-/** argv: ports. Prints what arrives at each. */
+/** argv: ports. Prints all datagrams. */
 const LISTENER = `
 for (const port of process.argv.slice(1)) {
   const socket = require('dgram').createSocket('udp4');
   socket.on('message', (d) => console.log(String(d)));
   socket.bind(Number(port), () => console.log('bound ' + port));
 }`;
-/** argv: source or '-', destination, port, text. */
+/** argv: source address or '-', destination, port, text. */
 const SENDER = `
 const [from, to, port, text] = process.argv.slice(1);
 const socket = require('dgram').createSocket('udp4');
@@ -49,7 +52,7 @@ async function running(
   throw new Error(`${name}: no record of its network`);
 }
 
-/** As a pod with raw sockets sends: the pod's own namespace, with whatever source. */
+/** Sends from the pod's network namespace with any source address, as a pod with raw sockets can. */
 async function send(
   lab: AttackLab,
   netns: string,
@@ -130,7 +133,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 48,
-    title: 'a pod sends by its own address only',
+    title: 'a pod can only send with its own source address',
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const [sender, target, victim] = await Promise.all(

@@ -1,4 +1,4 @@
-/** The ports on which the appliance listens are its own: no pod receives their traffic. */
+/** Host ports of pods on ports of the appliance: no pod may receive their traffic. */
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { isReady, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab, Tenant } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
 
-/** API server, controllers, etcd, kubelet and gossip of a host with default ports. */
+/** Ports of API server, controllers, etcd, kubelet and gossip on a host with default settings. */
 const OWN: readonly ContainerPort[] = [
   ...[8443, 8444, 2379, 10_250, 7946].map((hostPort) => ({ containerPort: 8080, hostPort, protocol: 'TCP' })),
   { containerPort: 8080, hostPort: 7946, protocol: 'UDP' },
@@ -37,7 +37,7 @@ const seen = (lab: AttackLab, tenant: Tenant, name: string, what: string, holds:
 const isUnschedulable = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, reason }) => type === 'PodScheduled' && reason === 'Unschedulable') === true;
 
-/** The elements of a map in the appliance's packet filter, as nft prints them. */
+/** Elements of a map in the appliance's nftables tables, as nft prints them. */
 async function elements(lab: AttackLab, table: string, map: string): Promise<string> {
   const { stdout } = await lab.appliance.inside('nft', ['list', 'map', 'ip', table, map]);
   return /elements = \{([^}]*)\}/.exec(stdout)?.[1]?.replaceAll(/\s+/g, ' ').trim() ?? '';
@@ -50,7 +50,7 @@ async function tables(lab: AttackLab): Promise<{ readonly services: string; read
   return { pods, services: pods.replace(/-pods$/, '') };
 }
 
-/** Of the control plane and the kubelet, not of a pod. */
+/** Checks that the control plane and the kubelet respond, not a pod. */
 async function answersItself(lab: AttackLab, address: string): Promise<void> {
   assert.deepEqual(await lab.curl(`https://${address}:8443/readyz`), { code: 200, body: 'ok' });
   assert.equal((await lab.curl(`https://${address}:10250/pods`)).code, 401);
@@ -99,7 +99,8 @@ export const cases: readonly AttackCase[] = [
       const hostIp = status?.hostIP ?? '';
       const { pods, services } = await tables(lab);
       await lab.appliance.halt('SIGKILL');
-      // What a version without the reservation left behind: a record of the pod network, and elements of both tables.
+      // State that a version without the reservation left behind: a record of the pod network, and elements of both
+      // tables.
       const records = join(lab.appliance.root, 'var/lib/origin/network');
       for (const file of await readdir(records)) {
         const record = await readFile(join(records, file), 'utf8');

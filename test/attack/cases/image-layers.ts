@@ -1,4 +1,4 @@
-/** Layers that replace a directory by a link to the host after they have put entries into it. */
+/** Image layers that add entries to a directory and then replace it by a link to the host. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { dockerArchive } from '../../conformance/busybox-image.ts';
 import { attributedFile, END_OF_ARCHIVE, tarBlocks } from '../../io/images/archives.ts';
 import type { AttackCase } from '../port.ts';
 
-/** cap_setuid=ep */
+/** The extended attribute for cap_setuid=ep. */
 const CAPABILITY = Buffer.from('0100000280000000000000000000000000000000', 'hex');
 const none = Buffer.alloc(0);
 

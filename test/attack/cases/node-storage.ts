@@ -1,4 +1,4 @@
-/** A pod that uses up the node's disk loses its place, not the node. */
+/** Pods that fill the node's disk: the pod must be evicted and the node must keep working. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import type { AttackLab } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
 
 const SMALL_DISK = '160m';
-/** A look is due every second; the rest is for starting the containers on a busy machine. */
+/** Usage is checked every second; the rest is for starting the containers on a busy machine. */
 const EVICTED_WITHIN_MS = 60_000;
 
 const volume = { volumes: [{ name: 'data', emptyDir: {} }] };
@@ -27,7 +27,7 @@ async function fillTheDisk(appliance: Appliance, scratch: string): Promise<void>
   };
   await appliance.start();
   await importHelloImage(appliance, scratch);
-  // It goes on for as long as it lives: what is freed is taken at once.
+  // The script fills the disk as long as it runs, including space that is freed.
   const script =
     'i=0; while :; do i=$((i+1)); dd if=/dev/zero of=/data/$i bs=64k count=64 2>/dev/null || sleep 0.01; done';
   const filler = pod('filler', { ...volume, containers: [shell(script, mounted)], terminationGracePeriodSeconds: 30 });
@@ -51,12 +51,15 @@ async function fillTheDisk(appliance: Appliance, scratch: string): Promise<void>
   assert.match(nodes, / Ready /);
 }
 
-/** What fills the disk here is no pod, and takes at once whatever is given up: only what the store keeps in its own files is left. */
+/**
+ * Here a process outside of pods fills the disk and takes all space that is freed, so the store only has the reserve in
+ * its own files.
+ */
 async function deleteOnAFullDisk(appliance: Appliance, scratch: string): Promise<void> {
   await appliance.start();
   await importHelloImage(appliance, scratch);
   const system = ['-n', 'kube-system'];
-  // Critical: it is not evicted.
+  // Critical pods are not evicted.
   const spec = { containers: [idle()], priorityClassName: 'system-node-critical' };
   const graceful = pod('graceful', spec, { namespace: 'kube-system' });
   await appliance.must(['create', '-f', '-'], { input: JSON.stringify(graceful) });
@@ -120,7 +123,7 @@ const limited = (script: string, more: object = {}): Pod['spec'] & object => ({
   ...volume,
 });
 
-/** Longer than any path: pieces that are put into each other from the inside out. */
+/** Creates a tree that is deeper than any path by nesting pieces into each other. */
 const dig = (at: string, pieces: number): string => `
   n=$(printf '%0250d' 0); p=$n; for i in 1 2 3 4 5 6 7 8 9; do p=$p/$n; done
   cd ${at} && mkdir tail && for i in $(seq ${pieces}); do mkdir -p new/$p && mv tail new/$p/ && mv new tail || exit 1; done`;
@@ -185,7 +188,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 10,
-    title: 'trees deeper than any path go with their pod',
+    title: 'directory trees that are deeper than any path are deleted with their pod',
     attack: async (lab) => {
       const script = `(${dig('/data', 60)}) && (${dig('/tmp', 60)}) && touch /tmp/dug && sleep 1000`;
       const digger = pod('digger', { ...volume, containers: [shell(`mkdir -p /tmp; ${script}`, mounted)] });

@@ -1,4 +1,4 @@
-/** Hosts, tokens, host ports, operators and image tags that a tenant or a compromised node tries to take. */
+/** Attempts of a tenant or a compromised node to take hosts, tokens, host ports, operators and image tags. */
 import assert from 'node:assert/strict';
 import { eventually } from '../../e2e/harness.ts';
 import type { AttackLab, RawAnswer, Tenant } from '../lab.ts';
@@ -32,7 +32,7 @@ const ingress = (name: string, host: string | undefined): object => ({
   },
 });
 
-/** A server of the tenant that answers every path with its namespace. */
+/** A server of the tenant that responds to every path with the name of its namespace. */
 async function serve(lab: AttackLab, { namespace }: Tenant, address: string, port: number): Promise<void> {
   const metadata = { name: 'web', namespace };
   await lab.pods.apply(
@@ -90,7 +90,7 @@ const hostPorts: AttackCase = {
 
 const falseReports: AttackCase = {
   finding: 42,
-  // Other cases take the first node of the list.
+  // Other cases use the first node in the list.
   exclusive: true,
   title: 'false reports of a node lead no traffic to pods, take no ports from services and move no image tag',
   attack: async (lab) => {
@@ -156,7 +156,7 @@ const ownedHosts: AttackCase = {
     const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';
     const master = ['-l', 'node-role.kubernetes.io/master', '-o', `jsonpath=${path}`];
     const node = await lab.pods.kubectl('get', 'nodes', ...master);
-    // Answers of the host's own health port stand for a server of the thief.
+    // The host's own health port serves as the backend of the attacker.
     await serve(lab, thief, node, 8444);
     await new Promise((resolve) => setTimeout(resolve, 1100));
     const routes = `${ROUTES}/namespaces/${victim.namespace}/routes`;

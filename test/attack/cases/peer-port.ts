@@ -1,4 +1,6 @@
-/** The store's peer port reads and writes every key: no caller without a member's certificate gets a byte of it. */
+/**
+ * The store's peer port gives access to every key, so it must not respond to callers without a member's certificate.
+ */
 import assert from 'node:assert/strict';
 import type { AttackCase } from '../port.ts';
 

@@ -1,4 +1,4 @@
-/** What a pod asks for is done or refused by name; and whatever a pod says, it can be ended. */
+/** Pod fields: each is applied or rejected by name, and every pod can be deleted. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
@@ -13,13 +13,13 @@ import type { AttackCase } from '../port.ts';
 const run = promisify(execFile);
 const ENDS_WITHIN_MS = 15_000;
 
-/** Specs with fields that the types do not have yet. */
+/** Adds fields that `kubernetes-types` lacks. */
 const spec = (fields: object): Partial<PodSpec> => fields as Partial<PodSpec>;
 
-/** A variable from a file of a volume (KEP-3721). */
+/** A variable from a file in a volume (KEP-3721). */
 const FROM_FILE: object = { env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'A' } } }] };
 
-/** An image with groups for the user `app`, and one that does not run as root. */
+/** Imports an image with groups for the user `app`, and one with a user other than root. */
 let imported: Promise<void> | undefined;
 const importImages = (lab: AttackLab): Promise<void> => {
   imported ??= writeAndImport(lab);
@@ -79,7 +79,7 @@ export const cases: readonly AttackCase[] = [
     finding: 4,
     title: 'a pod of whose status the API accepts nothing but the phase can be deleted',
     attack: async (lab) => {
-      // A policy on the status of one pod refuses every other field of it.
+      // A policy rejects every status field of the pod except the phase.
       const policy = 'status-refused';
       const name = 'refused-status';
       const match = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods/status'], operations: ['UPDATE'] };

@@ -1,4 +1,4 @@
-/** A pod without limits uses up neither the processes nor the disk of its node. */
+/** Pods without limits that create processes or write logs: the node must keep enough of both. */
 import assert from 'node:assert/strict';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import type { AttackCase } from '../port.ts';
 
 const POD_PIDS = 4_096;
 const MIB = 1 << 20;
-/** A rotation is due at 10 MiB; 16 MiB more may be written before it is noticed. */
+/** Logs are rotated at 10 MiB; up to 16 MiB more may be written before the rotation. */
 const LARGEST_LOG = 26 * MIB;
 const LOG_FILES = 5;
 
@@ -20,7 +20,7 @@ const firstOf = async (paths: readonly string[]): Promise<string> => {
   throw new Error(`none of ${paths.join(', ')} can be read`);
 };
 
-/** A file of a cgroup below `kubepods`, of cgroup v1 or v2. */
+/** Reads a file of a cgroup below `kubepods`, with cgroup v1 or v2. */
 const cgroupFile = (level: string, file: string): Promise<string> =>
   firstOf(['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].map((root) => join(root, 'kubepods', level, file)));
 
@@ -66,7 +66,7 @@ export const cases: readonly AttackCase[] = [
       try {
         await lab.pods.ready('log-flood');
         for (let tenths = 0; tenths < 100; tenths += 1) {
-          // A file may be rotated away between the two calls.
+          // A file may be rotated between the two calls.
           const found = await sizes().catch(() => []);
           assert.ok(Math.max(0, ...found) <= LARGEST_LOG, `a log of ${Math.max(...found)} bytes`);
           const total = found.reduce((sum, size) => sum + size, 0);

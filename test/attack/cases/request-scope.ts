@@ -1,4 +1,4 @@
-/** The request that is authorised is the request that is served. */
+/** Differences between the request that is authorized and the request that is served. */
 import assert from 'node:assert/strict';
 import type { AttackLab, Tenant } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
@@ -15,7 +15,7 @@ async function everythingInOwnNamespace(lab: AttackLab): Promise<Tenant> {
   return tenant;
 }
 
-/** Serves `widgets`, which stand outside of namespaces, with the sub-resource `status`. */
+/** Defines the cluster-scoped resource `widgets` with the subresource `status`. */
 async function serveWidgets(lab: AttackLab): Promise<void> {
   const { group, plural, kind } = WIDGETS;
   await lab.pods.apply({

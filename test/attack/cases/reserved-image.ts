@@ -1,4 +1,4 @@
-/** The image of the appliance's own control plane is for its own static pods. */
+/** The image of the control plane, which only its own static pods may use. */
 import assert from 'node:assert/strict';
 import { eventually } from '../../e2e/harness.ts';
 import { helloImage } from '../../e2e/images.ts';
@@ -18,7 +18,7 @@ const SPELLINGS = [
   `sha256:${ID}`,
   ID,
 ];
-/** What a `restricted` namespace demands. */
+/** Security context that the level `restricted` requires. */
 const UNPRIVILEGED = {
   runAsNonRoot: true,
   runAsUser: 1000,
@@ -111,7 +111,7 @@ export const cases: readonly AttackCase[] = [
       );
       const { name = '', namespace = '' } = mirror.metadata ?? {};
       const mounts = await lab.pods.kubectl(...['exec', '-n', namespace, name, '--', 'cat', '/proc/self/mountinfo']);
-      // With cgroup v1 the directories of the controllers lie in a file system of the container's own.
+      // With cgroup v1, the controllers' directories are in a file system of the container.
       const writable = mounts
         .split('\n')
         .filter((line) => !/ \/sys\/fs\/cgroup .* - tmpfs /.test(line))

@@ -1,4 +1,4 @@
-/** Private material that other users of the host can read or write is refused at the start. */
+/** Private files that other users can read or write: the host process must refuse to start. */
 import assert from 'node:assert/strict';
 import { chmod, cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export const cases: readonly AttackCase[] = [
       const root = await mkdtemp(join(tmpdir(), 'he-open-'));
       try {
         await cp(join(lab.appliance.root, 'etc'), join(root, 'etc'), { recursive: true, preserveTimestamps: true });
-        // Its ports belong to the appliance that runs, which is found out after the files have been judged.
+        // The running appliance uses the same ports; this is detected after the files were checked.
         const unharmed = await lab.appliance.hyperedge(['run', '--root', root], { timeoutMs: 15_000 });
         assert.match(unharmed.stdout + unharmed.stderr, /port \d+ for the kubelet is in use/);
         for (const [index, name] of FILES.entries()) {

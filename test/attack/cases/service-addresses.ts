@@ -1,4 +1,4 @@
-/** No service receives the traffic of the appliance's own addresses and ports, of loopback or of other services. */
+/** Services that claim addresses of the appliance, of loopback or of other services. */
 import assert from 'node:assert/strict';
 import type { Service } from 'kubernetes-types/core/v1';
 import { eventually } from '../../e2e/harness.ts';

@@ -1,4 +1,6 @@
-/** A node's certificate of its own identity; no certificate for names of services, of the control plane or of others. */
+/**
+ * Certificates that a node requests: for its own identity only, never for services, the control plane or other nodes.
+ */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -40,7 +42,7 @@ class Node {
     ]);
   }
 
-  /** Submits the request; returns its key. */
+  /** Submits the request and returns its private key. */
   async order({ name, signerName, usage, dns, ips }: SigningOrder): Promise<string> {
     const key = await generateKey();
     const subject = { commonName: `system:node:${NODE}`, organizations: ['system:nodes'] };
@@ -53,7 +55,7 @@ class Node {
     return key.export({ type: 'pkcs8', format: 'pem' }).toString();
   }
 
-  /** Undefined: not signed within the time. */
+  /** Undefined if the request is not signed in time. */
   async certificate(name: string, withinMs: number): Promise<string | undefined> {
     const endMs = Date.now() + withinMs;
     do {
@@ -122,7 +124,7 @@ export const cases: readonly AttackCase[] = [
       await new Promise((resolve) => setTimeout(resolve, PENDING_MS));
       for (const [at, name] of wanted.entries())
         assert.equal(await node.certificate(`${NODE}-${at}`, 0), undefined, `${name} is not approved`);
-      // The node's own name is approved, by an authority that opens nothing but the kubelet.
+      // The node's own name is approved, and signed by an authority that is only trusted for kubelets.
       await node.order({ ...serving, name: `${NODE}-own`, dns: [NODE], ips: [] });
       const own = await node.certificate(`${NODE}-own`, 20_000);
       assert.ok(own !== undefined, 'its own name is approved');

@@ -1,4 +1,4 @@
-/** What is stored as a certificate signing request is one. */
+/** Invalid and expensive certificate signing requests. */
 import assert from 'node:assert/strict';
 import { createPublicKey, randomBytes } from 'node:crypto';
 import type { AttackCase } from '../port.ts';
@@ -6,7 +6,7 @@ import type { AttackCase } from '../port.ts';
 const pem = (der: Buffer): string =>
   `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`;
 
-/** Definite lengths in four bytes, `depth` sequences in each other. */
+/** `depth` nested sequences with lengths of four bytes. */
 function nested(depth: number): Buffer {
   const headers = Buffer.alloc(depth * 6);
   for (let at = 0; at < depth; at++) {
@@ -16,7 +16,7 @@ function nested(depth: number): Buffer {
   return headers;
 }
 
-/** An element with its length in four bytes. */
+/** An element with a length of four bytes. */
 function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   const header = Buffer.from([tag, 0x84, 0, 0, 0, 0]);
@@ -24,7 +24,7 @@ function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   return Buffer.concat([header, body]);
 }
 
-/** A request in good form whose RSA key costs its verifier seconds. */
+/** A well-formed request with an RSA key whose verification takes seconds. */
 function giantKey(bits: number): Buffer {
   const modulus = randomBytes(bits / 8);
   modulus[0] = 0xff;
@@ -39,7 +39,7 @@ function giantKey(bits: number): Buffer {
 export const cases: readonly AttackCase[] = [
   {
     finding: 20,
-    title: 'certificate signing requests that are none are refused and not stored',
+    title: 'invalid certificate signing requests are rejected and not stored',
     attack: async (lab) => {
       const tenant = await lab.tenant();
       const { namespace } = tenant;

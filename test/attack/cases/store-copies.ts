@@ -1,4 +1,4 @@
-/** Copies that the store makes of itself for snapshots hold every secret of the cluster. */
+/** Temporary copies of the store for snapshots, which contain all secrets of the cluster. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

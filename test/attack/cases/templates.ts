@@ -1,4 +1,4 @@
-/** A template of an editor does not hold up the API server. */
+/** Templates whose processing would block the API server. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export const cases: readonly AttackCase[] = [
       }));
       const path = `/apis/template.openshift.io/v1/namespaces/${tenant.namespace}/processedtemplates`;
       const body = { apiVersion: 'template.openshift.io/v1', kind: 'Template', metadata: { name: 't' }, parameters };
-      // An argument of a program has at most 128 KiB.
+      // A command-line argument has at most 128 KiB.
       const file = join(lab.appliance.root, 'attack-template.json');
       await writeFile(file, JSON.stringify(body));
       let isOver = false;

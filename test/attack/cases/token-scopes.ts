@@ -1,4 +1,4 @@
-/** A token opens no more than its scopes allow, at every server of a host. */
+/** Scoped tokens: every server of a host must enforce the scopes. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import type { AttackLab } from '../lab.ts';
@@ -6,7 +6,7 @@ import type { AttackCase } from '../port.ts';
 
 const USER = 'scoped-admin';
 
-/** An OAuth access token of the user with these scopes. */
+/** An OAuth access token of the user with the given scopes. */
 async function tokenWith(lab: AttackLab, userUid: string, scopes: readonly string[]): Promise<string> {
   const secret = randomBytes(32).toString('base64url');
   const name = `sha256~${createHash('sha256').update(secret).digest('base64url')}`;

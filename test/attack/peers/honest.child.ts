@@ -1,6 +1,7 @@
 /**
- * An honest client, and how long it waits: `honest.child.ts '{"port":…,"path":…,"seconds":…,"fresh":…}'`, with `token`, or `cert` and `key` (files). `fresh`: a
- * new connection for each request. Prints latencies in milliseconds as JSON; a request that fails counts as the longest.
+ * A regular client that measures its latency: `honest.child.ts '{"port":…,"path":…,"seconds":…,"fresh":…}'`, with
+ * `token`, or `cert` and `key` (files). `fresh`: a new connection for each request. Prints latencies in milliseconds as
+ * JSON; a failed request counts as the longest.
  */
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';

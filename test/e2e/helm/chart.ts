@@ -1,4 +1,6 @@
-/** A chart that uses what charts use of a server: definitions, look-ups, capabilities, hooks, a subchart, objects that are kept. */
+/**
+ * A chart with the features that charts use: definitions, lookups, capabilities, hooks, a subchart and kept objects.
+ */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { helloImage } from '../images.ts';
@@ -135,7 +137,7 @@ ${HOOK_POD}
 `,
 };
 
-/** Writes the chart into `directory`, which it makes. */
+/** Writes the chart to `directory`, which is created. */
 export async function writeChart(directory: string): Promise<void> {
   for (const [name, text] of Object.entries(FILES)) {
     const file = join(directory, name);

@@ -1,4 +1,7 @@
-/** The whole life of a release, step by step, by a real Helm: what its users do, and what Helm says when it cannot. Steps build on those before. */
+/**
+ * The life cycle of a Helm release in steps, with a real Helm and its error messages. Each step depends on the ones
+ * before.
+ */
 import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +10,7 @@ import { type Appliance, eventually, type Ran } from '../harness.ts';
 export interface Life {
   readonly appliance: Appliance;
   readonly helm: string;
-  /** As 3.16 is 3016. */
+  /** Encoded version: 3016 for 3.16. */
   readonly version: number;
   readonly namespace: string;
   readonly chart: string;
@@ -16,9 +19,9 @@ export interface Life {
 
 export interface Step {
   readonly name: string;
-  /** What the ordinary test run does. */
+  /** Whether the regular test run includes this step. */
   readonly brief?: true;
-  /** The first Helm that can. */
+  /** First Helm version that supports the step. */
   readonly since?: number;
   readonly run: (life: Life) => Promise<void>;
 }
@@ -38,7 +41,7 @@ async function must(life: Life, ...args: string[]): Promise<string> {
   return ran.stdout;
 }
 
-/** What Helm says when it refuses. */
+/** Error output of a Helm command that must fail. */
 async function refused(life: Life, ...args: string[]): Promise<string> {
   const ran = await helm(life, args);
   assert.notEqual(ran.code, 0, `helm ${args.join(' ')}\n${ran.stdout}`);
@@ -61,14 +64,16 @@ const atomic = ({ version }: Life): string => (version < HELM_4 ? '--atomic' : '
 const field = (life: Life, object: string, path: string): Promise<string> =>
   kubectl(life, 'get', object, '-o', `jsonpath={${path}}`);
 
-/** Helm waits for replica sets, and what deployments tell of them comes a moment later. */
+/**
+ * Waits until a field has the value. Helm waits for replica sets only, and the status of a deployment follows later.
+ */
 async function becomes(life: Life, object: string, path: string, value: string): Promise<void> {
   await eventually(`${path} of ${object} is ${value}`, 20_000, async () =>
     (await field(life, object, path)) === value ? true : undefined,
   );
 }
 
-/** The objects that the release should have, by what `get -o name` says. */
+/** Objects of the release in the format of `get -o name`. */
 const OWN = ['configmap/life-before', 'configmap/life-kept', 'configmap/life-settings', 'configmap/life-side'];
 
 async function configMaps(life: Life): Promise<string[]> {
@@ -218,7 +223,7 @@ const REFUSED: Step = {
       /Deployment.apps "life-web" is invalid: .*spec.selector: Invalid value: .*field is immutable/,
     );
     const unknown = await helm(life, upgrade(life, '--set', 'unknownField=true'));
-    // Up to Helm 3 nothing is checked strictly where the server can do it, and Helm does not ask it to.
+    // Helm 3 validates on the client. Helm 4 leaves validation to the server.
     if (life.version < HELM_4) assert.match(unknown.stderr, /unknown field "dta"/);
     else assert.match(unknown.stderr, /life-settings.*\.dta: field not declared in schema/);
     const hook = await refused(life, ...upgrade(life, '--set', 'failingHook=true', '--timeout', '30s'));
@@ -279,7 +284,7 @@ const INTERRUPTED: Step = {
       /another operation \(install\/upgrade\/rollback\) is in progress/,
     );
     await must(life, 'rollback', 'life', String(before), ...WAIT);
-    // Helm 3.9 does not wait until the hook's pod of before is gone.
+    // Helm 3.9 does not wait for the deletion of the previous hook's pod.
     await kubectl(life, 'delete', 'pod', 'life-prepare', '--ignore-not-found');
     await must(life, ...upgrade(life, ...WAIT));
   },
@@ -411,7 +416,7 @@ export const STEPS: readonly Step[] = [
   REPEATED,
 ];
 
-/** As 3.16.4 is 3016. */
+/** Encoded version: 3016 for 3.16.4. */
 export async function versionOf(appliance: Appliance, path: string): Promise<number> {
   const ran = await appliance.inside(path, ['version', '--short'], { env: { HOME: appliance.root } });
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(ran.stdout) ?? [];

@@ -1,4 +1,4 @@
-/** Claims of the embedded local provisioner, with real containers. */
+/** Claims of the embedded local provisioner with real containers. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const deleted = (lab: PodLab, volume: string): Promise<true> =>
   );
 
 export function claimTests(lab: () => PodLab): void {
-  test('a claim keeps its data from pod to pod and is deleted with its data', LIMIT, async () => {
+  test('keeps the data of a claim between pods and deletes them with the claim', LIMIT, async () => {
     const kubectl = (...args: string[]): Promise<string> => lab().kubectl(...args);
     const user = (name: string, script: string, readOnly = false) =>
       pod(name, {
@@ -71,7 +71,7 @@ export function claimTests(lab: () => PodLab): void {
     await kubectl('wait', '--for=delete', `pv/${volume}`, '--timeout=20s');
   });
 
-  test('a generic ephemeral volume lives as long as its pod', LIMIT, async () => {
+  test('deletes a generic ephemeral volume with its pod', LIMIT, async () => {
     await lab().apply(
       pod('own-volume', {
         volumes: [{ name: 'data', ephemeral: { volumeClaimTemplate: { spec } } }],
@@ -85,7 +85,7 @@ export function claimTests(lab: () => PodLab): void {
     await deleted(lab(), volume);
   });
 
-  test('a pod that was put on a node with an unbound claim waits with the event of upstream', LIMIT, async () => {
+  test("reports upstream's event for a pod with nodeName and an unbound claim", LIMIT, async () => {
     await lab().apply(claim('unbound', { storageClassName: '' }));
     const nodeName = (await lab().kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}')).trim();
     await lab().apply(

@@ -11,7 +11,7 @@ const LIMIT = { timeout: 60_000 };
 const field = (path: string) => ({ valueFrom: { fieldRef: { fieldPath: path } } });
 
 export function volumeTests(lab: () => PodLab): void {
-  test('emptyDir on disk and in memory, fsGroup, subPath and read-only mounts', LIMIT, async () => {
+  test('supports emptyDir on disk and in memory, fsGroup, subPath and read-only mounts', LIMIT, async () => {
     await lab().apply(
       pod('empty-dirs', {
         restartPolicy: 'Never',
@@ -63,7 +63,7 @@ export function volumeTests(lab: () => PodLab): void {
     await lab().remove('empty-dirs');
   });
 
-  test('an emptyDir that outgrows its limit costs the pod its place', LIMIT, async () => {
+  test('evicts a pod whose emptyDir exceeds its limit', LIMIT, async () => {
     const fills = (kilobytes: number) =>
       shell(`head -c ${kilobytes}000 /dev/zero > /v/data; exec sleep 1000`, {
         volumeMounts: [{ name: 'v', mountPath: '/v' }],
@@ -80,7 +80,7 @@ export function volumeTests(lab: () => PodLab): void {
     await lab().remove('outgrown', 'fitting');
   });
 
-  test('hostPath: types are checked or made; what does not fit is said and waits', LIMIT, async () => {
+  test('checks or creates hostPath types, and reports a mismatch while the pod waits', LIMIT, async () => {
     const base = join(lab().scratch, 'host-path');
     await mkdir(base);
     await writeFile(join(base, 'file'), 'from the host');
@@ -120,7 +120,7 @@ export function volumeTests(lab: () => PodLab): void {
     await lab().remove('host-paths', 'host-path-wrong');
   });
 
-  test('config maps, secrets and downward API files: modes, items, updates in place', LIMIT, async () => {
+  test('supports modes, items and in-place updates of config maps, secrets and downward API files', LIMIT, async () => {
     const volumes: Volume[] = [
       {
         name: 'config',
@@ -189,7 +189,7 @@ export function volumeTests(lab: () => PodLab): void {
       lab().kubectl('label', 'pod', 'projections', 'tier=back', '--overwrite'),
       lab().kubectl('annotate', 'pod', 'projections', 'note=second', '--overwrite'),
     ]);
-    // The first volume names key b, which is gone now: it stays as it was, and the others follow all the same.
+    // The first volume refers to key b, which was removed, so it is not updated; the other volumes are.
     await eventually('updated in place', 10_000, async () => {
       const now = await show('cat /whole/a /whole/c /maybe/here /down/note /down/labels; ls /whole');
       if (now === 'changednewnowsecondtier="back"a\nc\n') return true;
@@ -199,8 +199,8 @@ export function volumeTests(lab: () => PodLab): void {
     await lab().remove('projections');
   });
 
-  test('the mounted service-account token opens the API from inside the pod', LIMIT, async () => {
-    // The sample image's wget cannot verify certificates; what the pod is given is used from here as the pod would.
+  test('mounts a service-account token that is valid for the API', LIMIT, async () => {
+    // The sample image's wget cannot verify certificates, so the test uses the pod's files itself.
     await lab().apply(
       pod('token', {
         securityContext: { runAsUser: 1000, fsGroup: 2000 },
@@ -271,7 +271,7 @@ export function volumeTests(lab: () => PodLab): void {
 }
 
 export function environmentTests(lab: () => PodLab): void {
-  test('the environment: sources, references, fields, resources and services', LIMIT, async () => {
+  test('provides the environment: sources, references, fields, resources and services', LIMIT, async () => {
     await lab().apply(
       configMap('env-map', { FROM_MAP: 'map', SHARED: 'map' }),
       secret('env-secret', { FROM_SECRET: 'secret', SHARED: 'secret' }),
@@ -282,7 +282,7 @@ export function environmentTests(lab: () => PodLab): void {
         spec: { selector: { app: 'none' }, ports: [{ name: 'web', port: 8080 }] },
       },
     );
-    // The kubelet learns of services by watching: the pod must not be faster.
+    // Wait until the kubelet has seen the service, before the pod starts.
     await eventually('service address', 5_000, async () =>
       (await lab().kubectl('get', 'svc', 'env-svc', '-o', 'jsonpath={.spec.clusterIP}')) === '' ? undefined : true,
     );
@@ -361,7 +361,7 @@ export function environmentTests(lab: () => PodLab): void {
   });
 }
 
-/** Of the first process of a pod's first container, as the host numbers it. */
+/** PID on the host of the first process in a pod's first container. */
 export async function containerPid(lab: PodLab, name: string): Promise<number> {
   const id = (lab.pod(name)?.status?.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
   const record = join(lab.appliance.root, 'var/lib/origin/containers/containers', id, 'record.json');

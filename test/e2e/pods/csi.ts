@@ -1,4 +1,4 @@
-/** Volumes of a CSI driver that registers with the kubelet, and whose attacher is the test. */
+/** Volumes of a CSI driver that registers with the kubelet. The test acts as its attacher. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ async function mountsBelow(path: string): Promise<string[]> {
 }
 
 export function csiTests(lab: () => PodLab): void {
-  test('a CSI volume is attached, staged, published, measured and undone in order', LIMIT, async () => {
+  test('attaches, stages, publishes and measures a CSI volume and undoes it in order', LIMIT, async () => {
     const name = 'attached.csi.test';
     const driver = await startDriver(lab(), name, { podInfoOnMount: true });
     try {
@@ -168,7 +168,7 @@ export function csiTests(lab: () => PodLab): void {
     },
   );
 
-  test('a block volume of a CSI driver is a device in the container', LIMIT, async () => {
+  test('provides a CSI block volume as a device in the container', LIMIT, async () => {
     const name = 'block.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {
@@ -194,7 +194,7 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('a driver that dies in the middle of a call is tried again, and nothing stays mounted', LIMIT, async () => {
+  test('retries a driver that crashed during a call and leaves nothing mounted', LIMIT, async () => {
     const name = 'dying.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {
@@ -225,7 +225,7 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('a volume that its driver does not unstage holds up no pod, and the next one has it', LIMIT, async () => {
+  test('starts pods although a driver fails to unstage a volume, which the next pod can use', LIMIT, async () => {
     const name = 'sticky.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {
@@ -254,13 +254,13 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('a CSI volume grows on its node and the claim reports it', LIMIT, async () => {
+  test('expands a CSI volume on its node and updates the claim', LIMIT, async () => {
     const name = 'growing.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {
       await lab().apply(...boundPair('growing', name), user('grower', 'growing', idle(MOUNT)));
       await lab().ready('grower');
-      // As the driver's resizer does it.
+      // As the driver's resizer does.
       await lab().kubectl('patch', 'pv', 'growing', '--type=merge', '-p', '{"spec":{"capacity":{"storage":"20Mi"}}}');
       const status = {
         allocatedResources: { storage: '20Mi' },
@@ -283,7 +283,7 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('a volume of a driver that is not there waits with the event of upstream', LIMIT, async () => {
+  test("reports upstream's event for a volume of an absent driver", LIMIT, async () => {
     const name = 'absent.csi.test';
     await lab().apply({
       apiVersion: 'storage.k8s.io/v1',

@@ -1,4 +1,4 @@
-/** Names in pods: the cluster's DNS on every host, and what each DNS policy writes. */
+/** Name resolution in pods: cluster DNS on every host, and the DNS policies. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../harness.ts';
@@ -6,11 +6,11 @@ import { idle, type PodLab, pod, shell } from './lab.ts';
 
 const LIMIT = { timeout: 60_000 };
 const DNS_IP = '172.30.0.10';
-/** From the change at the API to the answer, with a kubectl and an exec around it. */
+/** Maximum time from a change in the API to the DNS response, including kubectl and exec. */
 const CHANGE_MS = 10_000;
 
 export function nameTests(lab: () => PodLab): void {
-  test('a pod resolves services, endpoints and ports by name, and their changes', LIMIT, async () => {
+  test('resolves services, endpoints and ports by name, and their changes', LIMIT, async () => {
     const serve = shell('echo found > /tmp/index.html; exec httpd -f -p 8080 -h /tmp');
     const port = { name: 'http', port: 80, targetPort: 8080 };
     const web = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'named-web' } };
@@ -33,7 +33,7 @@ export function nameTests(lab: () => PodLab): void {
       (await lookUp('first.named-all.default.svc.cluster.local')).includes(`: ${status?.podIP}`) ? true : undefined,
     );
     for (const name of ['named-web', 'named-web.default', 'named-web.default.svc.cluster.local']) {
-      // The service proxy follows the endpoint by itself.
+      // The service proxy follows the endpoint independently of DNS.
       await eventually(`http://${name}/`, CHANGE_MS, async () =>
         (await lab().exec('named-client', 'wget', '-qO-', `http://${name}/`)).trim() === 'found' ? true : undefined,
       );
@@ -48,7 +48,7 @@ export function nameTests(lab: () => PodLab): void {
     await lab().kubectl('delete', 'service', 'named-web', 'named-all');
   });
 
-  test('each DNS policy writes its resolv.conf, and the host network reaches cluster DNS', LIMIT, async () => {
+  test('writes resolv.conf for each DNS policy and reaches cluster DNS from the host network', LIMIT, async () => {
     const policies = {
       'dns-first': {},
       'dns-first-host': { hostNetwork: true },

@@ -1,4 +1,4 @@
-/** Images as builders write them, imported by command and run. */
+/** Images in the formats of common builders, imported by command and run. */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,13 +8,13 @@ import { attributedFile, END_OF_ARCHIVE, ociArchive, ociImage } from '../../io/i
 import { assignments, type PodLab, pod, shell } from './lab.ts';
 
 const NET_RAW = 1 << 13;
-/** cap_net_raw=ep, with bytes above 0x7f in capabilities that the kernel does not have. */
+/** The extended attribute for cap_net_raw=ep, with bytes above 0x7f for capabilities that the kernel lacks. */
 const CAPABILITY = Buffer.from('010000020020000000000000000000f8000000ff', 'hex');
 const LAYERS = 127;
 const IMAGE = 'lab.local/built:1';
 
 export function imageTests(lab: () => PodLab): void {
-  test('an image of many layers with file capabilities runs after an import', { timeout: 180_000 }, async () => {
+  test('runs an imported image with many layers and file capabilities', { timeout: 180_000 }, async () => {
     const { appliance, scratch } = lab();
     const capable = attributedFile('bin/busybox-capable', await readFile('/bin/busybox'), {
       'security.capability': CAPABILITY,
@@ -49,7 +49,7 @@ export function imageTests(lab: () => PodLab): void {
     assert.equal(Number.parseInt(seen.get('effective') ?? '', 16) & NET_RAW, NET_RAW, seen.get('effective'));
   });
 
-  test('an image of another architecture is refused without --platform', { timeout: 60_000 }, async () => {
+  test('rejects an image of another architecture without --platform', { timeout: 60_000 }, async () => {
     const { appliance, scratch } = lab();
     const layer = await tarBytes([{ header: { name: 'a' }, body: 'x' }]);
     const foreign = process.arch === 'x64' ? 'arm64' : 'amd64';

@@ -1,4 +1,4 @@
-/** What a pod may do to its host, and what of the host it is shown. */
+/** Access of a pod to its host and to host information. */
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { test } from 'node:test';
@@ -57,7 +57,7 @@ export function securityTests(lab: () => PodLab): void {
     },
   );
 
-  test('what cannot be had is refused with a reason, never run with less', LIMIT, async () => {
+  test('rejects unsupported settings with a reason instead of running the pod with less', LIMIT, async () => {
     const refused = (name: string, securityContext: SecurityContext, spec: Partial<PodSpec> = {}): object =>
       pod(name, { ...spec, containers: [idle({ securityContext })] });
     await lab().apply(
@@ -93,7 +93,7 @@ export function securityTests(lab: () => PodLab): void {
 }
 
 export function namespaceTests(lab: () => PodLab): void {
-  test("host namespaces show the host's, a shared one the pod's", LIMIT, async () => {
+  test("shows the host's processes in host namespaces and the pod's in a shared one", LIMIT, async () => {
     const look = `for n in net pid ipc uts; do echo "$n=$(readlink /proc/self/ns/$n)"; done; echo "processes=$(ls /proc | grep -c '^[0-9]')"; echo "name=$(hostname)"; sleep 1000`;
     await lab().apply(
       pod('ns-own', { containers: [shell(look), shell(look, { name: 'second' })] }),
@@ -123,7 +123,7 @@ export function namespaceTests(lab: () => PodLab): void {
     await lab().remove('ns-own', 'ns-host', 'ns-shared');
   });
 
-  test('names and name service: hostname, subdomain, FQDN, hosts and resolv.conf', LIMIT, async () => {
+  test('provides hostname, subdomain, FQDN, hosts and resolv.conf', LIMIT, async () => {
     const show = 'hostname; cat /etc/hosts; echo ---; cat /etc/resolv.conf';
     const dnsConfig = {
       nameservers: ['192.0.2.53'],
@@ -165,7 +165,7 @@ export function namespaceTests(lab: () => PodLab): void {
     await lab().remove('names', 'names-full');
   });
 
-  test('a host port leads to the pod; a second pod cannot have it', LIMIT, async () => {
+  test('forwards a host port to the pod and refuses it to a second pod', LIMIT, async () => {
     const hostPort = 18_080;
     const web = shell('mkdir /tmp/w; echo hello-port > /tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w', {
       ports: [{ containerPort: 8080, hostPort }],
@@ -181,7 +181,7 @@ export function namespaceTests(lab: () => PodLab): void {
     await lab().remove('host-port', 'host-port-too');
   });
 
-  test('ephemeral containers: kubectl debug, seeing the processes of its target', LIMIT, async () => {
+  test("runs ephemeral containers of kubectl debug with the target's processes", LIMIT, async () => {
     await lab().apply(pod('debugged', { containers: [shell('exec sleep 777')] }));
     await lab().ready('debugged');
     await lab().kubectl(

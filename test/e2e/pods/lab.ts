@@ -1,4 +1,4 @@
-/** What the tests of pods share: one appliance, a live view of its objects, and short ways to write pods down. */
+/** Shared environment of the pod tests: one appliance, a live view of its objects, and helpers to write pods. */
 import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { helloImage, importHelloImage } from '../images.ts';
 
 type Seen = { readonly metadata?: { readonly namespace?: string; readonly name?: string } };
 
-/** Objects as a `kubectl get -w` tells of them: no polling, one process for all tests. */
+/** Objects from `kubectl get -w`: no polling, and one process for all tests. */
 class LiveView<T extends Seen> {
   readonly objects = new Map<string, T>();
   readonly #process: ChildProcess;
@@ -41,7 +41,7 @@ class LiveView<T extends Seen> {
     for (const look of this.#waiting) look();
   }
 
-  /** Resolves with the first value of `probe` that is not undefined. */
+  /** Resolves with the first value of `probe` other than undefined. */
   when<V>(what: string, timeoutMs: number, probe: () => V | undefined, describe: () => unknown = () => ''): Promise<V> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -65,7 +65,7 @@ class LiveView<T extends Seen> {
   }
 }
 
-/** No pod of these tests may take longer to end, and the control plane ends within a few seconds. */
+/** Maximum grace period of the tests' pods; the control plane stops within a few seconds. */
 const STOP_SECONDS = 20;
 
 export class PodLab {
@@ -126,7 +126,7 @@ export class PodLab {
     );
   }
 
-  /** Waits until `holds` is true of the pod. */
+  /** Waits until `holds` is true for the pod. */
   until(name: string, what: string, holds: (pod: Pod) => boolean, timeoutMs = 30_000): Promise<Pod> {
     return this.#pods.when(
       `${name} ${what}`,
@@ -158,7 +158,7 @@ export class PodLab {
     return this.untilPods(`${name} gone`, () => (this.pod(name) === undefined ? true : undefined), timeoutMs);
   }
 
-  /** The first event about the pod with this reason (and text). */
+  /** First event about the pod with this reason and text. */
   event(pod: string, reason: string, text: RegExp = /./, timeoutMs = 20_000): Promise<Event> {
     const about = (): Event[] =>
       [...this.#events.objects.values()].filter((event) => event.involvedObject.name === pod);
@@ -178,7 +178,7 @@ export class PodLab {
     return this.kubectl('exec', pod, '--', ...command);
   }
 
-  /** A column of `kubectl get pod`. */
+  /** STATUS column of `kubectl get pod`. */
   async shownStatus(pod: string): Promise<string> {
     return (await this.kubectl('get', 'pod', pod, '--no-headers')).split(/ +/)[2] ?? '';
   }
@@ -200,7 +200,7 @@ export function shell(script: string, more: Partial<Container> = {}): Container 
   return { name: 'main', image: helloImage, command: ['/bin/sh', '-c', script], ...more };
 }
 
-/** Ends at once when asked to. */
+/** A container that idles and ends immediately on SIGTERM. */
 export const idle = (more: Partial<Container> = {}): Container => shell("trap 'exit 0' TERM; sleep 1000 & wait", more);
 
 export function pod(name: string, spec: Partial<PodSpec>, metadata: Pod['metadata'] = {}): Pod {
@@ -226,7 +226,7 @@ export const secret = (name: string, stringData: Record<string, string>): object
   stringData,
 });
 
-/** `NAME=value` lines, as env(1) and similar scripts print them. */
+/** Parses `NAME=value` lines, for example the output of env(1). */
 export function assignments(text: string): Map<string, string> {
   return new Map(
     text

@@ -1,4 +1,4 @@
-/** Probes, hooks, init containers, restarts and the end of pods. */
+/** Probes, hooks, init containers, restarts and termination of pods. */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const LIMIT = { timeout: 60_000 };
 const scratchVolume = { name: 'scratch', emptyDir: {} };
 const scratchMount = { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] };
 
-/** Answers every health check with SERVING until told otherwise on its standard input. */
+/** A gRPC health server that responds SERVING until its standard input changes that. */
 const GRPC_HEALTH_SERVER = `
 import { createServer } from 'node:http2';
 let serving = 1;
@@ -25,7 +25,7 @@ createServer().on('stream', (stream) => {
 `;
 
 export function probeTests(lab: () => PodLab): void {
-  test('a failing exec liveness probe restarts the container and says so', LIMIT, async () => {
+  test('restarts a container with a failing exec liveness probe and reports it', LIMIT, async () => {
     const exec = { command: ['cat', '/tmp/ok'] };
     const alive = shell('touch /tmp/ok; sleep 1; rm /tmp/ok; exec sleep 1000', {
       livenessProbe: { exec, periodSeconds: 1, failureThreshold: 2 },
@@ -37,7 +37,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('liveness');
   });
 
-  test('an http readiness probe puts the pod into the endpoints and takes it out', LIMIT, async () => {
+  test('adds a pod to the endpoints and removes it with an HTTP readiness probe', LIMIT, async () => {
     const web = shell('mkdir /tmp/www; echo yes > /tmp/www/ready; exec httpd -f -p 8080 -h /tmp/www', {
       ports: [{ name: 'http', containerPort: 8080 }],
       readinessProbe: { httpGet: { path: '/ready', port: 'http' }, periodSeconds: 1, failureThreshold: 1 },
@@ -65,7 +65,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('readiness');
   });
 
-  test('a tcp startup probe holds the others back; failing for good it restarts the container', LIMIT, async () => {
+  test('delays other probes for a TCP startup probe and restarts the container when it fails', LIMIT, async () => {
     const slow = shell('sleep 2; touch /tmp/up; exec httpd -f -p 8080 -h /tmp', {
       startupProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1, failureThreshold: 30 },
       livenessProbe: { exec: { command: ['cat', '/tmp/up'] }, periodSeconds: 1, failureThreshold: 1 },
@@ -89,7 +89,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('startup', 'startup-never');
   });
 
-  test('a grpc probe asks the health service', LIMIT, async () => {
+  test('queries the gRPC health service', LIMIT, async () => {
     const script = join(lab().scratch, 'health.mjs');
     await writeFile(script, GRPC_HEALTH_SERVER);
     const port = 18_551;
@@ -114,7 +114,7 @@ export function probeTests(lab: () => PodLab): void {
 }
 
 export function hookTests(lab: () => PodLab): void {
-  test('hooks: exec after start, exec and http before stop, and the grace period is kept', LIMIT, async () => {
+  test('runs exec and HTTP hooks and respects the grace period', LIMIT, async () => {
     const directory = join(lab().scratch, 'hooks');
     const host = { name: 'host', hostPath: { path: directory, type: 'DirectoryOrCreate' } };
     const hostMount = { volumeMounts: [{ name: 'host', mountPath: '/host' }] };
@@ -129,7 +129,7 @@ export function hookTests(lab: () => PodLab): void {
       ...hostMount,
       lifecycle: { preStop: { httpGet: { path: '/bye', port: 80 } } },
     });
-    // Whatever asks the second container's port 80 leaves its request here.
+    // Records the requests to port 80 of the second container.
     const listener = shell('nc -l -p 80 > /host/http; sleep 1000', { name: 'listener', ...hostMount });
     const stubborn = shell("trap '' TERM; echo deaf; while :; do sleep 1; done");
     const sleeper = idle({ lifecycle: { preStop: { sleep: { seconds: 2 } } } });
@@ -155,7 +155,7 @@ export function hookTests(lab: () => PodLab): void {
     assert.match(await read(join(directory, 'http')), /^GET \/bye HTTP\/1.1\r\n[\s\S]*kube-lifecycle\//i);
   });
 
-  test('a failing postStart hook ends the container; a failing preStop hook only complains', LIMIT, async () => {
+  test('ends a container whose postStart hook fails, and only reports a failing preStop hook', LIMIT, async () => {
     await lab().apply(
       pod('hook-fails', {
         restartPolicy: 'Never',
@@ -212,7 +212,7 @@ export function containerOrderTests(lab: () => PodLab): void {
     },
   );
 
-  test('a failing init container: Init:Error for good, or Init:CrashLoopBackOff', LIMIT, async () => {
+  test('reports Init:Error or Init:CrashLoopBackOff for a failing init container', LIMIT, async () => {
     const failing = (name: string, restartPolicy: 'Never' | 'Always'): Pod =>
       pod(name, { restartPolicy, initContainers: [shell('exit 4', { name: 'prepare' })] });
     await lab().apply(failing('init-never', 'Never'), failing('init-always', 'Always'));
@@ -236,7 +236,7 @@ export function containerOrderTests(lab: () => PodLab): void {
     await lab().remove('init-never', 'init-always');
   });
 
-  test('restart policies: OnFailure tries again until it succeeds, Never keeps the failure', LIMIT, async () => {
+  test('restarts until success with OnFailure and keeps the failure with Never', LIMIT, async () => {
     const second = shell('test -e /scratch/again && exit 0; touch /scratch/again; exit 5', scratchMount);
     await lab().apply(
       pod('on-failure', { restartPolicy: 'OnFailure', volumes: [scratchVolume], containers: [second] }),
@@ -257,7 +257,7 @@ export function containerOrderTests(lab: () => PodLab): void {
     await lab().remove('on-failure', 'never', 'deadline');
   });
 
-  test('termination messages come from the file, or from the log of a failure', LIMIT, async () => {
+  test('takes termination messages from the file, or from the log after a failure', LIMIT, async () => {
     await lab().apply(
       pod('last-words', {
         restartPolicy: 'Never',

@@ -1,4 +1,4 @@
-/** The node's side of pods: who is let in, what is reported, static pods and the controllers' pods. */
+/** Admission and reporting of pods on the node, static pods and pods of controllers. */
 import assert from 'node:assert/strict';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { configMap, idle, isReady, type PodLab, pod, restartsOf, shell } from '.
 const LIMIT = { timeout: 60_000 };
 
 export function admissionTests(lab: () => PodLab): void {
-  test('pods that a scheduler would not have sent are refused with a reason', LIMIT, async () => {
+  test('rejects pods that a scheduler would not place here, with a reason', LIMIT, async () => {
     const node = JSON.parse(await lab().kubectl('get', 'nodes', '-o', 'json')).items[0];
     const nodeName: string = node.metadata.name;
     const asking = (resource: string, amount: string): object =>
@@ -53,7 +53,7 @@ export function admissionTests(lab: () => PodLab): void {
 }
 
 export function statusTests(lab: () => PodLab): void {
-  test('container statuses are complete', LIMIT, async () => {
+  test('reports complete container statuses', LIMIT, async () => {
     await lab().apply(
       configMap('complete', { k: 'v' }),
       pod('complete', {
@@ -147,7 +147,7 @@ export function statusTests(lab: () => PodLab): void {
     },
   );
 
-  test('statistics: what a pod burns and holds is in the summary', LIMIT, async () => {
+  test('reports CPU and memory of a pod in the summary', LIMIT, async () => {
     const busy = shell(
       "tail -c 20000000 /dev/zero > /dev/shm/held; timeout 4 sh -c 'while :; do :; done'; exec sleep 1000",
       {
@@ -163,7 +163,7 @@ export function statusTests(lab: () => PodLab): void {
     await sleep(500);
     const first = await summary();
     await sleep(1_500);
-    // The kubelet is spoken to as such when its port is named, too.
+    // The kubelet is also addressed with its port.
     const second = await summary(':10250');
     const of = (each: Summary) => each.pods.find((one) => one.podRef.name === 'measured')?.containers[0];
     const burnt = (of(second)?.cpu.usageCoreNanoSeconds ?? 0) - (of(first)?.cpu.usageCoreNanoSeconds ?? 0);
@@ -200,7 +200,7 @@ interface Summary {
 }
 
 export function sourceTests(lab: () => PodLab): void {
-  test('DaemonSet and ReplicationController run their pods', LIMIT, async () => {
+  test('runs the pods of a DaemonSet and a ReplicationController', LIMIT, async () => {
     const template = (app: string): object => ({
       metadata: { labels: { app } },
       spec: { terminationGracePeriodSeconds: 1, containers: [idle()] },
@@ -231,7 +231,7 @@ export function sourceTests(lab: () => PodLab): void {
     );
   });
 
-  test('static pods: dropped in, broken, changed and taken away', LIMIT, async (context) => {
+  test('starts, reports, updates and removes static pods', LIMIT, async (context) => {
     const directory = join(lab().appliance.root, 'etc/origin/node/pods');
     const file = join(directory, 'dropped.yaml');
     const put = async (content: string): Promise<void> => {
@@ -245,10 +245,10 @@ export function sourceTests(lab: () => PodLab): void {
     const first = await lab().untilPods('mirror pod running', () => lab().podsOf('dropped-').find(isReady));
     const mirrored = performance.now() - began;
     const record = first.status?.containerStatuses?.[0]?.state?.running?.startedAt ?? '';
-    // The API tells whole seconds, cut off.
+    // Times in the API are truncated to whole seconds.
     const started = Date.parse(record) - (Date.now() - mirrored);
     context.diagnostic(`the mirror said Ready after ${Math.round(mirrored)} ms`);
-    // Alone it is a third of a second; the machine is shared.
+    // It takes a third of a second on an idle machine.
     assert.ok(started < 3_000 * slack(), `started ${started} ms after its manifest was there`);
     const name = first.metadata?.name ?? '';
     assert.equal(await lab().logs(name), 'one\n');
@@ -272,7 +272,7 @@ export function sourceTests(lab: () => PodLab): void {
     );
     assert.equal(restartsOf(second), 0);
 
-    // A mirror is only a face: deleting it changes nothing.
+    // Deleting the mirror pod does not affect the static pod.
     await lab().kubectl('delete', 'pod', '--wait=false', name);
     const third = await lab().untilPods('mirror back', () =>
       lab()
@@ -340,7 +340,7 @@ export function submittedTests(lab: () => PodLab): void {
   );
 }
 
-/** Of the first container, as the kernel has them: bytes and CPUs. */
+/** Memory (bytes) and CPU limits of the first container in the kernel. */
 async function limitsOf(lab: PodLab, name: string): Promise<{ readonly memory: number; readonly cpu: number }> {
   const lines = (await readFile(`/proc/${await containerPid(lab, name)}/cgroup`, 'utf8')).trim().split('\n');
   const groups = new Map<string, string>();

@@ -1,4 +1,4 @@
-/** Block volumes, sizes and network file systems of the embedded provisioner and of the host's tools. */
+/** Block volumes, sizes and network file systems of the embedded provisioner and the host's tools. */
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ export function storageTests(lab: () => PodLab): void {
       ],
     );
 
-  test('a local block volume is a device of the requested size that grows with its claim', LIMIT, async () => {
+  test('provides a local block volume of the requested size, which grows with its claim', LIMIT, async () => {
     await lab().apply(
       claim('raw-local', { volumeMode: 'Block' }),
       user(
@@ -57,7 +57,7 @@ export function storageTests(lab: () => PodLab): void {
     await lab().kubectl('delete', 'pvc', 'raw-local');
   });
 
-  test('a file system that never answers holds up only its own pods', LIMIT, async () => {
+  test('delays only the pods of a file system that does not respond', LIMIT, async () => {
     const hung = await HungFileSystem.mount(join(lab().scratch, 'hung'));
     const names = Array.from({ length: 6 }, (_, at) => `hung-${at}`);
     const mount = { volumeMounts: [{ name: 'data', mountPath: '/data', subPath: 'below' }] };
@@ -83,7 +83,7 @@ export function storageTests(lab: () => PodLab): void {
     }
   });
 
-  test('a local directory grows with its claim', LIMIT, async () => {
+  test('grows a local directory with its claim', LIMIT, async () => {
     await lab().apply(
       claim('grown-local'),
       user('grown-user', 'grown-local', idle({ volumeMounts: [{ name: 'data', mountPath: '/data' }] })),
@@ -97,7 +97,7 @@ export function storageTests(lab: () => PodLab): void {
     await lab().kubectl('delete', 'pvc', 'grown-local');
   });
 
-  test('an image volume shows the files of its image, read-only', LIMIT, async () => {
+  test('mounts the files of an image read-only as an image volume', LIMIT, async () => {
     const container = shell('ls /image/bin/busybox && touch /image/x 2>/dev/null; echo touch=$?; sleep 1000', {
       volumeMounts: [{ name: 'files', mountPath: '/image' }],
     });
@@ -115,7 +115,7 @@ export function storageTests(lab: () => PodLab): void {
     await lab().remove('image-missing');
   });
 
-  test('mounts of a privileged container reach the kubelet', LIMIT, async () => {
+  test('propagates mounts of a privileged container to the kubelet', LIMIT, async () => {
     const path = join(lab().appliance.root, 'var/lib/kubelet/plugins');
     const mount = { name: 'plugins', mountPath: path, mountPropagation: 'Bidirectional' };
     const script = `mkdir -p ${path}/shared && mount -t tmpfs none ${path}/shared && touch ${path}/shared/seen && sleep 1000`;
@@ -136,7 +136,7 @@ export function storageTests(lab: () => PodLab): void {
     await lab().kubectl('delete', 'pod', 'mounter');
   });
 
-  test('a network volume whose tool is missing names the tool', LIMIT, async () => {
+  test('names the missing tool of a network volume', LIMIT, async () => {
     const nfs = { server: '192.0.2.1', path: '/export' };
     const iscsi = { targetPortal: '192.0.2.1:3260', iqn: 'iqn.2001-04.com.example:storage', lun: 0 };
     await lab().apply(pod('nfs-user', { volumes: [{ name: 'data', nfs }] }));
