@@ -1,5 +1,5 @@
 /**
- * Labels and annotations of an ApplySet: which objects belong together, so that those that are no longer wanted can be
+ * Labels and annotations of an ApplySet, which identify the objects of a set, so that objects removed from it can be
  * found. Source: KEP-3659 "ApplySet: kubectl apply --prune redesign".
  */
 
@@ -9,7 +9,7 @@ export const TOOLING_ANNOTATION = 'applyset.kubernetes.io/tooling';
 export const KINDS_ANNOTATION = 'applyset.kubernetes.io/contains-group-kinds';
 export const NAMESPACES_ANNOTATION = 'applyset.kubernetes.io/additional-namespaces';
 
-/** `hash` is SHA-256 in the URL-safe base 64 of RFC 4648 without padding. */
+/** @param hash Returns the SHA-256 in URL-safe base64 (RFC 4648) without padding. */
 export function applySetId(
   parent: { readonly name: string; readonly namespace: string; readonly kind: string; readonly group: string },
   hash: (text: string) => string,
@@ -22,7 +22,7 @@ export interface GroupKind {
   readonly kind: string;
 }
 
-/** `Deployment.apps`; kinds of the core group have no dot. */
+/** Formats as `Deployment.apps`; kinds of the core group have no dot. */
 export const groupKindText = ({ group, kind }: GroupKind): string => (group === '' ? kind : `${kind}.${group}`);
 
 export function parseGroupKinds(text: string | undefined): GroupKind[] {
@@ -35,11 +35,11 @@ export function parseGroupKinds(text: string | undefined): GroupKind[] {
     });
 }
 
-/** Sorted, each once, as the annotation has them. */
+/** Sorted and without duplicates, in the format of the annotation. */
 export const groupKindsText = (kinds: Iterable<GroupKind>): string =>
   [...new Set([...kinds].map(groupKindText))].sort().join(',');
 
-/** Namespaces and definitions come first: the other objects of a file need them. */
+/** Sorts namespaces and definitions first, because the other objects of a file depend on them. */
 export function inApplyOrder<T extends GroupKind>(objects: readonly T[]): T[] {
   const rank = ({ group, kind }: GroupKind): number =>
     group === '' && kind === 'Namespace' ? 0 : group === 'apiextensions.k8s.io' ? 1 : 2;

@@ -1,8 +1,11 @@
-/** Which containers get CPUs for themselves. Source: pkg/kubelet/cm/cpumanager/policy_static.go. */
+/** Exclusive CPUs of containers. Source: pkg/kubelet/cm/cpumanager/policy_static.go. */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { amountOf, qosClassOf } from './resources.ts';
 
-/** How many; 0: it runs on the shared ones. Only a Guaranteed pod's container that requests whole CPUs has some. */
+/**
+ * Number of exclusive CPUs; 0 if the container uses the shared ones. Only containers of Guaranteed pods that request
+ * whole CPUs have any.
+ */
 export function exclusiveCpus(pod: Pod, container: Container): number {
   const ownPodLevel = (pod.spec as { readonly resources?: object } | undefined)?.resources !== undefined;
   if (ownPodLevel || qosClassOf(pod) !== 'Guaranteed') return 0;

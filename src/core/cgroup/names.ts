@@ -1,6 +1,6 @@
 /**
- * Names of cgroups as upstream's two drivers give them, byte for byte.
- * Source: k8s.io/kubernetes pkg/kubelet/cm/cgroup_manager_linux.go CgroupName.ToCgroupfs and ToSystemd.
+ * Names of cgroups, identical to those of upstream's two drivers. Source: k8s.io/kubernetes
+ * pkg/kubelet/cm/cgroup_manager_linux.go CgroupName.ToCgroupfs and ToSystemd.
  */
 import type { QosClass } from './resources.ts';
 
@@ -19,7 +19,7 @@ export function kubepodsPath(root: CgroupPath): CgroupPath {
   return [...root, 'kubepods'];
 }
 
-/** Guaranteed pods stand directly below kubepods. */
+/** Guaranteed pods are directly below kubepods. */
 export function qosPath(root: CgroupPath, qos: QosClass): CgroupPath {
   const kubepods = kubepodsPath(root);
   return qos === 'Guaranteed' ? kubepods : [...kubepods, qos.toLowerCase()];
@@ -45,20 +45,20 @@ export function systemdName(path: CgroupPath): string {
   return `/${path.map((_, index) => sliceName(path.slice(0, index + 1))).join('/')}`;
 }
 
-/** Where the cgroup is in a mounted hierarchy. */
+/** Directory of the cgroup, relative to the mount point. */
 export function directoryName(driver: CgroupDriver, path: CgroupPath): string {
   return driver === 'systemd' ? systemdName(path) : cgroupfsName(path);
 }
 
-/** What a container runtime takes as cgroup parent. */
+/** Name of the cgroup parent in the form that container runtimes expect. */
 export function runtimeParentName(driver: CgroupDriver, path: CgroupPath): string {
   return driver === 'systemd' ? sliceName(path) : cgroupfsName(path);
 }
 
 /**
- * The UID in the last component of a pod's directory; undefined when it is not a pod's. A systemd name has lost the
- * dashes of the UID: underscores are turned back, which is right for RFC 4122 UIDs and for the dashless ones of static
- * pods.
+ * The UID in the last component of a pod's directory; undefined for other directories. In systemd names, dashes of the
+ * UID are underscores and are converted back, which is correct for RFC 4122 UIDs and for the UIDs of static pods, which
+ * have no dashes.
  */
 export function podUidOf(driver: CgroupDriver, directory: string): string | undefined {
   const name = directory.slice(directory.lastIndexOf('/') + 1);

@@ -3,17 +3,17 @@ export interface Hierarchy {
   /** Absolute mount point. */
   readonly mount: string;
   readonly version: 'v1' | 'v2';
-  /** v1: those mounted here (`cpu`, `cpuacct`, `name=systemd`). v2: those in cgroup.controllers. */
+  /** v1: the controllers mounted here (`cpu`, `cpuacct`, `name=systemd`). v2: those in cgroup.controllers. */
   readonly controllers: readonly string[];
 }
 
 export type CgroupOperation =
   | { readonly op: 'mkdir'; readonly directory: string }
   /**
-   * Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems.
+   * Copies the parent's value if the file is empty: a v1 cpuset accepts no process before its cpus and mems are set.
    */
   | { readonly op: 'inherit'; readonly directory: string; readonly file: string }
-  /** `optional`: a kernel without this knob, or a cgroup we may not delegate from, is no reason to stop. */
+  /** `optional`: errors are ignored if the kernel lacks this file, or the cgroup does not permit delegation. */
   | {
       readonly op: 'write';
       readonly directory: string;
@@ -22,22 +22,25 @@ export type CgroupOperation =
       readonly optional: boolean;
     };
 
-/** Reading and writing the mounted hierarchies; `io/cgroupfs`. */
+/** Access to the mounted hierarchies, implemented in `io/cgroupfs`. */
 export interface CgroupFileSystem {
-  /** What is mounted, from /proc/self/mountinfo. */
+  /** Mounted hierarchies from /proc/self/mountinfo. */
   hierarchies(): Promise<readonly Hierarchy[]>;
-  /** In order. Throws `CodedError('cgroup-write')` naming the file when a write that is not optional fails. */
+  /**
+   * Performs operations in order. Throws `CodedError('cgroup-write')` with the file name if a write that is not
+   * optional fails.
+   */
   perform(operations: readonly CgroupOperation[]): Promise<void>;
-  /** Names of the directories below; empty when there is none such. */
+  /** Names of the subdirectories; empty if the directory does not exist. */
   list(directory: string): Promise<readonly string[]>;
-  /** undefined when there is no such file. */
+  /** Undefined if the file does not exist. */
   read(directory: string, file: string): Promise<string | undefined>;
-  /** Kills every process inside, then removes the directory with all below it. What is gone is fine. */
+  /** Kills every process in the tree, then removes it. A missing directory is no error. */
   removeTree(directory: string): Promise<void>;
 }
 
 /**
- * A property of a unit under its D-Bus name; those that limit resources are unsigned 64-bit numbers. Source:
+ * A property of a unit under its D-Bus name. Resource limits are unsigned 64-bit numbers. Source:
  * org.freedesktop.systemd1(5).
  */
 export interface UnitProperty {
@@ -45,10 +48,10 @@ export interface UnitProperty {
   readonly value: bigint;
 }
 
-/** Slices of the service manager; `io/systemd`. Only with the systemd driver. */
+/** Slices of the service manager, implemented in `io/systemd`. Used only with the systemd driver. */
 export interface SliceManager {
-  /** Starts the slice (its parents come with it) and sets its run-time properties. Idempotent. */
+  /** Starts the slice with its parents and sets its run-time properties. Idempotent. */
   ensure(slice: string, properties: readonly UnitProperty[]): Promise<void>;
-  /** Stops it with all units inside. A slice that is not there is fine. */
+  /** Stops the slice with all units in it. A missing slice is no error. */
   stop(slice: string): Promise<void>;
 }

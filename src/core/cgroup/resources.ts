@@ -1,7 +1,6 @@
 /**
- * The resources of a pod and how they are set in the kernel. Sources: k8s.io/component-helpers resource (pod requests
- * with sidecars, KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the
- * arithmetic.
+ * Resources of a pod and their kernel settings. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
+ * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { type QosClass, qosClassOf } from '../../api/podspec/qos.ts';
@@ -11,7 +10,7 @@ export { type QosClass, qosClassOf };
 
 type Side = 'requests' | 'limits';
 
-/** 0 when absent. A request that is not given counts as the limit, as API defaulting does. */
+/** 0 if absent. A missing request equals the limit, as in API defaulting. */
 export function amountOf(container: Container, side: Side, resource: string): number {
   const resources = container.resources;
   const text = resources?.[side]?.[resource] ?? (side === 'requests' ? resources?.limits?.[resource] : undefined);
@@ -21,14 +20,15 @@ export function amountOf(container: Container, side: Side, resource: string): nu
 }
 
 /**
- * The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation.
+ * The pod's effective amount: the sum of running containers and sidecars, or the peak during its initialization if that
+ * is larger.
  */
 export function podAmount(pod: Pod, side: Side, resource: string): number {
   const whole = podLevelAmount(pod, side, resource);
   return withOverhead(pod, side, resource, whole > 0 ? whole : containersAmount(pod, side, resource));
 }
 
-/** kubernetes-types stops before KEP-2837's field. 0: the pod as a whole asks for none. */
+/** Pod-level amount of KEP-2837, a field that kubernetes-types lacks; 0 if not set. */
 export function podLevelAmount(pod: Pod, side: Side, resource: string): number {
   const { resources } = (pod.spec ?? {}) as { readonly resources?: Container['resources'] };
   return resources === undefined ? 0 : amountOf({ name: '', resources }, side, resource);
@@ -68,19 +68,19 @@ export function sharesOfMilli(milli: number): number {
   return Math.min(MAX_SHARES, Math.max(MIN_SHARES, Math.floor((milli * 1024) / 1000)));
 }
 
-/** µs per period; 0 for no limit. */
+/** Microseconds per period; 0 for no limit. */
 export function quotaOfMilli(milli: number, periodUs: number = CPU_PERIOD_US): number {
   if (milli === 0) return 0;
   return Math.max(MIN_QUOTA_US, Math.floor((milli * periodUs) / 1000));
 }
 
-/** cgroup v2's cpu.weight (1 … 10000) for v1 shares. Source: KEP-2254. */
+/** Converts v1 shares to cgroup v2's cpu.weight (1 … 10000). Source: KEP-2254. */
 export function weightOfShares(shares: number): number {
   if (shares === 0) return 0;
   return Math.floor(1 + ((shares - 2) * 9999) / 262142);
 }
 
-/** What the pod requests beyond its containers counts for each of them in equal parts. Source: KEP-2837. */
+/** Equal share of each container in the pod-level request that exceeds the containers' requests. Source: KEP-2837. */
 function shareOfPodLevel(pod: Pod): number {
   const whole = podLevelAmount(pod, 'requests', 'memory');
   const containers = pod.spec?.containers ?? [];
@@ -91,7 +91,7 @@ function shareOfPodLevel(pod: Pod): number {
 const GUARANTEED_OOM_SCORE = -997;
 const SYSTEM_NODE_CRITICAL = 2_000_001_000;
 
-/** Source: pkg/kubelet/qos GetContainerOOMScoreAdjust. `memoryCapacityBytes` is the node's. */
+/** Source: pkg/kubelet/qos GetContainerOOMScoreAdjust. `memoryCapacityBytes` is the node's capacity. */
 export function oomScoreAdjOf(pod: Pod, container: Container, memoryCapacityBytes: number): number {
   if ((pod.spec?.priority ?? 0) >= SYSTEM_NODE_CRITICAL) return GUARANTEED_OOM_SCORE;
   const qos = qosClassOf(pod);

@@ -1,6 +1,6 @@
 /**
- * Pods + allocatable → the tree that ought to be, parents first: kubepods, then its QoS levels, then a level per pod.
- * The container level is the runtime's. Source: pkg/kubelet/cm node_container_manager, qos_container_manager,
+ * Computes the desired cgroup tree of pods, parents first: kubepods, the QoS levels, and one level per pod. The runtime
+ * manages the container level. Source: pkg/kubelet/cm node_container_manager, qos_container_manager,
  * pod_container_manager.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -16,17 +16,17 @@ import {
   sharesOfMilli,
 } from './resources.ts';
 
-/** Absent means: leave as it is. */
+/** Absent fields are not changed. */
 export interface CgroupLimits {
   readonly cpuShares?: number;
-  /** µs per `cpuPeriodUs`; -1: none. */
+  /** Microseconds per `cpuPeriodUs`; -1 for no limit. */
   readonly cpuQuotaUs?: number;
   readonly cpuPeriodUs?: number;
-  /** Bytes; -1: none. */
+  /** Bytes; -1 for no limit. */
   readonly memoryLimitBytes?: number;
-  /** Bytes that are never reclaimed; cgroup v2 only. */
+  /** Bytes that are never reclaimed. cgroup v2 only. */
   readonly memoryMinBytes?: number;
-  /** -1: none. */
+  /** -1 for no limit. */
   readonly pidsLimit?: number;
 }
 
@@ -36,23 +36,23 @@ export interface CgroupNode {
 }
 
 export interface TreeOptions {
-  /** Components above kubepods; empty for the host's root. */
+  /** Path components above kubepods; empty for the host's root. */
   readonly root: CgroupPath;
-  /** What all pods together may use (capacity less what is reserved). */
+  /** Resources for all pods together (capacity minus reservations). */
   readonly allocatable: {
     readonly cpuMilli: number;
     readonly memoryBytes: number;
-    /** Processes and threads; absent: not limited. */
+    /** Processes and threads; absent for no limit. */
     readonly pids?: number;
   };
-  /** Processes and threads of each pod; 0 or less: none. */
+  /** Processes and threads of each pod; 0 or less for no limit. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
-  /** Memory that pods request is not reclaimed from them (KEP-2570); cgroup v2 only. */
+  /** Protects the memory that pods request from reclaim (KEP-2570). cgroup v2 only. */
   readonly memoryQos?: boolean;
 }
 
-/** Cgroups of the host that are held to what is reserved for them. Source: pkg/kubelet/cm enforceExistingCgroup. */
+/** Cgroups of the host that are limited to their reservations. Source: pkg/kubelet/cm enforceExistingCgroup. */
 export function reservedTree(
   reserved: readonly { readonly name: string; readonly amounts: Readonly<Record<string, string>> }[],
 ): CgroupNode[] {
@@ -72,13 +72,14 @@ export function reservedTree(
   });
 }
 
-/** Share of the machine's processes and threads that pods leave to the host, and the least number of them. */
+/** Share of the machine's process limit that is reserved for the host, and its minimum. */
 const HOST_PIDS_SHARE = 0.1;
 const LEAST_HOST_PIDS = 1_024;
 
 /**
- * Processes and threads of all pods together. `reserved`: what the configuration reserves for the host; 0: a tenth of
- * the machine's. Pods get half of the machine's at least.
+ * Limit of processes and threads of all pods together, at least half of the machine's.
+ *
+ * @param reserved Configured reservation for the host; 0 for a tenth of the machine's limit.
  */
 export function allocatablePids(machine: number, reserved: number): number | undefined {
   if (machine <= 0) return undefined;
@@ -86,7 +87,7 @@ export function allocatablePids(machine: number, reserved: number): number | und
   return Math.max(machine - kept, Math.floor(machine / 2));
 }
 
-/** The levels above the pods; exists before the first pod starts. */
+/** The levels above the pods, which must exist before the first pod starts. */
 export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[] {
   let burstableMilli = 0;
   let minimumBytes = 0;
@@ -94,7 +95,7 @@ export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[
     minimumBytes += memoryMinimum(pod, options);
     if (qosClassOf(pod) === 'Burstable') burstableMilli += podAmount(pod, 'requests', 'cpu');
   }
-  // A cgroup is protected no better than the levels above it.
+  // The protection of a cgroup is limited by that of its parents.
   const minimum = minimumBytes === 0 ? {} : { memoryMinBytes: minimumBytes };
   return [
     {
@@ -128,7 +129,7 @@ export function podNode(pod: Pod, options: TreeOptions): CgroupNode {
   return { path: podPath(options.root, qos, uid), limits };
 }
 
-/** Static pods of the control plane always keep what they request: pods of users cannot push them out of memory. */
+/** Static pods of the control plane always keep their requested memory, so that user pods cannot displace them. */
 const memoryMinimum = (pod: Pod, { memoryQos }: TreeOptions): number =>
   memoryQos === true || isControlPlane(pod) ? podAmount(pod, 'requests', 'memory') : 0;
 
@@ -142,7 +143,8 @@ export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupN
 }
 
 /**
- * A pod-level limit holds only when every long-running container has one; otherwise it would bound the unlimited ones.
+ * Whether the pod-level limit is set, which requires a limit on every long-running container. Otherwise it would
+ * restrict containers without one.
  */
 function limited(pod: Pod, resource: string): boolean {
   if (podLevelAmount(pod, 'limits', resource) > 0) return true;

@@ -1,6 +1,6 @@
 /**
- * Files of cgroup v2 that the runtime specification has no field for: swap, and the protection of memory. Sources:
- * KEP-2400 (node swap), KEP-2570 (memory QoS); pkg/kubelet/kuberuntime/kuberuntime_container_linux.go.
+ * cgroup v2 files that the runtime specification does not cover: swap limits and memory protection. Sources: KEP-2400
+ * (node swap), KEP-2570 (memory QoS); pkg/kubelet/kuberuntime/kuberuntime_container_linux.go.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
 import { amountOf, qosClassOf } from './resources.ts';
@@ -8,15 +8,15 @@ import { amountOf, qosClassOf } from './resources.ts';
 const PAGE_BYTES = 4096;
 
 export interface MemoryQos {
-  /** Part of the room between request and limit that is used before reclaim slows the container down. */
+  /** Fraction of the range between request and limit at which reclaim starts to throttle the container. */
   readonly throttlingFactor: number;
-  /** Of the node; stands in for the limit of a container without one. */
+  /** Allocatable memory of the node, used as the limit of a container without one. */
   readonly allocatableBytes: number;
 }
 
 /**
- * Bytes of swap: a Burstable container that requests memory and less than its limit has its request's part of the
- * node's swap; every other one has none.
+ * Swap limit in bytes. A Burstable container with a memory request below its limit gets a share of the node's swap in
+ * proportion to its request; all others get none.
  */
 export function swapLimit(pod: Pod, container: Container, nodeMemoryBytes: number, nodeSwapBytes: number): number {
   const request = amountOf(container, 'requests', 'memory');
@@ -25,7 +25,9 @@ export function swapLimit(pod: Pod, container: Container, nodeMemoryBytes: numbe
   return Math.floor((request / nodeMemoryBytes) * nodeSwapBytes);
 }
 
-/** `memory.min` is the request; `memory.high` throttles a container that is not Guaranteed before its limit ends it. */
+/**
+ * `memory.min` is the request. `memory.high` throttles a container that is not Guaranteed before it reaches its limit.
+ */
 export function memoryProtection(pod: Pod, container: Container, qos: MemoryQos): Readonly<Record<string, string>> {
   const request = amountOf(container, 'requests', 'memory');
   const limit = amountOf(container, 'limits', 'memory');

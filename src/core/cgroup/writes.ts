@@ -1,5 +1,5 @@
 /**
- * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and
+ * Converts a tree to ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and
  * cgroup-v2.rst.
  */
 import { type CgroupDriver, directoryName } from './names.ts';
@@ -7,7 +7,7 @@ import type { CgroupOperation, Hierarchy, UnitProperty } from './port.ts';
 import { weightOfShares } from './resources.ts';
 import type { CgroupLimits, CgroupNode } from './tree.ts';
 
-/** Controllers that a v2 parent passes on, as upstream enables them. */
+/** Controllers that a v2 parent enables for its children, as upstream does. */
 const DELEGATED = ['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb'];
 
 export function planWrites(
@@ -94,14 +94,15 @@ function filesV2(hierarchy: Hierarchy, limits: CgroupLimits): [string, string][]
 
 const orMax = (value: number): string => (value < 0 ? 'max' : String(value));
 
-/** systemd's own word for no limit. */
+/** systemd's value for no limit. */
 const INFINITY = 2n ** 64n - 1n;
-/** systemd keeps a quota as a whole percentage of a CPU. */
+/** systemd stores a quota as a whole percentage of a CPU. */
 const PERCENT_OF_SECOND_US = 10_000;
 
 /**
- * What the service manager must know so that it does not undo the limits. A quota is rounded up to what it can express;
- * the kernel's file gets the exact one. Source: org.freedesktop.systemd1(5); opencontainers/runc addCpuQuota.
+ * Unit properties that keep the service manager from resetting the limits. A quota is rounded up to a value that
+ * systemd can store; the kernel's file gets the exact one. Source: org.freedesktop.systemd1(5); opencontainers/runc
+ * addCpuQuota.
  */
 export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): UnitProperty[] {
   const properties: UnitProperty[] = [];

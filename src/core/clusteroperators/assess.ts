@@ -1,4 +1,4 @@
-/** The findings of one operator, made into what its conditions say. */
+/** Combines the probe results of one operator into findings for its conditions. */
 import type { HostProbe } from '../../api/kinds/nodes/host-report.ts';
 import { type HostFact, MAX_AGE_MS, type Probed, type ProbeFacts } from './facts.ts';
 
@@ -7,10 +7,10 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Undefined fields: as they should be. */
+/** Undefined fields mean that no problem was found. */
 export interface Assessment {
   readonly unavailable?: Finding;
-  /** Nothing is known. */
+  /** Set if no result is available. */
   readonly unknown?: Finding;
   readonly degraded?: Finding;
   readonly progressing?: Finding;
@@ -22,13 +22,13 @@ export interface Assessment {
 export interface HostsFinding {
   readonly passed: readonly string[];
   readonly failed: readonly Finding[];
-  /** Hosts that report the probe, or that do not report at all. */
+  /** Number of hosts that report the probe, or that do not report at all. */
   readonly all: number;
 }
 
 const MAX_NAMED = 3;
 
-/** Which hosts pass a probe. A host that has not shown for 30 s counts as failed. */
+/** Hosts that pass or fail a probe. A host without a sign of life for 30 s counts as failed. */
 export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false): HostsFinding {
   const passed: string[] = [];
   const failed: Finding[] = [];
@@ -55,7 +55,10 @@ export const listed = (findings: readonly Finding[]): string =>
     .map(({ message }) => message)
     .join('; ') + (findings.length > MAX_NAMED ? `; and ${findings.length - MAX_NAMED} more` : '');
 
-/** An operator whose component runs on several hosts: available while it answers on one, degraded unless on all. */
+/**
+ * Assessment of a component that runs on several hosts: available if it responds on one, degraded unless it responds on
+ * all.
+ */
 export function perHost(what: string, reason: string, { passed, failed, all }: HostsFinding): Assessment {
   const well = `${what} answers on ${count(passed.length, all)}`;
   if (failed.length === 0) return { well };
@@ -72,7 +75,7 @@ export function perHost(what: string, reason: string, { passed, failed, all }: H
 
 export const count = (some: number, all: number): string => `${some} of ${all} ${all === 1 ? 'host' : 'hosts'}`;
 
-/** The value of a fresh result; otherwise what to say instead. */
+/** Value of a recent result; otherwise the assessment to report instead. */
 export function fresh<T>(probed: Probed<T>, what: string): { readonly value: T } | { readonly otherwise: Assessment } {
   const well = '';
   if (probed.state === 'absent' || probed.state === 'none' || probed.ageMs > MAX_AGE_MS) {

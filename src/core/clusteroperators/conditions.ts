@@ -1,6 +1,7 @@
 /**
- * Assessments → conditions. Available and Progressing change at once; Degraded only after a fault has lasted, so that
- * a restart does not alarm. Source: openshift/library-go pkg/operator/status (inertia of Degraded: two minutes).
+ * Converts assessments to conditions. Available and Progressing change at once; Degraded only after a fault has lasted
+ * for a while, so that a restart causes no alarm. Source: openshift/library-go pkg/operator/status (inertia of
+ * Degraded: two minutes).
  */
 import type { ConditionStatus, OperatorCondition } from '../../api/kinds/config/types.ts';
 import type { Assessment, Finding } from './assess.ts';
@@ -10,15 +11,15 @@ const WELL = 'AsExpected';
 
 export interface Conditioned {
   readonly conditions: readonly OperatorCondition[];
-  /** Undefined: there is no fault. */
+  /** Start of the current fault; undefined without a fault. */
   readonly degradedSinceMs: number | undefined;
-  /** When the conditions change by themselves; undefined: never. */
+  /** Time at which the conditions change without a further event, if any. */
   readonly dueMs: number | undefined;
 }
 
 /**
- * `degradedSinceMs`: of the last result. `monotonicMs` measures inertia, `nowMs` stamps transitions. A condition whose
- * status stays keeps its time.
+ * @param degradedSinceMs From the previous result.
+ * @param monotonicMs Measures the inertia. `nowMs` is used for transition times, which only change with the status.
  */
 export function conditionsOf(
   assessment: Assessment,
@@ -57,5 +58,5 @@ export function conditionsOf(
   };
 }
 
-/** RFC 3339 in seconds, as upstream's metav1.Time. */
+/** Formats a time as metav1.Time does: RFC 3339 with whole seconds. */
 const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

@@ -1,29 +1,28 @@
-/** What probes have found: the input of the conditions of ClusterOperators. */
+/** Probe results from which the conditions of ClusterOperators are computed. */
 import type { HostReport } from '../../api/kinds/nodes/host-report.ts';
 
-/** Results older than this are not used. */
+/** Older results are ignored. */
 export const MAX_AGE_MS = 30_000;
 
 export interface HostFact {
   readonly name: string;
   readonly master: boolean;
   readonly report: HostReport | undefined;
-  /** Since the host has shown that it runs: its lease was renewed, or its Node object was. */
+  /** Time since the host's last sign of life: a renewal of its lease or an update of its Node. */
   readonly ageMs: number;
 }
 
-/** The last result of a probe of the leading master. */
+/** Last result of a probe that runs on the leading master. */
 export type Probed<T> =
   | { readonly state: 'value'; readonly value: T; readonly ageMs: number }
   | { readonly state: 'failed'; readonly message: string; readonly ageMs: number }
-  /** What is probed is not in this cluster. */
+  /** The cluster does not have the probed component. */
   | { readonly state: 'absent' }
-  /** No result yet. */
   | { readonly state: 'none' };
 
 export interface EtcdFact {
   readonly quorum: boolean;
-  /** Name of the member that leads; empty: none. */
+  /** Name of the leader; empty if there is none. */
   readonly leader: string;
   readonly members: readonly {
     readonly name: string;
@@ -35,7 +34,7 @@ export interface EtcdFact {
 
 export interface LeaseFact {
   readonly holder: string;
-  /** Since the last renewal that was seen. */
+  /** Time since the last observed renewal. */
   readonly renewedMs: number;
   readonly durationMs: number;
 }
@@ -43,16 +42,16 @@ export interface LeaseFact {
 export interface PoolFact {
   readonly name: string;
   readonly paused: boolean;
-  /** Its hosts are drained before an update. */
+  /** Hosts of the pool are drained before an update. */
   readonly drains: boolean;
   readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
 }
 
 export interface StorageFact {
-  /** The default StorageClass. */
+  /** Name of the default StorageClass. */
   readonly defaultClass: string | undefined;
   readonly provisioner: string;
-  /** A controller or a CSI driver of that name is there. */
+  /** A controller or CSI driver with the provisioner's name exists. */
   readonly served: boolean;
 }
 
@@ -63,10 +62,10 @@ export interface ProbeFacts {
   readonly schedulerLease: Probed<LeaseFact>;
   readonly pools: Probed<readonly PoolFact[]>;
   readonly storage: Probed<StorageFact>;
-  /** Nodes that metrics.k8s.io has numbers of. */
+  /** Number of nodes with metrics in metrics.k8s.io. */
   readonly metrics: Probed<{ readonly nodes: number }>;
-  /** Why minor versions cannot be updated: versions that differ too much; empty: they can. */
+  /** Version differences that prevent an update to the next minor version; empty if it is possible. */
   readonly skew: readonly string[];
-  /** An update is under way to this version. */
+  /** Target version of an update in progress. */
   readonly updatingTo: string | undefined;
 }

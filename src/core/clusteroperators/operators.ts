@@ -1,6 +1,6 @@
 /**
- * The operators: for each component that this cluster has, what its probes mean. Names as OpenShift's, so that tools
- * which know those find them. Source: openshift/api config/v1 ClusterOperator (meaning of the conditions).
+ * ClusterOperators of this cluster's components, and the evaluation of their probes. The names are OpenShift's, so that
+ * its tools find them. Source: openshift/api config/v1 ClusterOperator (meaning of the conditions).
  */
 import type { OperandVersion, RelatedObject } from '../../api/kinds/config/types.ts';
 import { oldestVersion } from '../../base/release-version.ts';
@@ -18,13 +18,16 @@ interface Operator {
   readonly name: string;
   readonly exists?: (facts: ProbeFacts) => boolean;
   readonly assess: (facts: ProbeFacts) => Assessment;
-  /** Operands at the version of Kubernetes. */
+  /** Names of operands that have the version of Kubernetes. */
   readonly operands?: readonly string[];
   readonly mastersOnly?: boolean;
   readonly related: readonly RelatedObject[];
 }
 
-/** The holder renews every 2 s: after this long it is not there, when a master's controllers do not answer either. */
+/**
+ * The holder renews every 2 s. After this time without a renewal it counts as lost, if a master's controllers do not
+ * respond either.
+ */
 const LATE_LEASE_MS = 5_000;
 
 const related = (group: string, resource: string, name: string, namespace?: string): RelatedObject =>
@@ -53,7 +56,10 @@ function assessEtcd(facts: ProbeFacts): Assessment {
   return ill.length === 0 ? { well } : { well, degraded };
 }
 
-/** One of the masters leads. Standbys that answer are no use while the lease is not renewed. */
+/**
+ * Assessment of a component with one leader among the masters. Responding standbys do not make it available while the
+ * lease is not renewed.
+ */
 function assessLed(what: string, reason: string, facts: ProbeFacts, lease: Probed<LeaseFact>): Assessment {
   const hosts = onHosts(facts, 'controllers', true);
   const own = perHost(what, reason, hosts);
@@ -216,10 +222,10 @@ const OPERATORS: readonly Operator[] = [
   },
 ];
 
-/** Names of all operators that may exist; others are not touched. */
+/** Names of all possible operators. Other ClusterOperators are not modified. */
 export const OPERATOR_NAMES: readonly string[] = OPERATORS.map(({ name }) => name);
 
-/** Those that exist, by name. */
+/** Existing operators by name. */
 export function operatorStates(facts: ProbeFacts): OperatorState[] {
   return OPERATORS.filter(({ exists }) => exists?.(facts) ?? true).map((operator) => {
     const versions = versionsOf(operator, facts);
@@ -232,7 +238,7 @@ export function operatorStates(facts: ProbeFacts): OperatorState[] {
   });
 }
 
-/** A new version is reached when the last host has it. */
+/** The new version counts as reached once the last host has it. */
 function versionsOf({ operands = [], mastersOnly = false }: Operator, { hosts }: ProbeFacts): OperandVersion[] {
   const reports = hosts.flatMap(({ master, report }) =>
     report === undefined || (mastersOnly && !master) ? [] : report,

@@ -1,4 +1,6 @@
-/** What has changed between two statuses of an operator, in the words of library-go's status controller. */
+/**
+ * Description of the difference between two statuses of an operator, with the texts of library-go's status controller.
+ */
 import type { OperandVersion, OperatorCondition } from '../../api/kinds/config/types.ts';
 
 interface ReportedStatus {
@@ -7,8 +9,8 @@ interface ReportedStatus {
 }
 
 /**
- * Transitions of conditions and versions; empty: none. Messages alone are no transition, and neither is the first
- * report of an object.
+ * Transitions of conditions and versions; empty if there are none. A changed message and the first report of an object
+ * are no transitions.
  */
 export function statusDiff(before: ReportedStatus | undefined, after: ReportedStatus): string {
   const old = new Map((before?.conditions ?? []).map((each) => [each.type, each]));

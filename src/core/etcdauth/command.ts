@@ -1,4 +1,4 @@
-/** Auth commands as bytes of the log. Field numbers and kinds are on disk: never change one, only add. */
+/** Binary encoding of auth commands in the log. Field numbers and kinds are persistent: never change one, only add. */
 import { decodePermission, writePermission } from '../../api/etcd/auth.ts';
 import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { AuthCommand } from './types.ts';
@@ -18,7 +18,7 @@ const KIND = {
   'token-issue': 12,
 } as const satisfies Record<AuthCommand['kind'], number>;
 
-/** A command with the name that the member which proposed it knows it by. */
+/** A command with an ID by which its proposer recognizes it. */
 export interface AuthProposal {
   readonly id: bigint;
   readonly command: AuthCommand;
@@ -36,7 +36,7 @@ export function encodeProposal({ id, command }: AuthProposal): Uint8Array {
   return out.finish();
 }
 
-/** Throws WireError on anything that `encodeProposal` does not write. */
+/** Throws WireError for input that `encodeProposal` does not produce. */
 export function decodeProposal(bytes: Uint8Array): AuthProposal {
   const reader = new Reader(bytes);
   let kind = 0;

@@ -1,10 +1,10 @@
 /**
- * The auth state of a member: who exists, who may do what. It changes only by commands of the replicated log, applied
- * in log order on every member, so all members decide alike. Source: etcd server/auth/store.go; where Debian's etcd
- * answers, it is right.
+ * Auth state of a member: users, roles and permissions. It is changed only by commands of the replicated log, applied
+ * in log order on every member, so that all members make the same decisions. Source: etcd server/auth/store.go; in case
+ * of doubt, the behaviour of Debian's etcd.
  *
- * The auth revision counts the changes. A caller carries the revision at which it was recognised; a token that has the
- * revision inside (JWT) is good for nothing after the next change.
+ * The auth revision counts the changes. A caller carries the revision at which it was authenticated. A token that
+ * contains the revision (JWT) becomes invalid with the next change.
  */
 import type { AuthPermission } from '../../api/etcd/auth.ts';
 import { unreachable } from '../../base/errors.ts';
@@ -13,14 +13,14 @@ import { type Grants, isValidPermission, keyRange, mergeGrants } from './ranges.
 import { decodeSnapshot, encodeSnapshot } from './snapshot.ts';
 import { type AuthCommand, type Caller, ROOT, type Role, type User } from './types.ts';
 
-/** Makes the change that was found to be in order. */
+/** Performs a validated change. */
 type Change = () => void;
 const NO_CHANGE: Change = () => {};
 
 export class AuthMachine {
   readonly #users = new Map<string, User>();
   readonly #roles = new Map<string, Role>();
-  /** What each user's roles add up to; dropped with every change. */
+  /** Cached permissions of each user, cleared with every change. */
   readonly #grants = new Map<string, Grants>();
   #enabled = false;
   #revision = 1;
@@ -41,7 +41,7 @@ export class AuthMachine {
     return this.#roles.get(name);
   }
 
-  /** Names, in order. */
+  /** User names, sorted. */
   userNames(): readonly string[] {
     return [...this.#users.keys()].sort();
   }
@@ -50,12 +50,12 @@ export class AuthMachine {
     return [...this.#roles.keys()].sort();
   }
 
-  /** Throws AuthError when `command` would be refused now. Changes nothing. */
+  /** Throws AuthError if `command` would be rejected now. Does not change state. */
   check(command: AuthCommand): void {
     this.#prepare(command);
   }
 
-  /** Makes the change, or says why not and changes nothing. Deterministic. */
+  /** Applies the command, or returns the reason for its rejection without changing state. Deterministic. */
   apply(command: AuthCommand): AuthError | undefined {
     let change: Change;
     try {
@@ -67,7 +67,7 @@ export class AuthMachine {
     if (change === NO_CHANGE) return undefined;
     change();
     this.#grants.clear();
-    // As in etcd, enabling alone is no new revision.
+    // As in etcd, enabling auth does not increment the revision.
     if (command.kind !== 'enable') this.#revision += 1;
     return undefined;
   }
@@ -84,8 +84,9 @@ export class AuthMachine {
   }
 
   /**
-   * Throws AuthError unless `caller` may read, or write, every key of the range. As in etcd only accesses to keys ask
-   * for a caller that was recognised at the current revision; administrators may make several changes with one token.
+   * Throws AuthError unless `caller` may read, or write, every key of the range. As in etcd, only access to keys
+   * requires a caller authenticated at the current revision, so that administrators can make several changes with one
+   * token.
    */
   requireAccess(caller: Caller | undefined, access: 'read' | 'write', key: string, end: string): void {
     if (!this.#enabled) return;
@@ -104,7 +105,7 @@ export class AuthMachine {
     });
   }
 
-  /** Replaces everything by what `export` gave. Throws WireError, and then nothing has changed. */
+  /** Replaces the whole state with an exported one. If it throws WireError, the state is unchanged. */
   import(bytes: Uint8Array): void {
     const state = decodeSnapshot(bytes);
     this.#users.clear();
@@ -116,7 +117,7 @@ export class AuthMachine {
     for (const role of state.roles) this.#roles.set(role.name, role);
   }
 
-  /** Throws AuthError 'user-empty', or `missing` when the user does not exist (any more). */
+  /** Throws AuthError 'user-empty', or `missing` if the user does not exist. */
   #known(caller: Caller | undefined, missing: 'permission-denied' | 'user-not-found'): User {
     if (caller === undefined || caller.user === '') throw new AuthError('user-empty');
     const user = this.#users.get(caller.user);
@@ -192,7 +193,7 @@ export class AuthMachine {
 
   #grantRole(name: string, role: string): Change {
     const user = this.#existingUser(name);
-    // The role root means something whether or not anybody has made it.
+    // The role root is effective even if it was never created.
     if (role !== ROOT) this.#existingRole(role);
     if (user.roles.includes(role)) return NO_CHANGE;
     return () => this.#users.set(name, { ...user, roles: [...user.roles, role].sort() });

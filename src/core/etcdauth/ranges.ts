@@ -1,10 +1,10 @@
 /**
- * Permissions as sets of keys: overlapping and touching ranges become one, so that two grants that meet cover a range
+ * Permissions as sets of keys. Overlapping and adjacent ranges are merged, so that two adjacent grants permit a range
  * across both, as in etcd (server/auth/range_perm_cache.go).
  */
 import { type AuthPermission, PermissionType } from '../../api/etcd/auth.ts';
 
-/** Keys from `start` up to, not including, `end`; undefined: no end. */
+/** Keys from `start` up to, but not including, `end`; undefined for no end. */
 interface KeyRange {
   readonly start: string;
   readonly end: string | undefined;
@@ -15,7 +15,7 @@ export function keyRange(key: string, end: string): KeyRange {
   return { start: key, end: end === '\0' ? undefined : end };
 }
 
-/** Disjoint ranges in order, none touching the next. */
+/** Sorted list of disjoint ranges that are not adjacent. */
 export class KeySet {
   readonly #ranges: readonly KeyRange[];
 
@@ -32,11 +32,11 @@ export class KeySet {
     this.#ranges = merged;
   }
 
-  /** True when every key of `range` is in the set. */
+  /** Whether every key of `range` is in the set. */
   contains(range: KeyRange): boolean {
     let low = 0;
     let high = this.#ranges.length;
-    // The last range that starts at or before the first key.
+    // Find the last range that starts at or before the first key.
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.#ranges[middle] as KeyRange).start <= range.start) low = middle + 1;
@@ -70,7 +70,7 @@ export function mergeGrants(permissions: readonly AuthPermission[]): Grants {
 }
 
 /**
- * False for permissions that could never match: no key, or an end that is not behind it. Source: etcd 3.5
+ * False for permissions that could never match: without a key, or with an end not after the key. Source: etcd 3.5
  * server/auth/store.go.
  */
 export function isValidPermission({ type, key, end }: AuthPermission): boolean {

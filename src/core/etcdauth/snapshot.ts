@@ -1,4 +1,4 @@
-/** The whole auth state as bytes, for snapshots. Field numbers are on disk: never change one, only add. */
+/** Binary encoding of the whole auth state for snapshots. Field numbers are persistent: never change one, only add. */
 import { type AuthPermission, decodePermission, writePermission } from '../../api/etcd/auth.ts';
 import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { Role, User } from './types.ts';
@@ -27,7 +27,7 @@ export function encodeSnapshot(state: AuthSnapshot): Uint8Array {
   return out.finish();
 }
 
-/** Throws WireError on anything that `encodeSnapshot` does not write. */
+/** Throws WireError for input that `encodeSnapshot` does not produce. */
 export function decodeSnapshot(bytes: Uint8Array): AuthSnapshot {
   const reader = new Reader(bytes);
   const users: User[] = [];

@@ -1,37 +1,37 @@
 /**
  * Users, roles and permissions of etcd's auth. Source: etcd api/authpb/auth.proto. Keys are latin1 strings, one
- * character per byte (see api/etcd/wire.ts); a range end of '' means the key alone, '\0' everything from the key on.
+ * character per byte (see api/etcd/wire.ts). A range end of '' means a single key, '\0' all keys from the start on.
  */
 import type { AuthPermission } from '../../api/etcd/auth.ts';
 
 export interface User {
   readonly name: string;
-  /** What `PasswordHasher` made of the password; '' when there is none. */
+  /** Hash from `PasswordHasher`; '' without a password. */
   readonly passwordHash: string;
-  /** May only come in with a client certificate. */
+  /** Whether the user can only authenticate with a client certificate. */
   readonly noPassword: boolean;
-  /** In order. */
+  /** Sorted. */
   readonly roles: readonly string[];
 }
 
 export interface Role {
   readonly name: string;
-  /** In the order of their keys. */
+  /** Sorted by key. */
   readonly permissions: readonly AuthPermission[];
 }
 
-/** Who asks, and the auth revision at which that was established. */
+/** Authenticated user, and the auth revision at the time of its authentication. */
 export interface Caller {
   readonly user: string;
   readonly revision: number;
 }
 
-/** The user that must exist to enable auth, and the role that may do everything. */
+/** Name of the user that must exist before auth can be enabled, and of the role with all permissions. */
 export const ROOT = 'root';
 
 /**
- * A change of the auth state: one entry of the replicated log. 'token-issue' changes nothing: it tells every member who
- * carries a token.
+ * A change of the auth state: one entry of the replicated log. 'token-issue' does not change it, but distributes a
+ * simple token to every member.
  */
 export type AuthCommand =
   | { readonly kind: 'enable' }

@@ -1,5 +1,5 @@
 /**
- * Observations over time → the node's pressure conditions, and what has to be reclaimed now. Source:
+ * Derives the node's pressure conditions and the resources to reclaim from observations over time. Source:
  * pkg/kubelet/eviction/eviction_manager.go synchronize.
  */
 import {
@@ -16,10 +16,10 @@ export interface Observation {
   readonly capacity: number;
 }
 
-/** Signals without an observation are not judged. */
+/** Signals without an observation are ignored. */
 export type Observations = ReadonlyMap<Signal, Observation>;
 
-/** What one assessment leaves for the next. */
+/** State kept from one assessment to the next. */
 export interface EvictionState {
   /** Thresholds whose grace period has passed and that have not been resolved. */
   readonly met: readonly Threshold[];
@@ -30,7 +30,7 @@ export interface EvictionState {
 export interface Assessment {
   readonly state: EvictionState;
   readonly pressures: readonly Pressure[];
-  /** What pods are evicted for, in this order until one is: memory first. */
+  /** Thresholds for which pods are evicted, in this order until one pod is; memory comes first. */
   readonly reclaim: readonly Threshold[];
 }
 
@@ -63,12 +63,15 @@ export function assess(
   };
 }
 
-/** Hard thresholds take precedence over soft ones of the same signal: they are met later and leave no grace. */
+/** Whether the threshold is hard: it evicts at once, without a grace period for pods. */
 export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs === undefined;
 
 const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
 
-/** A twentieth of the capacity, and a quarter of the threshold, is left above each. False without observations. */
+/**
+ * Whether every signal exceeds its threshold by a twentieth of the capacity plus a quarter of the threshold. False
+ * without observations.
+ */
 export function isCalm({ thresholds }: EvictionSettings, observations: Observations): boolean {
   return (
     observations.size > 0 &&

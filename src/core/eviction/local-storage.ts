@@ -1,24 +1,24 @@
-/** Limits of pods on the node's own disk. Source: pkg/kubelet/eviction/eviction_manager.go localStorageEviction. */
+/** Local ephemeral storage limits of pods. Source: pkg/kubelet/eviction/eviction_manager.go localStorageEviction. */
 import { containerStorageMessage, emptyDirMessage, podStorageMessage } from './messages.ts';
 
-/** A limit in bytes, and as it was written. */
+/** A limit in bytes and as written in the spec. */
 export interface Limit {
   readonly bytes: number;
   readonly text: string;
 }
 
 export interface LocalStorage {
-  /** On disk; those in memory are held to their limit by the kernel. */
+  /** emptyDir volumes on disk. The kernel limits those in memory. */
   readonly volumes: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];
-  /** What belongs to no container alone. */
+  /** Bytes that belong to no single container. */
   readonly shared: number;
-  /** Writable layer and logs. */
+  /** Usage of each container: writable layer and logs. */
   readonly containers: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];
 }
 
 /**
- * The message of the eviction; undefined: all limits are kept. Volumes first, then the pod as a whole, then its
- * containers.
+ * Message of the eviction; undefined if no limit is exceeded. Volumes are checked first, then the pod as a whole, then
+ * its containers.
  */
 export function exceededLimit({ volumes, shared, containers }: LocalStorage): string | undefined {
   for (const { name, limit, used } of volumes)

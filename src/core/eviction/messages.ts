@@ -1,5 +1,5 @@
 /**
- * Texts of evicted and refused pods, which programs look for. Source:
+ * Messages of evicted and rejected pods, which programs may parse. Source:
  * pkg/kubelet/eviction/{helpers.go,eviction_manager.go}.
  */
 import { formatQuantity, quantityOf } from '../../base/quantity.ts';
@@ -15,7 +15,7 @@ export interface ContainerUse {
   readonly requested: number;
 }
 
-/** Of a pod that is evicted for `threshold`. `containers`: for memory and ephemeral-storage. */
+/** Message of a pod evicted for `threshold`. `containers` is used for memory and ephemeral-storage. */
 export function evictionMessage(
   threshold: Threshold,
   observations: Observations,
@@ -47,7 +47,7 @@ export const podStorageMessage = (limitBytes: number): string =>
 export const containerStorageMessage = (container: string, limit: string): string =>
   `Container ${container} exceeded its local ephemeral storage limit "${limit}". `;
 
-/** Bytes as upstream prints them, in binary units where they divide evenly. */
+/** Formats bytes as upstream does, in binary units if they divide evenly. */
 function amount(resource: EvictionResource, value: number): string {
   const isBytes = resource === 'memory' || resource === 'ephemeral-storage';
   return formatQuantity(quantityOf(value, isBytes ? 'BinarySI' : 'DecimalSI'));

@@ -1,24 +1,24 @@
 /**
- * Which pod is evicted first. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc,
+ * Order in which pods are evicted. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc,
  * rankPIDPressure.
  */
 import type { EvictionResource } from './thresholds.ts';
 
-/** Of `memory` and `ephemeral-storage` bytes; of `inodes` and `pids` their number. */
+/** Amounts are bytes for `memory` and `ephemeral-storage`, and numbers for `inodes` and `pids`. */
 export interface Candidate {
   readonly uid: string;
   readonly priority: number;
   /** Static and critical pods are never evicted. */
   readonly critical: boolean;
-  /** What it requests of the resource; 0 for inodes and pids. */
+  /** Requested amount; 0 for inodes and pids. */
   readonly requested: number;
-  /** Undefined: not measured. */
+  /** Undefined if not measured. */
   readonly used: number | undefined;
 }
 
 /**
- * The order of eviction. Pods that were not measured come first, then those that use more than they request, then those
- * of lower priority, then those that use most beyond their request. For pids only priority and use count.
+ * Order of eviction: pods that were not measured, then pods that exceed their request, then lower priority, then the
+ * largest excess over the request. For pids only priority and usage count.
  */
 export function rank(resource: EvictionResource, candidates: readonly Candidate[]): readonly Candidate[] {
   return candidates

@@ -1,6 +1,6 @@
 /**
- * When a node runs low on what its pods share. Source: pkg/kubelet/eviction/{api/types.go,helpers.go}; "Node-pressure
- * Eviction" in the Kubernetes documentation.
+ * Eviction thresholds of a node. Source: pkg/kubelet/eviction/{api/types.go,helpers.go}; "Node-pressure Eviction" in
+ * the Kubernetes documentation.
  */
 import { quantityValue, tryParseQuantity } from '../../base/quantity.ts';
 
@@ -14,7 +14,7 @@ export const SIGNALS = [
 ] as const;
 export type Signal = (typeof SIGNALS)[number];
 
-/** The resource that is reclaimed for a signal, by the name that messages use. */
+/** Resource to reclaim for a signal, with its name in messages. */
 export type EvictionResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
 
 export const RESOURCE_OF: Readonly<Record<Signal, EvictionResource>> = {
@@ -37,29 +37,29 @@ export const PRESSURE_OF: Readonly<Record<Signal, Pressure>> = {
   'pid.available': 'PIDPressure',
 };
 
-/** Bytes, inodes or processes; or a part of the capacity, more than 0 and less than 1. */
+/** Bytes, inodes or processes; or a fraction of the capacity between 0 and 1, exclusive. */
 export type Amount = { readonly quantity: number } | { readonly fraction: number };
 
 export interface Threshold {
   readonly signal: Signal;
-  /** Met when less than this is available. */
+  /** The threshold is met if less than this is available. */
   readonly value: Amount;
-  /** Undefined: a hard threshold, which evicts at once and without grace. */
+  /** Undefined for a hard threshold, which evicts at once without a grace period for pods. */
   readonly gracePeriodMs?: number;
-  /** More than the threshold has to be available before reclaiming ends. */
+  /** Amount above the threshold that must be available before reclaiming ends. */
   readonly minimumReclaim?: Amount;
 }
 
 export interface EvictionSettings {
   readonly thresholds: readonly Threshold[];
-  /** A condition stays this long after its thresholds were last met. */
+  /** Time for which a condition persists after its thresholds were last met. */
   readonly pressureTransitionMs: number;
-  /** Most grace that pods evicted for a soft threshold get. */
+  /** Maximum grace period of pods evicted for a soft threshold. */
   readonly maxPodGraceSeconds: number;
 }
 
 /**
- * Upstream's hard thresholds on Linux, and `pid.available`, which upstream leaves to the administrator. Source:
+ * Upstream's hard thresholds on Linux, and one for `pid.available`, for which upstream has no default. Source:
  * pkg/kubelet/apis/config/v1beta1/defaults_linux.go.
  */
 export const DEFAULT_HARD: Readonly<Record<Signal, string>> = {
@@ -74,7 +74,7 @@ export const DEFAULT_HARD: Readonly<Record<Signal, string>> = {
 export const DEFAULT_PRESSURE_TRANSITION_MS = 300_000;
 
 export interface ThresholdArguments {
-  /** Undefined: `DEFAULT_HARD`. Given, it replaces them as a whole, as upstream's flag. */
+  /** Replaces all of `DEFAULT_HARD`, like upstream's flag; undefined for the defaults. */
   readonly hard?: Readonly<Record<string, string>>;
   readonly soft?: Readonly<Record<string, string>>;
   /** Milliseconds. */
@@ -82,7 +82,7 @@ export interface ThresholdArguments {
   readonly minimumReclaim?: Readonly<Record<string, string>>;
 }
 
-/** Throws RangeError whose message names the argument, in upstream's words. Source: helpers.go ParseThresholdConfig. */
+/** Throws a RangeError with upstream's message, which names the argument. Source: helpers.go ParseThresholdConfig. */
 export function parseThresholds(args: ThresholdArguments): readonly Threshold[] {
   const { hard = DEFAULT_HARD, soft = {}, softGracePeriods = {}, minimumReclaim = {} } = args;
   const reclaim = new Map<Signal, Amount>();
@@ -93,7 +93,7 @@ export function parseThresholds(args: ThresholdArguments): readonly Threshold[] 
   const thresholds: Threshold[] = [];
   const add = (argument: string, name: string, text: string, gracePeriodMs: number | undefined): void => {
     const signal = signalOf(argument, name);
-    // Upstream's way of switching one off.
+    // These values disable a threshold, as in upstream.
     if (text === '0%' || text === '100%') return;
     const minimum = reclaim.get(signal);
     thresholds.push({
@@ -137,7 +137,7 @@ function amountOf(argument: string, name: string, text: string, mayBeNothing: bo
   return { quantity: value };
 }
 
-/** In the signal's unit. */
+/** Converts an amount to the unit of its signal. */
 export function absolute(amount: Amount, capacity: number): number {
   return 'quantity' in amount ? amount.quantity : Math.floor(capacity * amount.fraction);
 }

@@ -1,12 +1,15 @@
-/** Contents of files: `data:` URLs (RFC 2397), plain or base64, optionally compressed with gzip; all sizes bounded. */
+/**
+ * Decodes contents of files: `data:` URLs (RFC 2397), plain or base64, optionally compressed with gzip. All sizes are
+ * limited.
+ */
 import { type FieldError, fieldError, OMITTED } from '../../api/meta/field-error.ts';
 import type { IgnitionContents, IgnitionFile, Inflate } from './types.ts';
 
-/** More than the largest object of the API. */
+/** Larger than any object in the API. */
 export const MAX_SOURCE_BYTES = 4 * 1024 * 1024;
-/** Of one file, decompressed. */
+/** Limit of one file, decompressed. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
-/** Of all files of a config together, decompressed. */
+/** Limit of all files of a config together, decompressed. */
 export const MAX_CONFIG_BYTES = 64 * 1024 * 1024;
 
 const HEADER = /^data:([^,;]{0,255}(?:;[^,;=]{1,255}=[^,;]{0,255}){0,16}?)(;base64)?,/;
@@ -14,12 +17,12 @@ const BASE64 = /^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$/;
 
 export type Decoded =
   | { readonly bytes: Uint8Array }
-  /** `refused`: valid in Ignition, but not from here. */
+  /** `refused`: valid Ignition, but not supported by hosts. */
   | { readonly error: FieldError; readonly refused: boolean };
 
 const EMPTY = new Uint8Array();
 
-/** `path` is the field of the contents. */
+/** @param path Field path of the contents. */
 export function decodeContents(contents: IgnitionContents | undefined, path: string, inflate: Inflate): Decoded {
   const source = contents?.source ?? '';
   const at = `${path}.source`;
@@ -51,7 +54,7 @@ export function decodeContents(contents: IgnitionContents | undefined, path: str
   }
 }
 
-/** Of a file of a valid config. */
+/** Text of a file in a valid config. */
 export function fileText(file: IgnitionFile, inflate: Inflate): string {
   const decoded = decodeContents(file.contents, file.path, inflate);
   return 'bytes' in decoded ? new TextDecoder().decode(decoded.bytes) : '';

@@ -1,8 +1,8 @@
-/** Whether a change may cut a host off from its cluster, perhaps some time after it was made. */
+/** Whether a change may disconnect a host from its cluster, immediately or later. */
 import type { ConfigChanges } from './difference.ts';
 import type { Disruption } from './disruption.ts';
 
-/** What decides whether a host is reached, names are found and peers are trusted; timers that may change it later. */
+/** Paths that affect connectivity, name resolution or trust, or timers that may change these later. */
 const PLACES = [
   '/etc/NetworkManager/',
   '/etc/ca-certificates',
@@ -32,7 +32,7 @@ const PLACES = [
   '/etc/wpa_supplicant/',
 ];
 
-/** True for every change that restarts something, too. A registry's mirrors and keys cut nothing off. */
+/** Also true for every change that restarts a unit. Mirrors and keys of registries do not affect connectivity. */
 export function mayCutOff({ files, units, kernelArguments }: ConfigChanges, { steps }: Disruption): boolean {
   return (
     kernelArguments ||

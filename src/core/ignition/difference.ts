@@ -1,5 +1,5 @@
 /**
- * What differs between two rendered MachineConfigs, and whether a running host can follow. Source:
+ * Difference between two rendered MachineConfigs, and whether a running host can apply it. Source:
  * openshift/machine-config-operator pkg/controller/common/reconcile.go, `machineConfigDiff`.
  */
 import { semanticEqual } from '../../api/meta/equality.ts';
@@ -7,7 +7,7 @@ import { describeErrors, emptyConfig, type ParseOptions, parseIgnition } from '.
 import type { IgnitionConfig, MachineConfigSpec } from './types.ts';
 
 export interface ConfigChanges {
-  /** Paths that are added, changed or removed, sorted. */
+  /** Added, changed and removed paths, sorted. */
   readonly files: readonly string[];
   readonly units: readonly string[];
   readonly sshKeys: boolean;
@@ -20,10 +20,10 @@ export interface ConfigChanges {
 
 export interface ConfigDifference {
   readonly changes: ConfigChanges;
-  /** The parsed configs; the new one is undefined when it is no valid Ignition config. */
+  /** The parsed configs. `to` is undefined if it is no valid Ignition config. */
   readonly from: IgnitionConfig;
   readonly to: IgnitionConfig | undefined;
-  /** Upstream's reason why a running host cannot follow; undefined when it can. */
+  /** Upstream's reason why a running host cannot apply the change; undefined if it can. */
   readonly unreconcilable: string | undefined;
 }
 
@@ -38,7 +38,7 @@ const NO_CHANGES: ConfigChanges = {
   extensions: false,
 };
 
-/** `from` is the config that the host has; undefined on a host that has had none. */
+/** @param from Config of the host; undefined on a host without one. */
 export function machineConfigDifference(
   from: MachineConfigSpec | undefined,
   to: MachineConfigSpec,
@@ -67,7 +67,7 @@ export function machineConfigDifference(
   return { changes, from: before, to: after, unreconcilable: unreconcilable === '' ? undefined : unreconcilable };
 }
 
-/** True when a host that follows `changes` has nothing to do. */
+/** Whether `changes` requires no action. */
 export function isUnchanged(changes: ConfigChanges): boolean {
   return semanticEqual(changes, NO_CHANGES);
 }
@@ -87,7 +87,7 @@ function sectionReason(before: IgnitionConfig, after: IgnitionConfig): string | 
   return appended === undefined ? undefined : `ignition file ${appended.path} includes append`;
 }
 
-/** What needs another kernel or system image, which the host's own packages provide. */
+/** Reason for changes that need another kernel or system image, which the host's own packages provide. */
 function hostReason(changes: ConfigChanges, to: MachineConfigSpec): string | undefined {
   if (changes.fips) return 'detected change to FIPS flag; refusing to modify FIPS on a running cluster';
   if (changes.kernelType)

@@ -1,7 +1,8 @@
 /**
- * What a change needs: the node disruption policy of OpenShift 4.17. "Reboot" is the least that makes a change true: a
- * file needs nothing, a unit is reloaded and restarted; only kernel arguments need the machine to boot. Source:
- * openshift/api operator/v1 NodeDisruptionPolicyConfig; openshift/machine-config-operator pkg/apihelpers.
+ * Actions that a change requires: the node disruption policy of OpenShift 4.17. The default action "Reboot" is replaced
+ * by the least disruptive one that applies the change: none for a file, reload and restart for a unit. Only kernel
+ * arguments require a reboot. Source: openshift/api operator/v1 NodeDisruptionPolicyConfig;
+ * openshift/machine-config-operator pkg/apihelpers.
  */
 import type { ConfigChanges } from './difference.ts';
 import type { IgnitionConfig } from './types.ts';
@@ -14,14 +15,16 @@ export interface DisruptionAction {
   readonly restart?: { readonly serviceName: string };
 }
 
-/** spec.nodeDisruptionPolicy of MachineConfiguration, and status.nodeDisruptionPolicyStatus.clusterPolicies. */
+/**
+ * Type of spec.nodeDisruptionPolicy of MachineConfiguration, and of status.nodeDisruptionPolicyStatus.clusterPolicies.
+ */
 export interface DisruptionPolicies {
   readonly files?: readonly { readonly path: string; readonly actions: readonly DisruptionAction[] }[] | null;
   readonly units?: readonly { readonly name: string; readonly actions: readonly DisruptionAction[] }[] | null;
   readonly sshkey?: { readonly actions: readonly DisruptionAction[] } | null;
 }
 
-/** In the order in which they are carried out. */
+/** In the order of execution. */
 export type Step =
   | { readonly kind: 'daemon-reload' }
   | { readonly kind: 'reload' | 'restart' | 'stop' | 'try-restart'; readonly unit: string }
@@ -30,12 +33,12 @@ export type Step =
   | { readonly kind: 'reboot' };
 
 export interface Disruption {
-  /** Pods are evicted before anything is changed. */
+  /** Whether pods are evicted before the change. */
   readonly drain: boolean;
   readonly steps: readonly Step[];
 }
 
-/** What KubeletConfigs and ContainerRuntimeConfigs generate; the kubelet is part of the host process. */
+/** Files generated from KubeletConfigs and ContainerRuntimeConfigs. The kubelet is part of the host process. */
 const KUBELET_FILES = ['/etc/kubernetes/kubelet.conf', '/etc/node-sizing-enabled.env'];
 const KUBELET_DIRECTORY = '/etc/crio/crio.conf.d/';
 const NONE: DisruptionAction = { type: 'None' };
@@ -59,7 +62,7 @@ const DEFAULTS: Required<DisruptionPolicies> = {
   sshkey: { actions: [NONE] },
 };
 
-/** Policies of the user replace upstream's of the same path or unit. */
+/** Policies of the user replace upstream's for the same path or unit. */
 export function clusterPolicies(user: DisruptionPolicies | undefined): Required<DisruptionPolicies> {
   const files = user?.files ?? [];
   const named = new Set(files.map(({ path }) => path));
@@ -70,7 +73,7 @@ export function clusterPolicies(user: DisruptionPolicies | undefined): Required<
   };
 }
 
-/** `to` is the new config: it decides whether a changed unit is started or stopped. */
+/** @param to The new config, which decides whether a changed unit is started or stopped. */
 export function disruptionOf(
   changes: ConfigChanges,
   to: IgnitionConfig,
@@ -86,7 +89,7 @@ export function disruptionOf(
   for (const name of changes.units) {
     const policy = policies.units?.find((each) => each.name === name);
     for (const action of policy?.actions ?? [{ type: 'Reboot' }]) act(action, leastOfUnit(name, to));
-    // systemd reads changed units only then, whatever else the policy says.
+    // systemd reads changed units only on a daemon-reload, so it is required by every policy.
     if (policy !== undefined) steps.push({ kind: 'daemon-reload' });
   }
   if (changes.sshKeys) for (const action of policies.sshkey?.actions ?? []) act(action, []);
@@ -112,7 +115,7 @@ function leastOfUnit(name: string, to: IgnitionConfig): readonly Step[] {
   const unit = to.systemd?.units?.find((each) => each.name === name);
   const reload: Step = { kind: 'daemon-reload' };
   if (unit === undefined || unit.mask === true || unit.enabled === false) return [reload, { kind: 'stop', unit: name }];
-  // A template is started by its instances only; a unit that nothing enables runs when something else needs it.
+  // Only instances of a template can be started. A unit that is not enabled is only restarted if it runs.
   if (name.includes('@.')) return [reload];
   return [reload, { kind: unit.enabled === true ? 'restart' : 'try-restart', unit: name }];
 }
@@ -134,7 +137,7 @@ function stepsOf(action: DisruptionAction, least: readonly Step[]): readonly Ste
   }
 }
 
-/** Services of OpenShift's hosts that are parts of this one's host process. */
+/** Maps services of OpenShift hosts that are part of the host process here. */
 function ofService(kind: 'reload' | 'restart', serviceName: string): Step {
   const unit = serviceName.includes('.') ? serviceName : `${serviceName}.service`;
   if (unit === 'crio.service') return { kind: 'reload-images' };
@@ -152,7 +155,7 @@ const ORDER = [
   'reboot',
 ];
 
-/** Each once. */
+/** Removes duplicates and sorts. */
 function ordered(steps: readonly Step[]): Step[] {
   const unique = new Map(steps.map((step) => [JSON.stringify(step), step]));
   return [...unique.values()].sort((left, right) => ORDER.indexOf(left.kind) - ORDER.indexOf(right.kind));

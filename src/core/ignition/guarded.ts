@@ -1,4 +1,4 @@
-/** Paths and units that no MachineConfig changes, each with the reason. */
+/** Paths and units that no MachineConfig may change, each with the reason. */
 
 const ACCOUNTS = 'it holds the accounts of the host; use passwd.users[].sshAuthorizedKeys for keys';
 const IDENTITY = 'it identifies the host';
@@ -42,12 +42,12 @@ const TREES: readonly (readonly [string, string])[] = [
 const HOST_KEY = /^\/etc\/ssh\/ssh_host_[^/]*$/;
 const OWN_UNIT = /^(?:hyperedge(?:[-.@].*)?|kubepods.*)$/;
 const UNIT_FILE = /^\/(?:etc|usr\/lib|lib|usr\/local\/lib)\/systemd\/system\/([^/]+)/;
-/** As systemd.unit(5): a name, a type, no slash. */
+/** As in systemd.unit(5): a name and a type, without a slash. */
 const UNIT_NAME =
   /^[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
 const DROPIN_NAME = /^[A-Za-z0-9:_.\\@-]{1,240}\.conf$/;
 
-/** Why a file is refused; undefined when it may be written. `path` is absolute and clean. */
+/** Reason why a file must not be written; undefined if it may. `path` is absolute and clean. */
 export function guardedPath(path: string): string | undefined {
   const exact = FILES.get(path);
   if (exact !== undefined) return exact;
@@ -57,13 +57,16 @@ export function guardedPath(path: string): string | undefined {
   return TREES.find(([tree]) => path.startsWith(tree) || `${path}/` === tree)?.[1];
 }
 
-/** Why a unit is refused. */
+/** Reason why a unit must not be changed. */
 export const guardedUnit = (name: string): string | undefined => (OWN_UNIT.test(name) ? OWN : undefined);
 
 export const isUnitName = (name: string): boolean => UNIT_NAME.test(name) && !name.startsWith('.');
 export const isDropinName = (name: string): boolean => DROPIN_NAME.test(name) && !name.startsWith('.');
 
-/** Absolute, without `.`, `..`, `//`, a final slash or control characters; at most 4095 bytes. */
+/**
+ * Whether the path is absolute, at most 4095 bytes long and without `.`, `..`, `//`, a final slash or control
+ * characters.
+ */
 export function isCleanPath(path: string): boolean {
   if (!path.startsWith('/') || path === '/' || path.length > 4095) return false;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused

@@ -1,4 +1,4 @@
-/** Ignition configs of MachineConfigs: parsing, merging, comparing, and what a change needs. */
+/** Ignition configs of MachineConfigs: parsing, merging, comparison, and the actions that a change requires. */
 export { fileText } from './contents.ts';
 export { mayCutOff } from './cut-off.ts';
 export { type ConfigChanges, type ConfigDifference, isUnchanged, machineConfigDifference } from './difference.ts';

@@ -1,12 +1,12 @@
-/** Kernel arguments in the files of boot loaders. Source: kernel-parameters.txt, `config.txt` of Raspberry Pis. */
+/** Kernel arguments in boot loader files. Source: kernel-parameters.txt, `config.txt` of Raspberry Pis. */
 
 import type { BootLoader } from './port.ts';
 
-/** COMMAND_LINE_SIZE of x86 and arm64, with the final NUL: what is longer is cut without a word. */
+/** COMMAND_LINE_SIZE of x86 and arm64, minus the final NUL. The kernel silently truncates longer lines. */
 const MAX_LINE = 2_047;
 const APPEND = /^(\s*append)(?:\s+(.*?))?\s*$/i;
 
-/** `present` are the arguments that an earlier config has added. */
+/** @param present Arguments added by an earlier config. */
 export function withKernelArguments(
   loader: BootLoader,
   text: string,
@@ -15,7 +15,7 @@ export function withKernelArguments(
 ): string {
   switch (loader) {
     case 'cmdline':
-      // One line: the firmware ignores what follows it, and takes a carriage return for a part of it.
+      // The file has one line: the firmware ignores further lines and treats a carriage return as part of the line.
       return `${changed(text.trim().split(/\r?\n/)[0] ?? '', present, wanted)}\n`;
     case 'extlinux':
       return text
@@ -28,14 +28,16 @@ export function withKernelArguments(
         })
         .join('\n');
     case 'grub':
-      // A file of its own, read after the administrator's.
+      // A separate file, which is read after the administrator's.
       return wanted.length === 0
         ? ''
         : `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX ${wanted.map(shellQuoted).join(' ')}"\n`;
   }
 }
 
-/** Why the boot loader would not pass the arguments on as they are; undefined: it does. `text` is the new file. */
+/**
+ * Reason why the boot loader would modify the arguments; undefined if it passes them unchanged. `text` is the new file.
+ */
 export function kernelArgumentsError(loader: BootLoader, text: string, wanted: readonly string[]): string | undefined {
   for (const argument of wanted) {
     const shown = JSON.stringify(argument);
@@ -59,7 +61,7 @@ function isGrubScript(argument: string): boolean {
   return /[{}|&$;<>#'\\`]/.test(bare) || /[$\\`]/.test(quoted);
 }
 
-/** Each of `present` is taken away once, from the end. */
+/** Each of `present` is removed once, starting at the end. */
 function changed(line: string, present: readonly string[], wanted: readonly string[]): string {
   const words = splitKernelArguments([line]);
   for (const argument of splitKernelArguments(present)) {
@@ -69,13 +71,13 @@ function changed(line: string, present: readonly string[], wanted: readonly stri
   return [...words, ...splitKernelArguments(wanted)].join(' ');
 }
 
-/** One list of single arguments; an argument in double quotes may have spaces. */
+/** Splits into single arguments. An argument in double quotes may contain spaces. */
 export function splitKernelArguments(args: readonly string[]): string[] {
   return args.flatMap((text) => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []);
 }
 
 /**
- * Those of `wanted` that the running kernel does not have. GRUB passes `"a=b c"` for `a="b c"`, which are the same to
+ * Arguments of `wanted` that the running kernel lacks. GRUB passes `"a=b c"` for `a="b c"`, which are equivalent for
  * the kernel. Source: next_arg of lib/cmdline.c.
  */
 export function missingKernelArguments(running: string, wanted: readonly string[]): string[] {

@@ -1,13 +1,13 @@
 /**
- * Merges Ignition configs: sections recursively, entries of a list by their key, everything else from the child. An
- * entry keeps the place of the parent's. Source: Ignition's "Config Merging" operator notes, `config/merge`.
+ * Merges Ignition configs: sections recursively, list entries by their key, all other values from the child. A merged
+ * entry keeps the position of the parent's. Source: Ignition's "Config Merging" operator notes, `config/merge`.
  */
 import { isRecord } from './schema.ts';
 import type { IgnitionConfig } from './types.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** By the list's field name; entries of other lists are their own keys. */
+/** Key field by list name. In other lists, the entries themselves are the keys. */
 const KEYS: ReadonlyMap<string, string> = new Map([
   ['files', 'path'],
   ['directories', 'path'],
@@ -20,10 +20,10 @@ const KEYS: ReadonlyMap<string, string> = new Map([
   ['units', 'name'],
   ['dropins', 'name'],
 ]);
-/** Lists that share one set of keys: an entry of the child replaces that of the parent in any of them. */
+/** Lists with a common key space: an entry of the child replaces the parent's entry in any of them. */
 const NODES = ['directories', 'files', 'links'];
 
-/** Both are valid configs; the result may be none, when a directory of one is a file of the other. */
+/** Both configs must be valid. The result may be invalid if a directory of one is a file of the other. */
 export function mergeIgnition(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
   return mergeFields(parent as unknown as Fields, child as unknown as Fields) as unknown as IgnitionConfig;
 }
@@ -60,7 +60,7 @@ function mergeLists(parent: readonly unknown[], child: readonly unknown[], name:
   const own = child.filter((item) => {
     const key = keyOf(item, name);
     const first = !used.has(key);
-    // A value that the child repeats is taken once.
+    // Values repeated by the child are included once.
     used.add(key);
     return first;
   });
@@ -73,7 +73,7 @@ function keyOf(item: unknown, name: string): unknown {
   return field === undefined ? JSON.stringify(item) : item[field];
 }
 
-/** The child's paths by the list that they stand in. */
+/** Paths of the child with the list that contains them. */
 function movedPaths(child: Fields): ReadonlyMap<unknown, string> {
   const moved = new Map<unknown, string>();
   for (const name of NODES) {
@@ -91,7 +91,7 @@ function withoutMoved(value: unknown, name: string, moved: ReadonlyMap<unknown, 
   });
 }
 
-/** Without empty sections, fields in alphabetical order: equal configs are equal texts. */
+/** Removes empty sections and sorts fields, so that equal configs have equal text. */
 export function canonicalConfig(config: IgnitionConfig): IgnitionConfig {
   return (pruned(config) ?? {}) as IgnitionConfig;
 }

@@ -1,7 +1,7 @@
 /**
- * Parses and validates the Ignition config of a MachineConfig. Two kinds of findings: what is no valid Ignition config
- * (upstream's RenderDegraded), and what is valid but is not changed on a running host (upstream's Unreconcilable).
- * Source: Ignition configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
+ * Parses and validates the Ignition config of a MachineConfig. Findings are either invalid Ignition (upstream's
+ * RenderDegraded), or valid settings that cannot be changed on a running host (upstream's Unreconcilable). Source:
+ * Ignition configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import { decodeContents, MAX_CONFIG_BYTES } from './contents.ts';
@@ -9,7 +9,7 @@ import { guardedPath, guardedUnit, isCleanPath, isDropinName, isUnitName } from 
 import { CONFIG, checkShape, type Findings, isRecord } from './schema.ts';
 import type { IgnitionConfig, IgnitionFile, IgnitionOwner, IgnitionUnit, IgnitionUser, Inflate } from './types.ts';
 
-/** What a rendered config says; the newest that OpenShift 4.10 and later read. */
+/** Version in rendered configs; the newest one that OpenShift 4.10 and later support. */
 export const RENDERED_VERSION = '3.2.0';
 const SSH_USER = 'core';
 
@@ -19,27 +19,27 @@ const MAX_KEY_LENGTH = 16 * 1024;
 
 export interface ParseOptions {
   readonly inflate: Inflate;
-  /** Of the config in its object. */
+  /** Field path of the config in its object. */
   readonly path?: string;
-  /** The one user whose SSH keys are configured; `core` by default. */
+  /** The only user whose SSH keys are configured. Default `core`. */
   readonly sshUser?: string;
 }
 
 export interface ParsedIgnition {
-  /** Undefined when `invalid` has errors. Absence of a config is an empty one. */
+  /** Undefined if `invalid` has errors. An absent config is an empty one. */
   readonly config: IgnitionConfig | undefined;
   readonly invalid: readonly FieldError[];
   readonly refused: readonly FieldError[];
 }
 
-/** `value` is spec.config of a MachineConfig. Never throws for a bad one. */
+/** Parses spec.config of a MachineConfig. Never throws for invalid input. */
 export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgnition {
   const found: Findings = { invalid: [], refused: [] };
   if (value === undefined || value === null || isEmptyObject(value)) return { config: emptyConfig(), ...found };
   const path = options.path ?? 'spec.config';
   if (!checkVersion(value, path, found)) return { config: undefined, ...found };
   checkShape(value, CONFIG, path, found);
-  // What follows relies on the types.
+  // The following checks rely on correct types.
   if (found.invalid.length > 0) return { config: undefined, ...found };
   const config = withoutNulls(value) as IgnitionConfig;
   checkFiles(config.storage?.files ?? [], `${path}.storage.files`, options.inflate, found);
@@ -48,7 +48,7 @@ export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgni
   return { config: found.invalid.length > 0 ? undefined : config, ...found };
 }
 
-/** One line for any number of errors. */
+/** Formats errors as one line of limited length. */
 export function describeErrors(errors: readonly FieldError[]): string {
   const shown = errors.slice(0, 3).map(({ field, message }) => `${field}: ${message}`);
   return errors.length > 3 ? `${shown.join('; ')}; and ${errors.length - 3} more` : shown.join('; ');
@@ -56,7 +56,7 @@ export function describeErrors(errors: readonly FieldError[]): string {
 
 export const emptyConfig = (): IgnitionConfig => ({ ignition: { version: RENDERED_VERSION } });
 
-/** Of a fragment with kernel arguments alone. */
+/** An empty config, as in a fragment that only has kernel arguments. */
 const isEmptyObject = (value: unknown): boolean => isRecord(value) && Object.keys(value).length === 0;
 
 function checkVersion(value: unknown, path: string, found: Findings): boolean {
@@ -100,7 +100,7 @@ function checkFiles(files: readonly IgnitionFile[], path: string, inflate: Infla
   checkNesting(files, path, found);
 }
 
-/** A path that is a file cannot be the directory of another. */
+/** A file's path cannot be a directory of another file. */
 function checkNesting(files: readonly IgnitionFile[], path: string, found: Findings): void {
   const paths = new Set(files.map((file) => file.path));
   for (const [index, file] of files.entries()) {
@@ -156,8 +156,8 @@ function checkUnits(units: readonly IgnitionUnit[], path: string, found: Finding
 }
 
 /**
- * Source: systemd.syntax(7): sections, assignments, comments, and lines that a backslash continues. What stands before
- * the first section is ignored by systemd, and so it is by Ignition's parser.
+ * Checks the syntax of systemd.syntax(7): sections, assignments, comments, and lines continued with a backslash. Text
+ * before the first section is accepted, because systemd and Ignition's parser ignore it.
  */
 function checkUnitText(text: string | undefined, at: string, found: Findings): void {
   if (text === undefined) return;
@@ -195,7 +195,7 @@ function checkUsers(users: readonly IgnitionUser[], path: string, sshUser: strin
     }
     seen.add(name);
     for (const [number, key] of (user.sshAuthorizedKeys ?? []).entries()) {
-      // A line of its own cannot add another key or options.
+      // A key must not contain a line break, which would add another key or options.
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
       if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(key.trimEnd()) || key.length > MAX_KEY_LENGTH) {
         const detail = `must be one line of at most ${MAX_KEY_LENGTH} bytes`;
@@ -205,7 +205,7 @@ function checkUsers(users: readonly IgnitionUser[], path: string, sshUser: strin
   }
 }
 
-/** A copy without fields that are null: absence, as in Go. */
+/** Returns a copy without null fields, which count as absent, as in Go. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isRecord(value)) return value;

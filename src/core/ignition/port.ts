@@ -1,23 +1,26 @@
-/** The files and links that a config makes of a host; adapters compare them with the file system and write them. */
+/** Files and links of a host that result from a config. Adapters compare them with the file system and write them. */
 
 export type Entry =
   | {
       readonly kind: 'file';
       readonly bytes: Uint8Array;
       readonly mode: number;
-      /** Names or numbers; root by default. */
+      /** Names or numeric IDs. Default root. */
       readonly user: string | number;
       readonly group: string | number;
-      /** Of directories that are made for it: the entry's owner and this mode, instead of root and 0755. */
+      /** Mode of missing parent directories, which then also get the entry's owner; default root and 0755. */
       readonly directoryMode?: number;
-      /** Edited in place: others change it too, so that no original is kept and no difference is drift. */
+      /**
+       * The file is edited in place. Other programs also change it, so no original is saved and a difference is no
+       * drift.
+       */
       readonly shared?: boolean;
     }
   | { readonly kind: 'link'; readonly target: string }
-  /** Must not be there. */
+  /** The path must not exist. */
   | { readonly kind: 'absent' };
 
-/** By absolute path below the host's root. */
+/** Entries by absolute path below the host's root. */
 export type Tree = ReadonlyMap<string, Entry>;
 
 /** Raspberry Pi's cmdline.txt, extlinux.conf, or a file of /etc/default/grub.d. */

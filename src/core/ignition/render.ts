@@ -1,6 +1,6 @@
 /**
- * MachineConfigs of a pool → the rendered one. Fragments are merged in name order, those of role `worker` before those
- * of a custom pool; a later one wins. Source: openshift/machine-config-operator MergeMachineConfigs.
+ * Renders the MachineConfigs of a pool into one. Fragments are merged in name order, those of role `worker` before
+ * those of a custom pool; later ones take precedence. Source: openshift/machine-config-operator MergeMachineConfigs.
  */
 import { canonicalConfig, mergeIgnition } from './merge.ts';
 import { describeErrors, emptyConfig, type ParseOptions, parseIgnition, RENDERED_VERSION } from './parse.ts';
@@ -13,7 +13,7 @@ export interface Fragment {
   readonly spec: MachineConfigSpec;
 }
 
-/** Every field set, as a rendered MachineConfig has them. */
+/** Every field is set, as in a rendered MachineConfig. */
 export interface RenderedSpec {
   readonly config: IgnitionConfig;
   readonly osImageURL: string;
@@ -25,15 +25,15 @@ export interface RenderedSpec {
 }
 
 export interface RenderOptions extends Pick<ParseOptions, 'inflate' | 'sshUser'> {
-  /** Of the ControllerConfig; a fragment may override it. */
+  /** From the ControllerConfig; a fragment may override it. */
   readonly osImageURL?: string;
   readonly baseOSExtensionsContainerImage?: string;
 }
 
 export type Rendering =
-  /** `refused`: what hosts will refuse, by fragment; a host with it becomes Unreconcilable. */
+  /** `refused`: settings by fragment that hosts will reject, which makes the hosts Unreconcilable. */
   | { readonly spec: RenderedSpec; readonly refused: readonly string[] }
-  /** Upstream's RenderDegraded, one line. */
+  /** Upstream's RenderDegraded message in one line. */
   | { readonly error: string };
 
 const KERNEL_TYPES = ['', 'default', 'realtime', '64k-pages'];
@@ -74,7 +74,7 @@ export function renderMachineConfigs(fragments: readonly Fragment[], options: Re
   };
 }
 
-/** A file that is rendered is always overwritten; Ignition alone would refuse an existing one. */
+/** Rendered files always have `overwrite`, because Ignition would reject existing files without it. */
 function finished(config: IgnitionConfig): IgnitionConfig {
   const storage = config.storage;
   const files = storage?.files?.map((file) => ({ overwrite: true, ...file }));
@@ -89,7 +89,7 @@ function finished(config: IgnitionConfig): IgnitionConfig {
 
 const failed = (name: string, why: string): Rendering => ({ error: `${name}: ${why}` });
 
-/** By bytes, as Go sorts. */
+/** Byte order, as Go sorts. */
 const byName = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 const last = (values: readonly (string | undefined)[]): string | undefined =>

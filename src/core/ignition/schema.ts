@@ -1,6 +1,6 @@
 /**
- * The fields of an Ignition config and what becomes of them: honoured, or refused because no host changes them in
- * place. A field that is not named here is invalid. Source: Ignition configuration specification 3.4.0.
+ * Fields of an Ignition config: supported, or rejected because hosts cannot change them in place. Other fields are
+ * invalid. Source: Ignition configuration specification 3.4.0.
  */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 
@@ -8,7 +8,7 @@ export type Shape =
   | { readonly kind: 'string' | 'integer' | 'boolean' }
   | { readonly kind: 'list'; readonly of: Shape }
   | { readonly kind: 'object'; readonly fields: Readonly<Record<string, Shape>> }
-  /** Valid Ignition that must be absent or empty. */
+  /** Valid in Ignition, but must be absent or empty here. */
   | { readonly kind: 'refused'; readonly why: string };
 
 const STRING: Shape = { kind: 'string' };
@@ -91,13 +91,13 @@ export const CONFIG: Shape = object({
 });
 
 export interface Findings {
-  /** No Ignition config: it cannot be rendered. */
+  /** Errors that make the config invalid, so it cannot be rendered. */
   readonly invalid: FieldError[];
-  /** A valid config with something that hosts refuse. */
+  /** Valid settings that hosts reject. */
   readonly refused: FieldError[];
 }
 
-/** Checks types and field names; null is absence, as in Go. */
+/** Checks types and field names. null counts as absent, as in Go. */
 export function checkShape(value: unknown, shape: Shape, path: string, found: Findings): void {
   if (value === undefined || value === null) return;
   switch (shape.kind) {
@@ -137,7 +137,7 @@ export function checkShape(value: unknown, shape: Shape, path: string, found: Fi
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Without any value: what encoders of other languages write for a section that is not set. */
+/** Whether a section contains no value. Some encoders write such sections for unset ones. */
 function isHollow(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   return typeof value === 'object' && Object.values(value).every(isHollow);

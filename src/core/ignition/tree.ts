@@ -1,7 +1,7 @@
 /**
- * A rendered config → the files and links of a host: files, units with drop-ins, masks and enablement, SSH keys. What
- * systemctl would write is planned here too, so that all of a config is one change of the file system. Source:
- * systemd.unit(5), "[Install] Section Options"; openshift/machine-config-operator pkg/daemon/file_writers.go.
+ * Converts a rendered config to files and links of a host: files, units with drop-ins, masks and enablement, SSH keys.
+ * The links that systemctl would create are included, so that the whole config is one change of the file system.
+ * Source: systemd.unit(5), "[Install] Section Options"; openshift/machine-config-operator pkg/daemon/file_writers.go.
  */
 import { CodedError } from '../../base/errors.ts';
 import { decodeContents } from './contents.ts';
@@ -10,9 +10,9 @@ import type { IgnitionConfig, IgnitionOwner, IgnitionUnit, Inflate } from './typ
 
 export interface TreeOptions {
   readonly inflate: Inflate;
-  /** Home directory of an account of the host; undefined when there is none. */
+  /** Home directory of an account on the host, if it exists. */
   readonly homeOf: (user: string) => string | undefined;
-  /** A unit that the host has already, by file name; undefined when there is none. */
+  /** An existing unit of the host by file name, if any. */
   readonly unitFile: (name: string) => UnitFile | undefined;
 }
 
@@ -20,7 +20,7 @@ export const UNIT_DIRECTORY = '/etc/systemd/system';
 const FILE_MODE = 0o644;
 const MAX_ALSO = 32;
 
-/** Throws CodedError 'bad-tree' where the host lacks an account or a unit that the config needs. */
+/** Throws CodedError 'bad-tree' if the host lacks an account or a unit that the config requires. */
 export function treeOf(config: IgnitionConfig, options: TreeOptions): Tree {
   const tree = new Map<string, Entry>();
   for (const file of config.storage?.files ?? []) {
@@ -84,7 +84,7 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
   }
 }
 
-/** The links that `systemctl enable` makes, with what they point to. */
+/** Links that `systemctl enable` creates, with their targets. */
 function enablementLinks(
   unit: string,
   fileOf: (name: string) => UnitFile | undefined,
@@ -98,7 +98,7 @@ function enablementLinks(
     seen.add(name);
     const file = fileOf(name) ?? fileOf(templateOf(name));
     if (file === undefined) {
-      // What is not there is not enabled either.
+      // A missing unit needs no removal of links.
       if (!needed) continue;
       throw new CodedError('bad-tree', `systemd.units: unit ${name} cannot be enabled; no file of it is on this host`);
     }
@@ -117,7 +117,7 @@ function addLinks(
 ): void {
   const instance = isTemplate(name) ? install.get('DefaultInstance')?.[0] : undefined;
   const full = instance === undefined ? name : name.replace('@.', `@${instance}.`);
-  // A template without an instance is nothing that can be started.
+  // A template without an instance cannot be enabled, except for its aliases.
   if (isTemplate(full) && !install.has('Alias')) return;
   const kinds = [
     ['WantedBy', 'wants'],
@@ -130,7 +130,7 @@ function addLinks(
   for (const alias of install.get('Alias') ?? []) links.set(`${UNIT_DIRECTORY}/${expanded(alias, full)}`, target);
 }
 
-/** The specifiers that occur in [Install]. Source: systemd.unit(5), "Specifiers". */
+/** Expands the specifiers that occur in [Install]. Source: systemd.unit(5), "Specifiers". */
 function expanded(name: string, unit: string): string {
   const dot = unit.lastIndexOf('.');
   const [prefix = '', instance = ''] = unit.slice(0, dot).split('@');
@@ -148,7 +148,7 @@ function expanded(name: string, unit: string): string {
   return result;
 }
 
-/** Assignments of the section [Install]; an empty value clears the earlier ones. */
+/** Assignments in the [Install] section. An empty value clears the earlier ones. */
 function installSection(text: string): ReadonlyMap<string, readonly string[]> {
   const fields = new Map<string, string[]>();
   let section = '';

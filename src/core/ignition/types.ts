@@ -1,7 +1,6 @@
 /**
- * Ignition configs as they stand in a MachineConfig, with the fields that are honoured. Sections that no host changes
- * in place are kept as they are, so that two configs can be compared. Source: Ignition configuration specification
- * 3.4.0.
+ * Ignition configs in a MachineConfig, with the supported fields. Sections that hosts cannot change in place are kept
+ * unparsed for comparison. Source: Ignition configuration specification 3.4.0.
  */
 
 export interface IgnitionConfig {
@@ -26,7 +25,7 @@ export interface IgnitionFile {
   readonly user?: IgnitionOwner;
   readonly group?: IgnitionOwner;
   readonly contents?: IgnitionContents;
-  /** Of the permission bits; 0644 by default. */
+  /** Permission bits. Default 0644. */
   readonly mode?: number;
   readonly append?: readonly unknown[];
 }
@@ -71,5 +70,5 @@ export interface MachineConfigSpec {
   readonly extensions?: readonly string[] | null;
 }
 
-/** Decompresses gzip (RFC 1952). Throws when the data is not gzip or has more than `maxBytes` bytes. */
+/** Decompresses gzip (RFC 1952). Throws if the data is no gzip or exceeds `maxBytes`. */
 export type Inflate = (bytes: Uint8Array, maxBytes: number) => Uint8Array;

@@ -8,7 +8,7 @@ export interface PullSpec {
   readonly repository: string;
   readonly tag: string;
   readonly digest: string | undefined;
-  /** As hosts report it: complete, with tag or digest. */
+  /** Complete name with tag or digest, as hosts report it. */
   readonly name: string;
 }
 
@@ -18,7 +18,7 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const MAX_LENGTH = 400;
 
-/** Undefined: it is no name of an image. */
+/** Undefined if the text is no image name. */
 export function parsePullSpec(text: string): PullSpec | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const plain = text.replace(/^docker:\/\//, '');
@@ -39,7 +39,7 @@ export function parsePullSpec(text: string): PullSpec | undefined {
   return { repository: whole, tag, digest, name: digest === undefined ? `${whole}:${tag}` : `${whole}@${digest}` };
 }
 
-/** `stream:tag`; without a tag where `defaultTag` says one. */
+/** Parses `stream:tag`. The tag may be missing if `defaultTag` is set. */
 export function splitTagName(
   name: string,
   defaultTag?: string,

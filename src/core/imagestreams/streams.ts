@@ -1,17 +1,16 @@
 /**
- * What an image stream's tags have and how they change. Objects are changed in place. Source:
- * openshift/library-go pkg/image/imageutil.
+ * Tags of an image stream and their changes. Objects are modified in place. Source: openshift/library-go
+ * pkg/image/imageutil.
  */
 import type { ImageStream, TagEvent, TagReference } from '../../api/kinds/imagestreams/types.ts';
 
-/** An image that was found. */
 export interface FoundImage {
   /** `sha256:…` */
   readonly image: string;
   readonly pullSpec: string;
 }
 
-/** As upstream keeps. */
+/** The same as upstream. */
 const MAX_HISTORY = 50;
 
 export function latestEvent(stream: ImageStream | undefined, tag: string): TagEvent | undefined {
@@ -22,7 +21,7 @@ export function specTag(stream: ImageStream | undefined, tag: string): TagRefere
   return (stream?.spec?.tags ?? []).find((each) => each.name === tag);
 }
 
-/** The latest image of the tag is `found` afterwards; `now` is RFC 3339. True: it was another one before. */
+/** Records `found` as the latest image of the tag. Returns true if it was another one before. `now` is RFC 3339. */
 export function recordImage(
   stream: ImageStream,
   tag: string,
@@ -67,14 +66,14 @@ function historyOf(stream: ImageStream, tag: string) {
   return added as NonNullable<NonNullable<ImageStream['status']>['tags']>[number];
 }
 
-/** Sets the tag in the spec; a generation is left to the write. */
+/** Sets the tag in the spec. The write sets its generation. */
 export function setSpecTag(stream: ImageStream, tag: TagReference): void {
   stream.spec ??= {};
   const others = (stream.spec.tags ?? []).filter((each) => each.name !== tag.name);
   stream.spec.tags = [...others, tag].toSorted((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
 }
 
-/** False: there is none. */
+/** Returns false if the tag does not exist. */
 export function removeTag(stream: ImageStream, tag: string): boolean {
   const before = [stream.spec?.tags ?? [], stream.status?.tags ?? []] as const;
   const spec = before[0].filter((each) => each.name !== tag);
@@ -84,7 +83,7 @@ export function removeTag(stream: ImageStream, tag: string): boolean {
   return spec.length < before[0].length || status.length < before[1].length;
 }
 
-/** All tags, of spec and status, in order. */
+/** All tags of spec and status, sorted. */
 export function tagNames(stream: ImageStream): string[] {
   const names = [
     ...(stream.spec?.tags ?? []).map(({ name = '' }) => name),
@@ -93,17 +92,14 @@ export function tagNames(stream: ImageStream): string[] {
   return [...new Set(names)].filter((name) => name !== '').sort();
 }
 
-/** Tags that are imported again from time to time, whatever was found. */
+/** Tags that are re-imported periodically. */
 export const scheduledTags = (stream: ImageStream): TagReference[] =>
   (stream.spec?.tags ?? []).filter(
     ({ from, reference, importPolicy }) =>
       from?.kind === 'DockerImage' && reference !== true && importPolicy?.scheduled === true,
   );
 
-/**
- * Tags whose images have to be found: those of images that were not looked for since the tag changed, and those that
- * were not found (`again`).
- */
+/** Tags to import: those not imported since they changed, and those whose import failed (`again`). */
 export function tagsToImport(stream: ImageStream): { readonly tag: TagReference; readonly again: boolean }[] {
   return (stream.spec?.tags ?? []).flatMap((tag): { readonly tag: TagReference; readonly again: boolean }[] => {
     if (tag.from === undefined || tag.reference === true) return [];

@@ -1,5 +1,5 @@
 /**
- * The annotation by which workloads follow tags of image streams. Source: openshift/library-go pkg/image/trigger; OKD's
+ * Annotation with which workloads follow tags of image streams. Source: openshift/library-go pkg/image/trigger; OKD's
  * documentation "Triggering updates on image stream changes".
  */
 import type { JsonObject, JsonValue, KubeObject } from '../../api/meta/object.ts';
@@ -16,13 +16,13 @@ export interface Trigger {
     readonly name?: string;
     readonly index?: number;
   };
-  /** Up to the pod spec. */
+  /** Fields that lead to the pod spec. */
   readonly path: readonly string[];
 }
 
 const FIELD = /^([\w.]+)\.(containers|initContainers)\[(?:(\d{1,3})|\?\(@\.name==["']([^"']{1,63})["']\))\]\.image$/;
 
-/** Triggers that are not paused; those that cannot be read are left out. */
+/** Active triggers. Paused and invalid ones are omitted. */
 export function triggersOf(object: KubeObject): Trigger[] {
   const text = object.metadata?.annotations?.[TRIGGERS];
   if (text === undefined || text === '') return [];
@@ -61,7 +61,7 @@ function triggerOf(value: unknown): Trigger | undefined {
 }
 
 /**
- * The object with the images that its triggers ask for; undefined: it has them. `pullSpec` gives the latest image of a
+ * Returns the object with the images of its triggers; undefined if unchanged. `pullSpec` returns the latest image of a
  * tag.
  */
 export function planTriggers<T extends KubeObject>(

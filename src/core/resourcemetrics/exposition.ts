@@ -1,5 +1,5 @@
 /**
- * What a kubelet's `/metrics/resource` reports of CPU and memory, from Prometheus' text format. Source: KEP-727,
+ * Parser for CPU and memory in a kubelet's `/metrics/resource` (Prometheus text format). Source: KEP-727,
  * github.com/prometheus/docs exposition_formats.
  */
 
@@ -8,17 +8,17 @@ export interface Reading {
   /** CPU time since the start, in seconds. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;
-  /** 0: unknown. */
+  /** 0 if unknown. */
   readonly startedAtMs: number;
 }
 
 export interface NodeReadings {
   readonly node: Reading | undefined;
-  /** By `namespace/pod`, then container. */
+  /** Readings by `namespace/pod`, then by container. */
   readonly pods: ReadonlyMap<string, ReadonlyMap<string, Reading>>;
 }
 
-/** Containers of one node beyond these are left out: memory stays bounded whatever a node reports. */
+/** Limit of containers per node; further ones are ignored, so that memory is bounded. */
 const MAX_CONTAINERS = 20_000;
 const LINE = /^([a-z_]+)(?:\{([^}]*)\})? ([^ ]+)(?: (-?\d+))?$/;
 const LABEL = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g;
@@ -30,7 +30,7 @@ interface Partial {
   startedAtMs?: number;
 }
 
-/** `nowMs` is the time of samples without one. Lines of other metrics and broken lines are left out. */
+/** `nowMs` is used for samples without a time. Other metrics and invalid lines are ignored. */
 export function readExposition(text: string, nowMs: number): NodeReadings {
   const node: Partial = {};
   const containers = new Map<string, Map<string, Partial>>();

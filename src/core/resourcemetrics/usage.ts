@@ -1,4 +1,4 @@
-/** CPU rate and memory from two readings. Source: sigs.k8s.io/metrics-server/pkg/storage. */
+/** CPU rate and memory usage from two readings. Source: sigs.k8s.io/metrics-server/pkg/storage. */
 import type { Reading } from './exposition.ts';
 
 export interface ResourceUsage {
@@ -8,11 +8,11 @@ export interface ResourceUsage {
   readonly memoryBytes: number;
 }
 
-/** A rate over less would measure noise. */
+/** Minimum window; a rate over a shorter one would be noise. */
 const MIN_WINDOW_MS = 500;
 
 /**
- * Undefined while no rate is known. A counter that began again since the earlier reading is measured from its start.
+ * Undefined if no rate can be computed. A counter that was reset since the earlier reading is measured from its start.
  */
 export function usageOf(previous: Reading | undefined, latest: Reading): ResourceUsage | undefined {
   const restarted =
@@ -34,10 +34,10 @@ export function usageOf(previous: Reading | undefined, latest: Reading): Resourc
   };
 }
 
-/** As quantities, the way metrics-server prints them. */
+/** Formats quantities as metrics-server does. */
 export function usageQuantities({ cpuNanoCores, memoryBytes }: ResourceUsage): { cpu: string; memory: string } {
   return { cpu: `${cpuNanoCores}n`, memory: `${Math.floor(memoryBytes / 1024)}Ki` };
 }
 
-/** Go's duration text, to the millisecond. */
+/** Go's duration format with milliseconds. */
 export const windowText = (ms: number): string => `${(ms / 1000).toFixed(3).replace(/\.?0+$/, '')}s`;

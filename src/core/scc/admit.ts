@@ -1,5 +1,5 @@
 /**
- * Which constraints admit a pod, and what they make of it. Source: openshift/apiserver-library-go
+ * Selects the security context constraints that admit a pod, and applies them. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/sccadmission.
  */
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
@@ -10,26 +10,26 @@ import { containerErrors, fillContainer } from './container-context.ts';
 import { type NamespaceValues, withNamespaceValues } from './namespace-values.ts';
 import { fillPod, podErrors } from './pod-context.ts';
 
-/** The constraints that admitted a pod. */
+/** Annotation with the name of the constraints that admitted a pod. */
 export const SCC_ANNOTATION = 'openshift.io/scc';
 
 /**
- * What the constraints may change: everything of a new pod, its new debuggers (ephemeral containers), or nothing, where
- * the pod as it is has to comply.
+ * Parts that the constraints may modify: the whole new pod, its new debuggers (ephemeral containers), or nothing, so
+ * that the pod must comply as it is.
  */
 export type Scope = 'pod' | 'debuggers' | 'nothing';
 
 export type Verdict =
   | { readonly name: string; readonly pod: Pod }
-  /** Why none of the constraints admits the pod, in their order. */
+  /** Reasons why no constraints admit the pod, in the order of the constraints. */
   | { readonly errors: readonly FieldError[] };
 
 const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
 /**
- * `constraints` in the order in which they are tried; the one named `hint` is tried first. Yields each before it is
- * tried, and is answered with the namespace of the pod, or undefined where neither the requester nor the service
- * account of the pod may use it.
+ * Tries `constraints` in order, the one named `hint` first. It yields each one before trying it. The caller responds
+ * with the namespace of the pod, or undefined if neither the requester nor the pod's service account may use the
+ * constraints.
  */
 export function* admitPod(
   pod: Pod,
@@ -55,13 +55,13 @@ export function* admitPod(
   return { errors };
 }
 
-/** `[a, b]`; a single error without brackets, as upstream's aggregates. */
+/** Formats errors as `[a, b]`, or a single error without brackets, like upstream's aggregates. */
 export function errorsText(errors: readonly FieldError[]): string {
   const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** A pod without the fields that constraints judge has not changed for them. */
+/** Whether all fields that constraints check are unchanged. */
 export function isSameToConstraints(pod: Pod, old: Pod): boolean {
   return semanticEqual(pod.spec, old.spec) && semanticEqual(seccompAnnotations(pod), seccompAnnotations(old));
 }

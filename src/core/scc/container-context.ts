@@ -1,5 +1,5 @@
 /**
- * What constraints fill in and check for each container. Fields of the pod count where the container has none. Source:
+ * Defaults and checks of constraints for each container. Fields of the pod apply if the container has none. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/{user,capabilities,sccmatching}.
  */
 import type { Container, Pod, SecurityContext } from 'kubernetes-types/core/v1';
@@ -13,7 +13,7 @@ const ALL_CAPABILITIES = '*';
 
 type Capabilities = NonNullable<SecurityContext['capabilities']>;
 
-/** Fills in what the container leaves out. Changes `container`. */
+/** Sets defaults of missing fields. Modifies `container`. */
 export function fillContainer(scc: SecurityContextConstraints, pod: Pod, container: Container): void {
   const ofPod = pod.spec?.securityContext ?? {};
   const context: SecurityContext = container.securityContext ?? {};
@@ -27,7 +27,7 @@ export function fillContainer(scc: SecurityContextConstraints, pod: Pod, contain
   if (scc.readOnlyRootFilesystem === true) context.readOnlyRootFilesystem ??= true;
   const profile = profileField(pod.metadata?.annotations?.[`${SECCOMP_CONTAINER}${container.name}`] ?? '');
   if (profile !== undefined) context.seccompProfile ??= profile;
-  // The API refuses `false` for containers that are privileged in either way.
+  // The API rejects `false` for privileged containers and for those with CAP_SYS_ADMIN.
   const isPrivileged = context.privileged === true || (context.capabilities?.add ?? []).includes('CAP_SYS_ADMIN');
   const byDefault = scc.defaultAllowPrivilegeEscalation;
   if (byDefault !== undefined && !isPrivileged) context.allowPrivilegeEscalation ??= byDefault;
@@ -103,7 +103,7 @@ function privilegeErrors(scc: SecurityContextConstraints, context: SecurityConte
   return found;
 }
 
-/** Undefined: nothing changes. */
+/** Undefined if unchanged. */
 function filledCapabilities(scc: SecurityContextConstraints, own: Capabilities | undefined): Capabilities | undefined {
   const [add, drop] = [own?.add ?? [], own?.drop ?? []];
   const adds = new Set([...add, ...(scc.defaultAddCapabilities ?? []).filter((each) => !drop.includes(each))]);

@@ -1,6 +1,6 @@
 /**
- * The constraints every cluster starts with. Source: openshift/cluster-kube-apiserver-operator bindata/bootkube/scc-
- * manifests of release 4.12, which creates them where they are missing and leaves edited ones alone.
+ * Initial constraints of every cluster. Source: openshift/cluster-kube-apiserver-operator
+ * bindata/bootkube/scc-manifests of release 4.12, which creates missing ones and does not modify edited ones.
  */
 import type { SecurityContextConstraints } from '../../api/kinds/securitycontextconstraints/types.ts';
 
@@ -45,7 +45,7 @@ function constraints(name: string, about: string, settings: Settings): SecurityC
   };
 }
 
-/** What the second version of constraints has in common. */
+/** Common settings of the `v2` constraints. */
 const HARDENED: Settings = {
   allowPrivilegeEscalation: false,
   allowedCapabilities: ['NET_BIND_SERVICE'],

@@ -1,5 +1,5 @@
 /**
- * What constraints fill in and check at the level of the pod. Source: openshift/apiserver-library-go
+ * Defaults and checks of constraints at pod level. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/{group,selinux,sysctl,sccmatching}.
  */
 import type { Pod, PodSecurityContext, PodSpec, SELinuxOptions, Volume } from 'kubernetes-types/core/v1';
@@ -9,7 +9,7 @@ import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import { SECCOMP_POD } from '../../api/podspec/annotations.ts';
 import { defaultProfile, podProfile, profileErrors, profileField } from './seccomp.ts';
 
-/** Namespaced and isolated per pod. Source: k8s.io/kubernetes/pkg/kubelet/sysctl. */
+/** Sysctls that are namespaced and isolated per pod. Source: k8s.io/kubernetes/pkg/kubelet/sysctl. */
 const SAFE_SYSCTLS = new Set([
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -32,7 +32,7 @@ const VOLUME_FIELDS: ReadonlyMap<string, string> = new Map([
 ]);
 const ROOT_CA_MAP = 'kube-root-ca.crt';
 
-/** Fills in what the pod leaves out. Changes `pod`. */
+/** Sets defaults of missing fields. Modifies `pod`. */
 export function fillPod(scc: SecurityContextConstraints, pod: Pod): void {
   const { spec } = pod;
   if (spec === undefined) return;
@@ -94,7 +94,7 @@ export function selinuxErrors(
   return found;
 }
 
-/** The order of categories means nothing: `s0:c1,c0` is `s0:c0,c1`. */
+/** Sorts the categories, whose order has no meaning: `s0:c1,c0` equals `s0:c0,c1`. */
 function sortedLevel(level: string): string {
   const colon = level.indexOf(':');
   if (colon < 0) return level;
@@ -108,7 +108,7 @@ function sortedLevel(level: string): string {
 function groupErrors(strategy: GroupStrategy | undefined, groups: readonly number[], path: string): FieldError[] {
   if (strategy?.type !== 'MustRunAs') return [];
   const ranges = strategy.ranges ?? [];
-  /** As the field's type prints there. */
+  /** Upstream's message contains the value in Go syntax. */
   const shown = `[]int64{${groups.join(', ')}}`;
   const invalid = (detail: string): FieldError => ({
     type: 'FieldValueInvalid',
@@ -126,7 +126,7 @@ function sysctlErrors(
   { sysctls = [] }: PodSecurityContext,
   path: string,
 ): FieldError[] {
-  // Both separators name the same sysctl.
+  // Both separators denote the same sysctl.
   const plain = (name: string): string => name.replaceAll('/', '.');
   const matches = (patterns: readonly string[], name: string): boolean =>
     patterns
@@ -161,7 +161,7 @@ function volumeType(volume: Volume): string {
   return VOLUME_FIELDS.get(name) ?? name;
 }
 
-/** The volume with the token of the service account, which was a secret once. */
+/** Whether the volume is the projected service account token, which counts as a secret. */
 function isToken({ projected }: Volume): boolean {
   const sources = projected?.sources ?? [];
   return (

@@ -1,5 +1,5 @@
 /**
- * Seccomp profiles of pods: fields, the older annotations, and the names that constraints have for profiles. Source:
+ * Seccomp profiles of pods: fields, the older annotations, and the profile names in constraints. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/seccomp.
  */
 import type { Container, Pod, SeccompProfile } from 'kubernetes-types/core/v1';
@@ -11,7 +11,7 @@ const DOCKER_DEFAULT = 'docker/default';
 const LOCALHOST = 'localhost/';
 const ANY = '*';
 
-/** The profile of a pod that sets none: the first one that is no wildcard. */
+/** Default profile: the first one that is no wildcard. */
 export function defaultProfile(allowed: readonly string[]): string {
   return allowed.find((name) => name !== ANY) ?? '';
 }
@@ -41,7 +41,7 @@ function profileName(profile: SeccompProfile | undefined): string | undefined {
   }
 }
 
-/** The field for a profile's name; undefined for a name that is none. */
+/** Field for a profile name; undefined for an invalid name. */
 export function profileField(name: string): SeccompProfile | undefined {
   if (name === 'unconfined') return { type: 'Unconfined' };
   if (name === RUNTIME_DEFAULT || name === DOCKER_DEFAULT) return { type: 'RuntimeDefault' };

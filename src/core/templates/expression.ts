@@ -1,17 +1,17 @@
 /**
- * Values of parameters with `generate: expression`: text in which `[CLASS]{COUNT}` stands for COUNT random characters.
- * A class holds ranges (`a-z`, `0-9`), single characters, `\w` (letters, digits, `_`), `\d` (digits), `\a` (letters and
- * digits) and `\A` (punctuation). Source: OpenShift's templates, "Generating parameter values".
+ * Values of parameters with `generate: expression`: text in which `[CLASS]{COUNT}` is replaced by COUNT random
+ * characters. A class contains ranges (`a-z`, `0-9`), single characters, `\w` (letters, digits, `_`), `\d` (digits),
+ * `\a` (letters and digits) and `\A` (punctuation). Source: OpenShift's templates, "Generating parameter values".
  */
 
 /** A uniform number in [0, 1). */
 export type Random = () => number;
 
-/** Of one class, as upstream. */
+/** Limit of one class, as upstream. */
 const MAX_COUNT = 255;
-/** Of the value, whatever the number of classes. */
+/** Limit of the whole value. */
 const MAX_LENGTH = 4096;
-/** Bound of all values and expressions of a template. Passwords and keys of a template need some hundred. */
+/** Limit of all generated values of a template. Typical passwords and keys need a few hundred characters. */
 export const MAX_GENERATED = 64 * 1024;
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';

@@ -1,7 +1,7 @@
 /**
- * Makes objects of a template: generates and checks parameters, replaces references to them, adds labels. Pure;
- * randomness is passed in. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's documentation
- * "Writing templates".
+ * Processes a template: generates and validates parameters, replaces references to them, adds labels. Pure; randomness
+ * is an argument. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's documentation "Writing
+ * templates".
  */
 import { type TemplateParameter, validateParameters } from '../../api/kinds/templates/index.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { atOnce, type Steps } from '../../base/steps.ts';
 import { ExpressionBudget, type Generated, generateValue, type Random } from './expression.ts';
 
-/** What matters of a Template here. */
+/** Processed fields of a Template. */
 export interface TemplateBody {
   message?: string;
   objects?: readonly JsonObject[];
@@ -20,26 +20,26 @@ export interface TemplateBody {
 export interface ProcessedTemplate {
   readonly message: string | undefined;
   readonly objects: readonly JsonObject[];
-  /** With the values that were generated. */
+  /** Parameters with their generated values. */
   readonly parameters: readonly TemplateParameter[];
   readonly labels: Readonly<Record<string, string>> | undefined;
 }
 
 export const MAX_OBJECTS = 1_000;
-/** Characters of all strings of the objects: they are answered and stored as one object or as many. */
+/** Limit of the total length of all strings in the objects, which may be returned as one object. */
 export const MAX_CHARACTERS = 3 * 1024 * 1024;
 const MAX_DEPTH = 100;
 
 const REFERENCE = /\$\{([a-zA-Z0-9_]+)\}/g;
 const TYPED_REFERENCE = /^\$\{\{([a-zA-Z0-9_]+)\}\}$/;
 
-/** Errors name fields of the template. */
+/** Field paths of errors refer to the template. */
 type Result = { readonly processed: ProcessedTemplate } | { readonly errors: readonly FieldError[] };
 
 export const processTemplate = (template: TemplateBody, random: Random): Result =>
   atOnce(templateSteps(template, random));
 
-/** As `processTemplate`, in steps of one parameter or one object. */
+/** Like `processTemplate`, as a generator that yields after each parameter and object. */
 export function* templateSteps(template: TemplateBody, random: Random): Steps<Result> {
   const objects = template.objects ?? [];
   if (objects.length > MAX_OBJECTS) return { errors: [fieldError.tooMany('objects', objects.length, MAX_OBJECTS)] };
@@ -77,7 +77,7 @@ function* withValues(
   return { parameters: complete, errors };
 }
 
-/** Adds to `errors` what is wrong with the parameter. */
+/** Appends errors of the parameter to `errors`. */
 function withValue(
   parameter: TemplateParameter,
   index: number,
@@ -114,7 +114,7 @@ class Refused extends Error {
   }
 }
 
-/** Replaces references; what it produces in all is bounded. */
+/** Replaces references. The total output is limited. */
 class Substitution {
   readonly #values: ReadonlyMap<string, string>;
   #produced = 0;
@@ -130,7 +130,7 @@ class Substitution {
     const result = this.#value(withoutLiteralNamespace(object), at, 0) as JsonObject;
     const entries = Object.entries(labels ?? {});
     if (entries.length === 0) return result;
-    // Every object has a copy of them.
+    // Counted for every object, because each gets a copy of the labels.
     this.#spend(
       entries.reduce((sum, [key, value]) => sum + key.length + value.length, 0),
       at,
@@ -146,7 +146,7 @@ class Substitution {
     );
   }
 
-  /** Unknown references stay as they are. */
+  /** Unknown references are not replaced. */
   text(text: string, at: string): string {
     let length = text.length;
     if (!text.includes('${')) {
@@ -173,7 +173,7 @@ class Substitution {
     return Object.fromEntries(entries);
   }
 
-  /** What `${{NAME}}` alone stands for is JSON; a value that is none stays text. */
+  /** Value of a text that consists only of `${{NAME}}`: parsed as JSON, or the text itself if it is no valid JSON. */
   #typed(text: string, at: string): JsonValue {
     const name = TYPED_REFERENCE.exec(text)?.[1];
     const value = name === undefined ? undefined : this.#values.get(name);
@@ -197,7 +197,10 @@ class Substitution {
 const isObject = (value: JsonValue | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A namespace stays where it refers to a parameter; else the object belongs where the template is processed. */
+/**
+ * Removes a literal namespace, so that the object is created where the template is processed. A namespace with a
+ * parameter reference is kept.
+ */
 function withoutLiteralNamespace(object: JsonObject): JsonObject {
   const { metadata } = object;
   if (!isObject(metadata) || metadata['namespace'] === undefined) return object;

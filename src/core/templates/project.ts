@@ -1,5 +1,5 @@
 /**
- * What a request for a project makes. Source: openshift/openshift-apiserver
+ * Objects that a project request creates. Source: openshift/openshift-apiserver
  * pkg/project/apiserver/registry/projectrequest/delegated.
  */
 import type { JsonObject } from '../../api/meta/object.ts';
@@ -8,14 +8,14 @@ import { processTemplate, type TemplateBody } from './process.ts';
 const FORBIDDEN_NAMES = ['openshift', 'kubernetes', 'kube'];
 const FORBIDDEN_PREFIXES = ['openshift-', 'kubernetes-', 'kube-'];
 
-/** Why a project of this name cannot be requested; undefined: it may be requested. */
+/** Reason why a project of this name cannot be requested; undefined if it can. */
 export function nameRefusal(name: string): string | undefined {
   if (FORBIDDEN_NAMES.includes(name)) return `cannot request a project with the name ${JSON.stringify(name)}`;
   const prefix = FORBIDDEN_PREFIXES.find((each) => name.startsWith(each));
   return prefix === undefined ? undefined : `cannot request a project starting with ${JSON.stringify(prefix)}`;
 }
 
-/** Parameters of the template, by OpenShift's names. */
+/** Parameters of the template, with OpenShift's names. */
 export interface ProjectParameters {
   readonly PROJECT_NAME: string;
   readonly PROJECT_DISPLAYNAME: string;
@@ -24,10 +24,10 @@ export interface ProjectParameters {
   readonly PROJECT_REQUESTING_USER: string;
 }
 
-/** How a template names a parameter within a text. */
+/** Reference to a parameter in a text. */
 const parameter = (name: keyof ProjectParameters): string => `$\{${name}}`;
 
-/** Where no template is configured: the project, and its requester as administrator. */
+/** Default without a configured template: the project, with its requester as administrator. */
 const DEFAULT_OBJECTS: readonly JsonObject[] = [
   {
     apiVersion: 'project.openshift.io/v1',
@@ -52,14 +52,14 @@ const DEFAULT_OBJECTS: readonly JsonObject[] = [
 
 export interface ProjectObjects {
   readonly project: JsonObject;
-  /** In the order in which they are created, behind the project. */
+  /** Objects to create after the project, in order. */
   readonly content: readonly JsonObject[];
 }
 
 const isProject = ({ apiVersion, kind }: JsonObject): boolean =>
   kind === 'Project' && apiVersion === 'project.openshift.io/v1';
 
-/** A text: what is wrong with the template. `random`: uniform in [0, 1), for values that it generates. */
+/** Returns a text if the template is invalid. `random` returns a number uniform in [0, 1) for generated values. */
 export function projectObjects(
   template: TemplateBody | undefined,
   parameters: ProjectParameters,

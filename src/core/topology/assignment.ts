@@ -1,9 +1,9 @@
 /**
- * Which CPUs a container gets for itself: whole sockets first, then whole cores, then single threads of cores that are
- * in use already. Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go takeByTopology.
+ * Selects exclusive CPUs of a container: whole sockets first, then whole cores, then single threads of cores that are
+ * already in use. Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go takeByTopology.
  */
 
-/** One logical CPU and where it is. */
+/** A logical CPU and its location. */
 export interface Cpu {
   readonly id: number;
   readonly core: number;
@@ -11,7 +11,7 @@ export interface Cpu {
   readonly numa: number;
 }
 
-/** Undefined: `available` has fewer than `count`. Ascending. */
+/** Ascending; undefined if `available` has fewer than `count` CPUs. */
 export function takeCpus(
   topology: readonly Cpu[],
   available: ReadonlySet<number>,
@@ -30,7 +30,7 @@ export function takeCpus(
   };
   takeWhole(({ socket }) => `${socket}`);
   takeWhole(({ socket, core }) => `${socket}/${core}`);
-  // Least free threads of the core and of the socket first, so that whole cores stay whole.
+  // Prefer the core and socket with the fewest free threads, so that other cores stay completely free.
   const freeIn = (match: (cpu: Cpu) => boolean): number =>
     free.filter((cpu) => !taken.has(cpu.id) && match(cpu)).length;
   const rest = free

@@ -4,9 +4,9 @@
  */
 import { inMask } from './hints.ts';
 
-/** `memory` or `hugepages-2Mi` … of one container. */
+/** Reserved `memory` or `hugepages-2Mi` … of one container. */
 export interface MemoryBlock {
-  /** NUMA nodes that serve it together. */
+  /** NUMA nodes from which the block is allocated together. */
   readonly numaAffinity: readonly number[];
   readonly type: string;
   /** Bytes. */
@@ -15,11 +15,11 @@ export interface MemoryBlock {
 
 export interface MemoryNode {
   readonly id: number;
-  /** Bytes by resource, less what is reserved. */
+  /** Bytes by resource, minus reservations. */
   readonly allocatable: Readonly<Record<string, number>>;
 }
 
-/** What the node still has of a resource; a block of several nodes is taken from the first ones that have room. */
+/** Free amount of a resource on the node. Blocks of several nodes are taken from the first ones with free memory. */
 export function freeOf(
   nodes: readonly MemoryNode[],
   type: string,
@@ -45,8 +45,8 @@ export const sumIn = (amounts: ReadonlyMap<number, number>, mask: number): numbe
 };
 
 /**
- * Whether the nodes of the mask may serve a block together: a node that serves blocks with others serves only those of
- * the same group, as the kernel would otherwise give one container's memory to another.
+ * Whether the nodes of the mask may serve a block together. Nodes that serve a block as a group may only serve blocks
+ * of the same group, because the kernel could otherwise give one container's memory to another.
  */
 export function mayGroup(mask: number, nodes: readonly MemoryNode[], blocks: readonly MemoryBlock[]): boolean {
   const wanted = nodes.map(({ id }) => id).filter((id) => inMask(mask, id));

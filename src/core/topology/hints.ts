@@ -1,19 +1,22 @@
 /**
- * Where the resources of a container may come from, and which place all of them share. Source: KEP-693;
- * pkg/kubelet/cm/topologymanager.
+ * Topology hints: the NUMA nodes that can provide the resources of a container, and the nodes common to all resources.
+ * Source: KEP-693; pkg/kubelet/cm/topologymanager.
  */
 
 export const TOPOLOGY_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
 export type TopologyPolicy = (typeof TOPOLOGY_POLICIES)[number];
 
-/** More nodes would make the number of combinations unbounded. Source: upstream's maxAllowableNUMANodes. */
+/**
+ * Limit of NUMA nodes, because the number of combinations grows exponentially. Source: upstream's
+ * maxAllowableNUMANodes.
+ */
 const MAX_NODES = 8;
 
 /** NUMA nodes that can serve a request together. */
 export interface TopologyHint {
-  /** A bit per NUMA node. */
+  /** Bit mask of NUMA nodes. */
   readonly nodes: number;
-  /** No smaller set of nodes could ever serve it. */
+  /** Whether no smaller set of nodes could ever serve the request. */
   readonly preferred: boolean;
 }
 
@@ -32,8 +35,8 @@ const sizeOf = (mask: number): number => {
 };
 
 /**
- * Hints of one resource. `total` and `free` answer what a set of nodes has of it. An empty list: nowhere is enough
- * free.
+ * Hints of one resource. `total` and `free` return the amounts of a set of nodes. An empty list means that no set has
+ * enough free.
  */
 export function hintsFor(
   nodes: readonly number[],
@@ -57,11 +60,11 @@ function subsets(nodes: readonly number[]): readonly number[] {
 
 export interface TopologyDecision {
   readonly admitted: boolean;
-  /** Undefined: no resource minds. */
+  /** Undefined if no resource has a preference. */
   readonly hint: TopologyHint | undefined;
 }
 
-/** `resources`: the hints of each resource that the container asks for; undefined for one that does not mind. */
+/** @param resources Hints of each resource that the container requests; undefined for a resource without preference. */
 export function decide(
   policy: TopologyPolicy,
   nodes: readonly number[],
@@ -80,7 +83,7 @@ export function decide(
   return { admitted: policy === 'best-effort' || best.preferred, hint: best };
 }
 
-/** One hint of every resource, in all combinations that have a node in common. */
+/** Combinations of one hint per resource whose nodes overlap. */
 function merged(choices: readonly (readonly TopologyHint[])[], all: number): readonly TopologyHint[] {
   let found: TopologyHint[] = [{ nodes: all, preferred: true }];
   for (const hints of choices) {

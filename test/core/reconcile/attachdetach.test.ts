@@ -1,4 +1,3 @@
-/** Nodes that a volume is attached to, kept on and detached from. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -14,14 +13,14 @@ const plan = (more: Partial<VolumeView>) =>
   planVolume({ ...{ name: 'pv1', isForOneNode: true, wanted: [], held: [] }, ...more });
 const messages = (more: Partial<VolumeView>) => plan(more).events.map(({ message }) => message);
 
-test('a volume is attached to one node, or to all where it may be shared', () => {
+test('attaches a volume to one node, or to all nodes if it can be shared', () => {
   const wanted = [need('n1', pod('a')), need('n2', pod('b'))];
   assert.deepEqual(plan({ wanted }).attach, ['n1']);
   assert.deepEqual(plan({ wanted, isForOneNode: false }).attach, ['n1', 'n2']);
   assert.deepEqual(plan({ wanted: [{ ...need('n1', pod('a')), exists: false }] }).attach, []);
 });
 
-test('a volume for one node waits while any other node holds it', () => {
+test('does not attach a single-node volume while another node holds it', () => {
   const wanted = [need('n2', pod('b'))];
   for (const state of ['attaching', 'attached', 'detaching'] as const) {
     const { attach, events } = plan({ wanted, held: [held('n1', { state, isMounted: true })] });
@@ -29,7 +28,7 @@ test('a volume for one node waits while any other node holds it', () => {
   }
 });
 
-test('the event of a volume in use names the pods of the same namespace only', () => {
+test('names only pods of the same namespace in the multi-attach event', () => {
   const prefix = 'Multi-Attach error for volume "pv1" Volume is already ';
   const last = need('n2', pod('b'));
   const first = held('n1', { isMounted: true });
@@ -47,7 +46,7 @@ test('the event of a volume in use names the pods of the same namespace only', (
   ]);
 });
 
-test('the pod has an event about what was attached and what failed', () => {
+test('records events of attachments and failures on the pod', () => {
   const wanted = [need('n1', pod('a'))];
   assert.deepEqual(messages({ wanted, held: [held('n1', { isListed: false })] }), [
     'AttachVolume.Attach succeeded for volume "pv1" ',
@@ -58,7 +57,7 @@ test('the pod has an event about what was attached and what failed', () => {
   ]);
 });
 
-test('a volume in use stays until its node is out of service, or was unhealthy for six minutes', () => {
+test('detaches a volume in use only from a node that is out of service or has been unhealthy for six minutes', () => {
   const detach = (more: Partial<HeldNode>) => plan({ held: [held('n1', more)] }).detach;
   assert.deepEqual(detach({}), [{ nodeName: 'n1', isForced: false }]);
   const silent = { isMounted: true, isHealthy: false };

@@ -72,7 +72,7 @@ const cases: readonly (readonly [string, string, readonly string[], CertificateR
 ];
 
 for (const name of ['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b', '*', 'n,O=system:masters'])
-  test(`signer: no node has the name ${JSON.stringify(name)}`, () => {
+  test(`signer: rejects the node name ${JSON.stringify(name)}`, () => {
     const commonName = `system:node:${name}`;
     assert.match(objection(SIGNER.kubeletClient, CLIENT, facts({ commonName })) ?? '', /the name of a node/);
     const requested = facts({ commonName, dnsNames: ['n'] });
@@ -111,13 +111,13 @@ const approve = (
     NOW,
   );
 
-test('a node renews itself, whether it is ready or not', () => {
+test('approves the renewal of a node, whether it is ready or not', () => {
   const plan = approve({ username: 'system:node:n' }, { node: node('n', { ready: 'True' }) });
   assert.equal(plan.kind, 'approve-if-allowed');
   assert.ok(plan.kind === 'approve-if-allowed' && plan.subresources.includes('selfnodeclient'));
 });
 
-test('a bootstrap identity may take a name that is free or whose node is not ready, while its token lives', () => {
+test('approves a bootstrap identity for a free name or a node that is not ready, while its token is valid', () => {
   const username = 'system:bootstrap:abcdef';
   assert.equal(approve({ username }).kind, 'approve-if-allowed');
   assert.equal(approve({ username }, { node: node('n', { ready: 'Unknown' }) }).kind, 'approve-if-allowed');
@@ -127,7 +127,7 @@ test('a bootstrap identity may take a name that is free or whose node is not rea
   assert.equal(approve({ username }, { tokenEndsAtMs: 'gone' }).kind, 'ignore');
 });
 
-test('another node is a bootstrap identity, too: it cannot take the place of a live one', () => {
+test('rejects another node that requests the name of a live node', () => {
   assert.equal(approve({ username: 'system:node:evil' }, { node: node('n', { ready: 'True' }) }).kind, 'ignore');
 });
 
@@ -138,7 +138,7 @@ const SERVING = {
   usages: SERVER,
 };
 
-test('a serving certificate is approved only for the node itself and its name', () => {
+test('approves a serving certificate only for the node itself and its name', () => {
   const self = node('n');
   assert.equal(approve(SERVING, { facts: serving, node: self }).kind, 'approve');
   assert.equal(approve(SERVING, { facts: serving }).kind, 'ignore');
@@ -146,7 +146,7 @@ test('a serving certificate is approved only for the node itself and its name', 
   assert.equal(approve({ ...SERVING, groups: [] }, { facts: serving, node: self }).kind, 'ignore');
 });
 
-test('addresses that a node reports about itself prove nothing', () => {
+test('does not trust addresses that only the node reports', () => {
   const names = ['kubernetes.default.svc', '172.30.0.1', '10.0.0.7', 'api'];
   const self: Node = {
     ...node('n'),
@@ -158,7 +158,7 @@ test('addresses that a node reports about itself prove nothing', () => {
   }
 });
 
-test('an address is proven by the connection of the request, the inventory or an administrator', () => {
+test('trusts an address proven by the connection, the inventory or an administrator', () => {
   const requested = { facts: facts({ dnsNames: ['n'], ipAddresses: ['10.0.0.7'] }) };
   const plan = (more: Partial<ServingEvidence>, annotations: Record<string, string> = {}) =>
     approve(SERVING, {
@@ -171,11 +171,11 @@ test('an address is proven by the connection of the request, the inventory or an
   assert.equal(plan({ source: '10.0.0.7' }), 'approve');
   assert.equal(plan({ inventory: ['10.0.0.7'] }), 'approve');
   assert.equal(plan({}, { [DECLARED_ANNOTATION]: 'n.example, 10.0.0.7' }), 'approve');
-  // The record of the last approval alone is no proof: the address may belong to another host by now.
+  // The record of the last approval is no proof, because the address may belong to another host by now.
   assert.equal(plan({}, { [APPROVED_ANNOTATION]: '10.0.0.7' }), 'ignore');
 });
 
-test('addresses of services, pods, API servers and other nodes are never approved, even when proven', () => {
+test('never approves addresses of services, pods, API servers and other nodes', () => {
   const victim: Node = {
     metadata: { name: 'victim', annotations: { [APPROVED_ANNOTATION]: 'victim,10.0.0.9' } },
     status: { addresses: [{ type: 'InternalIP', address: '10.0.0.11' }] },
@@ -201,7 +201,7 @@ test('addresses of services, pods, API servers and other nodes are never approve
     '0.0.0.0',
   ])
     assert.equal(plan(ip), 'ignore', ip);
-  // A node with a record cannot block others by what it reports.
+  // A node with a recorded approval cannot block other nodes with the addresses it reports.
   assert.equal(plan('10.0.0.11'), 'approve');
   for (const name of [
     'victim',
@@ -216,7 +216,7 @@ test('addresses of services, pods, API servers and other nodes are never approve
     assert.equal(plan('10.0.0.7', [name]), 'ignore', name);
 });
 
-test('the name of a node that reads like a service is not approved', () => {
+test('rejects the name of a node that looks like a service name', () => {
   for (const name of [
     'kubernetes.default.svc',
     'localhost',
@@ -234,18 +234,18 @@ test('the name of a node that reads like a service is not approved', () => {
     );
 });
 
-test('nobody is approved automatically for the general client signer', () => {
+test('never approves requests for the general client signer automatically', () => {
   assert.equal(approve({ username: 'x', signerName: SIGNER.client }).kind, 'ignore');
 });
 
-test('the life of a certificate is what was asked for, within bounds', () => {
+test('limits the requested validity of a certificate', () => {
   assert.equal(validityMs(request({}), 5_000), 5_000);
   assert.equal(validityMs(request({ expirationSeconds: 3_600 }), 86_400_000), 3_600_000);
   assert.equal(validityMs(request({ expirationSeconds: 60 }), 86_400_000), 600_000);
   assert.equal(validityMs(request({ expirationSeconds: 864_000 }), 86_400_000), 86_400_000);
 });
 
-test('a denied request is never signed', () => {
+test('never signs a denied request', () => {
   assert.equal(awaitsSignature(request({}, [{ type: 'Approved', atMs: NOW }])), true);
   const both = request({}, [
     { type: 'Approved', atMs: NOW },
@@ -254,14 +254,14 @@ test('a denied request is never signed', () => {
   assert.equal(awaitsSignature(both), false);
 });
 
-test('finished requests go after an hour, pending ones after a day', () => {
+test('deletes finished requests after an hour and pending ones after a day', () => {
   const hour = 3_600_000;
   assert.equal(cleanInMs(request({}), NOW), 24 * hour);
   assert.equal(cleanInMs(request({}), NOW + 25 * hour), 0);
   assert.equal(cleanInMs(request({}, [{ type: 'Denied', atMs: NOW }]), NOW), hour);
 });
 
-test('the cluster authority signs for kubelets while a master or the node runs a release without their own', () => {
+test('signs with the cluster authority while a master or the node runs a release without the kubelet authority', () => {
   const reporting = (name: string, report: object, labels = {}): Node => ({
     metadata: { name, labels, annotations: { 'hyperedge.dev/host-report': JSON.stringify(report) } },
   });

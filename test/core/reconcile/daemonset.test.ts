@@ -34,7 +34,7 @@ function snapshot(
 }
 const plan = (...args: Parameters<typeof snapshot>) => planDaemonPods(snapshot(...args), context);
 
-test('a pod for every node that should have one, none where it may not stay', () => {
+test('creates a pod on every eligible node and deletes pods that may not stay', () => {
   assert.deepEqual(plan([on('a')]).create, ['b']);
   const expelled = { name: 'b', shouldRun: false, shouldContinue: false };
   const tolerated = { name: 'b', shouldRun: false, shouldContinue: true };
@@ -45,17 +45,17 @@ test('a pod for every node that should have one, none where it may not stay', ()
   assert.deepEqual(plan([on('a')], undefined, { settled: false }).create, []);
 });
 
-test('a node whose pod is still ending waits for its end', () => {
+test('waits for a terminating pod before it creates the next one', () => {
   assert.deepEqual(plan([on('a'), on('b', 'new', { deleting: true })]).create, []);
 });
 
-test('of two pods on a node the older stays', () => {
+test('keeps the older of two pods on a node', () => {
   const old = on('a', 'new', { createdMs: NOW - 9_000 });
   const young = on('a', 'new', { createdMs: NOW - 1_000 });
   assert.deepEqual(plan([young, old, on('b')]).delete, [young]);
 });
 
-test('a failed pod is replaced, within its back-off', () => {
+test('replaces a failed pod after its back-off', () => {
   const failed = on('a', 'new', { phase: 'Failed' });
   const result = plan([failed, on('b')]);
   assert.deepEqual(result.delete, [failed]);
@@ -63,14 +63,14 @@ test('a failed pod is replaced, within its back-off', () => {
   assert.deepEqual(plan([failed, on('b')], undefined, { mayReplaceFailed: () => false }).delete, []);
 });
 
-test('a pod meant for a node that has gone is deleted before it was placed', () => {
+test('deletes a pending pod whose node was deleted', () => {
   const waiting = { ...daemonPod(daemonSet(), 'gone', 'new') };
   waiting.metadata = { ...waiting.metadata, uid: nextUid(), name: 'w' };
   assert.equal(nodeOfDaemonPod(waiting), 'gone');
   assert.deepEqual(plan([on('a'), on('b'), waiting]).delete, [waiting]);
 });
 
-test('an update takes useless pods first and then as many as may be unavailable', () => {
+test('replaces unavailable pods first, then as many as maxUnavailable allows', () => {
   const nodes = ['a', 'b', 'c', 'd'].map(runs);
   const old = ['a', 'b', 'c', 'd'].map((name) => on(name, 'old'));
   assert.equal(plan(old, nodes).delete.length, 1);
@@ -82,7 +82,7 @@ test('an update takes useless pods first and then as many as may be unavailable'
   assert.deepEqual(plan(old, nodes, { set: onDelete }).delete, []);
 });
 
-test('with surge the new pod comes first, the old one goes once the new one is available', () => {
+test('creates the new pod first with surge and deletes the old one once the new one is available', () => {
   const set = daemonSet({
     updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
   });
@@ -95,7 +95,7 @@ test('with surge the new pod comes first, the old one goes once the new one is a
   assert.deepEqual(plan(started, undefined, { set }).delete, [old[0]]);
 });
 
-test('a rolling update never takes more nodes down than allowed, and ends', () => {
+test('keeps the unavailability limit during a rolling update and completes it', () => {
   for (let seed = 1; seed <= 100; seed++) {
     const random = seeded(seed);
     const names = Array.from({ length: 2 + Math.floor(random() * 8) }, (_, index) => `n${index}`);
@@ -122,7 +122,7 @@ test('a rolling update never takes more nodes down than allowed, and ends', () =
   }
 });
 
-test('status counts by node', () => {
+test('counts the status by node', () => {
   const { status } = planDaemonStatus(
     snapshot(
       [on('a'), on('b', 'old', { ready: false }), on('c')],
@@ -142,7 +142,7 @@ test('status counts by node', () => {
   });
 });
 
-test('the pod is pinned to its node, tolerates what daemons must, and keeps its own requirements', () => {
+test('pins the pod to its node, adds daemon tolerations and keeps its own requirements', () => {
   const set = daemonSet();
   const expression = { key: 'disk', operator: 'In', values: ['ssd'] };
   if (set.spec?.template.spec !== undefined) {
@@ -171,7 +171,7 @@ test('the pod is pinned to its node, tolerates what daemons must, and keeps its 
   assert.equal(made.metadata?.labels?.['controller-revision-hash'], 'hash');
 });
 
-test('history: the data of a revision has the bytes that Go’s patch of the template has', () => {
+test("stores revision data with the same bytes as Go's patch of the template", () => {
   const template = {
     spec: { nodeName: '', containers: [{ name: 'c', image: 'i', resources: {}, ports: [] }] },
     metadata: { labels: { b: '1', a: '2' } },
@@ -184,7 +184,7 @@ test('history: the data of a revision has the bytes that Go’s patch of the tem
   );
 });
 
-test('history: a new template makes a revision, an old one becomes the newest again, surplus ones go', () => {
+test('creates a revision for a new template, renumbers a reused one, and deletes surplus ones', () => {
   const asStored = (revision: ControllerRevision | undefined): ControllerRevision => {
     assert.ok(revision);
     return { ...revision, metadata: { ...revision.metadata, uid: nextUid() } };
@@ -207,7 +207,7 @@ test('history: a new template makes a revision, an old one becomes the newest ag
   assert.deepEqual(planHistory(image('v2', 0), [first, second], [running]).delete, []);
 });
 
-test('a finished pod that is being deleted does not keep its node without a pod', () => {
+test('replaces a finished pod that a finalizer keeps', () => {
   for (const phase of ['Succeeded', 'Failed'])
     assert.deepEqual(plan([on('a'), on('b', 'new', { phase, deleting: true })]).create, ['b']);
 });

@@ -7,7 +7,7 @@ import { type DeploymentPlan, planDeployment } from '../../../src/core/reconcile
 import { sizesOf } from '../../../src/core/reconcile/deployment/sizes.ts';
 import { deployment, NOW, nextUid, pod, seeded } from './objects.ts';
 
-/** A deployment, its sets and the pods of each set as numbers: enough of a cluster to play roll-outs. */
+/** A deployment, its sets and the number of pods of each: a minimal cluster for simulated roll-outs. */
 class World {
   deployment: Deployment;
   sets: ReplicaSet[] = [];
@@ -30,7 +30,6 @@ class World {
     return plan;
   }
 
-  /** One round of the deployment controller. */
   reconcile(): DeploymentPlan {
     const plan = this.plan();
     for (const set of plan.update) {
@@ -40,7 +39,7 @@ class World {
           : each,
       );
     }
-    // Surplus pods are marked for deletion without delay (upstream counts on it, too); pods that are no use go first.
+    // Surplus pods are marked for deletion at once, as upstream assumes; unavailable pods come first.
     for (const set of this.sets) {
       const pods = this.#pods.get(set.metadata?.uid ?? '');
       if (pods === undefined) continue;
@@ -66,7 +65,7 @@ class World {
     return plan;
   }
 
-  /** Replica set controller and kubelets do some of their work; forward only, no pod fails by itself. */
+  /** Simulates progress of the replica set controller and the kubelets. No pod fails. */
   progress(): void {
     this.nowMs += 1_000;
     this.sets = this.sets.map((set) => {
@@ -108,7 +107,7 @@ class World {
   get available(): number {
     return [...this.#pods.values()].reduce((sum, pods) => sum + pods.available, 0);
   }
-  /** kubectl rollout status would say "successfully rolled out". */
+  /** Whether kubectl rollout status would print "successfully rolled out". */
   get isRolledOut(): boolean {
     const { status, spec, metadata } = this.deployment;
     const wanted = spec?.replicas ?? 1;
@@ -139,7 +138,7 @@ class World {
   }
 }
 
-test('a first roll-out makes one set with all replicas at once and ends as available and complete', () => {
+test('creates one set with all replicas and becomes available and complete', () => {
   const world = new World(deployment(3), 1);
   const plan = world.reconcile();
   assert.equal(plan.create?.spec?.replicas, 3);
@@ -158,7 +157,7 @@ test('a first roll-out makes one set with all replicas at once and ends as avail
   assert.equal(world.deployment.status?.conditions?.find((each) => each.type === 'Available')?.status, 'True');
 });
 
-test('a rolling update never has more pods nor fewer available ones than allowed, and ends', () => {
+test('keeps the pod limits during a rolling update and completes it', () => {
   const bounds = [1, 2, 3, '10%', '25%', '50%', '100%'];
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
@@ -179,7 +178,7 @@ test('a rolling update never has more pods nor fewer available ones than allowed
       assert.ok(world.available >= replicas - sizes.maxUnavailable, `seed ${seed}: ${world.available} available`);
     };
     world.setImage('v2');
-    // In the middle of the second roll-out a third begins.
+    // A third roll-out starts in the middle of the second one.
     for (let round = 0; round < random() * 6; round++) {
       world.reconcile();
       check();
@@ -193,7 +192,7 @@ test('a rolling update never has more pods nor fewer available ones than allowed
   }
 });
 
-test('scaling in the middle of a roll-out keeps proportions and converges', () => {
+test('keeps proportions and converges when scaled during a roll-out', () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = seeded(seed);
     const world = new World(deployment(2 + Math.floor(random() * 10)), seed);
@@ -214,7 +213,7 @@ test('scaling in the middle of a roll-out keeps proportions and converges', () =
   }
 });
 
-test('Recreate makes no new pod before the last old one has gone', () => {
+test('Recreate creates no new pod before the last old one is deleted', () => {
   const world = new World(deployment(4, { strategy: { type: 'Recreate' } }), 7);
   world.settle();
   world.setImage('v2');
@@ -225,7 +224,7 @@ test('Recreate makes no new pod before the last old one has gone', () => {
   assert.equal(world.setOf('v2')?.spec?.replicas, 4);
 });
 
-test('Recreate waits for pods that still end after their set says zero', () => {
+test('Recreate waits for terminating pods after their set reports zero', () => {
   const world = new World(deployment(1, { strategy: { type: 'Recreate' } }), 7);
   world.settle();
   world.setImage('v2');
@@ -239,7 +238,7 @@ test('Recreate waits for pods that still end after their set says zero', () => {
   assert.notEqual(planDeployment({ ...snapshot, podsBySet: new Map() }, context).create, undefined);
 });
 
-test('going back to an old template gives its set the newest revision and keeps the history', () => {
+test('gives the set of a reused template the newest revision and keeps the history', () => {
   const world = new World(deployment(2), 3);
   world.settle();
   world.setImage('v2');
@@ -254,7 +253,7 @@ test('going back to an old template gives its set the newest revision and keeps 
   assert.equal(world.deployment.metadata?.annotations?.[REVISION], '3');
 });
 
-test('old revisions beyond the limit go, the oldest first', () => {
+test('deletes the oldest revisions beyond the limit', () => {
   const world = new World(deployment(1, { revisionHistoryLimit: 2 }), 3);
   for (const image of ['v1', 'v2', 'v3', 'v4', 'v5']) {
     world.setImage(image);
@@ -265,7 +264,7 @@ test('old revisions beyond the limit go, the oldest first', () => {
   assert.equal(maxRevision(world.sets), 5n);
 });
 
-test('revisions are counted in 64 bits', () => {
+test('counts revisions with 64 bits', () => {
   const world = new World(deployment(1), 3);
   world.settle();
   const old = world.setOf('v1');
@@ -277,7 +276,7 @@ test('revisions are counted in 64 bits', () => {
   assert.equal(world.setOf('v2')?.metadata?.annotations?.[REVISION], '3546343826724305833');
 });
 
-test('a paused deployment is scaled but not rolled, and says so', () => {
+test('scales a paused deployment without a roll-out and reports it', () => {
   const world = new World(deployment(2), 3);
   world.settle();
   world.change({ paused: true });
@@ -295,11 +294,11 @@ test('a paused deployment is scaled but not rolled, and says so', () => {
   assert.notEqual(world.setOf('v2'), undefined);
 });
 
-test('a roll-out that does not move is reported after its deadline, and recovers', () => {
+test('reports a stuck roll-out after its deadline, and recovers', () => {
   const world = new World(deployment(2, { progressDeadlineSeconds: 60 }), 3);
   world.settle();
   world.setImage('broken');
-  // Reconciled, but no pod ever comes up.
+  // Reconciles without any pod becoming ready.
   for (let round = 0; round < 5; round++) world.reconcile();
   assert.equal(world.progressing?.reason, 'NewReplicaSetCreated');
   assert.ok((world.lastPlan?.recheckAfterMs ?? 0) > 59_000);
@@ -312,7 +311,7 @@ test('a roll-out that does not move is reported after its deadline, and recovers
   assert.equal(world.progressing?.reason, 'NewReplicaSetAvailable');
 });
 
-test('annotations of the deployment reach the current set, bookkeeping ones do not', () => {
+test('copies annotations to the current set, except internal ones', () => {
   const world = new World(deployment(1), 3);
   world.deployment.metadata = {
     ...world.deployment.metadata,
@@ -325,7 +324,7 @@ test('annotations of the deployment reach the current set, bookkeeping ones do n
   assert.equal(annotations?.['deployment.kubernetes.io/desired-replicas'], '1');
 });
 
-test('the failure of a replica set shows on the deployment', () => {
+test('reports the failure of a replica set on the deployment', () => {
   const world = new World(deployment(1), 3);
   world.reconcile();
   world.progress();
@@ -341,7 +340,7 @@ test('the failure of a replica set shows on the deployment', () => {
   assert.equal(failure?.message, 'quota');
 });
 
-test('a settled deployment plans nothing', () => {
+test('plans no change for a converged deployment', () => {
   const world = new World(deployment(3), 5);
   world.settle();
   const plan = world.plan();

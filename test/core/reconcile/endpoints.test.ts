@@ -10,7 +10,7 @@ const planned = (pods: readonly Pod[], of = http) => {
   return plan.kind === 'create' ? plan.endpoints : assert.fail(`planned ${plan.kind}`);
 };
 
-test('ready and not ready addresses stand apart, in the order of their addresses', () => {
+test('separates ready from not ready addresses and sorts them', () => {
   const made = planned([
     pod({ ip: '10.0.0.2', ready: true }),
     pod({ ip: '10.0.0.1', ready: true }),
@@ -29,30 +29,30 @@ test('ready and not ready addresses stand apart, in the order of their addresses
   assert.deepEqual(made?.subsets?.[0]?.ports, [{ port: 8080, protocol: 'TCP' }]);
 });
 
-test('the same backends in another order change nothing', () => {
+test('ignores the order of backends', () => {
   const pods = [pod({ ip: '10.0.0.2', ready: true }), pod({ ip: '10.0.0.1', ready: true })];
   const made = planned(pods);
   assert.equal(planEndpoints(http, [...pods].reverse(), made).kind, 'none');
 });
 
-test('no backend: an object without subsets', () => {
+test('has no subsets without backends', () => {
   assert.equal(planned([])?.subsets, undefined);
 });
 
-test('a headless service is marked, and may do without ports', () => {
+test('labels a headless service, which may have no ports', () => {
   const made = planned([pod({ ip: '10.0.0.1', ready: true })], service({ selector: { app: 'a' }, clusterIP: 'None' }));
   assert.equal(made?.metadata?.labels?.['service.kubernetes.io/headless'], '');
   assert.equal(made?.subsets?.[0]?.addresses?.length, 1);
   assert.equal(made?.subsets?.[0]?.ports, undefined);
 });
 
-test('a pod of a headless service brings its name', () => {
+test("includes the host name of a headless service's pod", () => {
   const named = pod({ ip: '10.0.0.1', ready: true });
   named.spec = { containers: [], hostname: 'h', subdomain: 'svc' };
   assert.equal(planned([named])?.subsets?.[0]?.addresses?.[0]?.hostname, 'h');
 });
 
-test('a thousand addresses at most, ready ones first, and the object says so', () => {
+test('truncates to a thousand addresses, ready ones first, and annotates the object', () => {
   const pods = Array.from({ length: 1_100 }, (_, index) =>
     pod({ ip: `10.0.${index >> 8}.${index & 255}`, ready: index >= 100 }),
   );
@@ -63,7 +63,7 @@ test('a thousand addresses at most, ready ones first, and the object says so', (
   assert.equal(planEndpoints(http, pods, made).kind, 'none');
 });
 
-test('lists the address of a pod in the primary family of the service', () => {
+test('uses the address of a pod in the primary family of the service', () => {
   const plain = pod({ ip: '10.0.0.2', ready: true });
   const dual = { ...plain, status: { ...plain.status, podIPs: [{ ip: '10.0.0.2' }, { ip: 'fd00::2' }] } };
   const single = pod({ ip: '10.0.0.3', ready: true });

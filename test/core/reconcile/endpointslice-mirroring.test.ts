@@ -23,7 +23,7 @@ const named = (slice: EndpointSlice, name: string): EndpointSlice => ({
   metadata: { ...slice.metadata, name, uid: name },
 });
 
-test('a slice for each family and set of ports, with readiness, labels and annotations', () => {
+test('creates a slice per family and set of ports, with readiness, labels and annotations', () => {
   const object = endpoints(
     [
       { addresses: [{ ip: '192.0.2.1' }, { ip: '2001:db8::1' }], notReadyAddresses: [{ ip: '192.0.2.2' }], ports },
@@ -51,7 +51,7 @@ test('a slice for each family and set of ports, with readiness, labels and annot
   assert.equal(create[0]?.metadata?.ownerReferences?.[0]?.kind, 'Endpoints');
 });
 
-test('changes are written into the slices there are, and nothing is written without one', () => {
+test('updates existing slices, and writes nothing without a change', () => {
   const before = endpoints([{ addresses: [{ ip: '192.0.2.1' }], ports }]);
   const existing = plan(before).create.map((slice, index) => named(slice, `db-${index}`));
   assert.deepEqual(plan(before, existing), { create: [], update: [], delete: [] });
@@ -61,7 +61,7 @@ test('changes are written into the slices there are, and nothing is written with
   assert.deepEqual(plan(endpoints([]), existing).delete, existing);
 });
 
-test('not mirrored: services with a selector, skipped and elected endpoints, and what is deleted', () => {
+test('ignores services with a selector, skipped and leader-election endpoints, and deleted objects', () => {
   const object = endpoints([{ addresses: [{ ip: '192.0.2.1' }], ports }]);
   const existing = plan(object).create.map((slice) => named(slice, 'db-0'));
   const { metadata } = object;

@@ -19,7 +19,7 @@ const plan = (pods: readonly Pod[], existing: readonly EndpointSlice[], of = htt
   planEndpointSlices({ service: of, pods, existing, nodeOf: () => undefined });
 const writes = (each: SlicePlan): number => each.create.length + each.update.length + each.delete.length;
 
-test('a hundred endpoints per slice', () => {
+test('puts at most a hundred endpoints into a slice', () => {
   const { create } = plan(backends(250), []);
   assert.deepEqual(
     create.map((slice) => slice.endpoints.length),
@@ -32,7 +32,7 @@ test('a hundred endpoints per slice', () => {
   assert.equal(slice?.metadata?.ownerReferences?.[0]?.kind, 'Service');
 });
 
-test('conditions: ready, serving and terminating', () => {
+test('sets the conditions ready, serving and terminating', () => {
   const cases = [
     [pod({ ip: '10.0.0.1', ready: true }), { ready: true, serving: true, terminating: false }],
     [pod({ ip: '10.0.0.1', ready: false }), { ready: false, serving: false, terminating: false }],
@@ -46,7 +46,7 @@ test('conditions: ready, serving and terminating', () => {
   assert.equal(early?.conditions?.ready, true);
 });
 
-test('ended pods and pods without an address are not listed; no backend at all is an empty slice', () => {
+test('omits finished pods and pods without an address; a service without backends has an empty slice', () => {
   const { create } = plan([pod({ ready: true }), pod({ ip: '10.0.0.1', phase: 'Failed' })], []);
   assert.deepEqual(
     create.map((slice) => slice.endpoints.length),
@@ -55,7 +55,7 @@ test('ended pods and pods without an address are not listed; no backend at all i
   assert.equal(writes(plan([], apply([], { create, update: [], delete: [] }))), 0);
 });
 
-test('a named port has the number each pod gives it', () => {
+test('resolves a named port by pod', () => {
   const named = service({ selector: { app: 'a' }, ports: [{ name: 'w', port: 80, targetPort: 'web' }] });
   const withPort = (ip: string, containerPort: number): Pod => {
     const each = pod({ ip, ready: true });
@@ -70,7 +70,7 @@ test('a named port has the number each pod gives it', () => {
   ]);
 });
 
-test('one endpoint that changes is one write', () => {
+test('writes one slice for one changed endpoint', () => {
   const pods = backends(250);
   const slices = apply([], plan(pods, []));
   assert.equal(writes(plan(pods, slices)), 0);
@@ -81,14 +81,14 @@ test('one endpoint that changes is one write', () => {
   assert.deepEqual([next.create.length, next.update.length, next.delete.length], [0, 1, 0]);
 });
 
-test('newcomers fill room before a slice is made', () => {
+test('fills existing slices before it creates a new one', () => {
   const pods = backends(150);
   const slices = apply([], plan(pods, []));
   const next = plan([...pods, pod({ ip: '10.9.9.9', ready: true })], slices);
   assert.deepEqual([next.create.length, next.update.length, next.delete.length], [0, 1, 0]);
 });
 
-test('zone and node are told', () => {
+test('sets zone and node name', () => {
   const { create } = planEndpointSlices({
     service: http,
     pods: [pod({ ip: '10.0.0.1', ready: true, node: 'n' })],
@@ -99,7 +99,7 @@ test('zone and node are told', () => {
   assert.equal(create[0]?.endpoints[0]?.nodeName, 'n');
 });
 
-test('trafficDistribution hints at zones and nodes of ready endpoints', () => {
+test('sets hints for zones and nodes of ready endpoints with trafficDistribution', () => {
   const hints = (trafficDistribution: string, ready = true): unknown =>
     planEndpointSlices({
       service: service({ ports: [{ name: 'http', port: 80, targetPort: 8080 }], trafficDistribution }),
@@ -113,7 +113,7 @@ test('trafficDistribution hints at zones and nodes of ready endpoints', () => {
   assert.equal(hints('PreferSameNode', false), undefined);
 });
 
-test('whatever comes and goes, slices hold exactly the backends, none twice, and settle', () => {
+test('contains every backend once after random changes, and converges', () => {
   for (let seed = 1; seed <= 60; seed++) {
     const random = seeded(seed);
     let pods = backends(Math.floor(random() * 300));

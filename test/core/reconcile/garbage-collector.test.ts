@@ -36,7 +36,7 @@ function object(uid: string, facts: Facts = {}): KubeObject {
 
 const list = (set: ReadonlySet<string>): string[] => [...set].sort();
 
-test('an owner that is not known is suspected until it was looked for', () => {
+test('checks the dependent of an unknown owner until the owner was looked up', () => {
   const graph = new OwnershipGraph();
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['owner']);
   assert.equal(graph.node('owner')?.isVirtual, true);
@@ -44,7 +44,7 @@ test('an owner that is not known is suspected until it was looked for', () => {
   assert.equal(graph.node('owner')?.isVirtual, false);
 });
 
-test('when an owner goes, its dependents are looked at', () => {
+test('checks the dependents of a deleted owner', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner'));
   graph.observe(object('a', { owners: ['owner'] }));
@@ -52,7 +52,7 @@ test('when an owner goes, its dependents are looked at', () => {
   assert.deepEqual(list(graph.remove('owner').delete), ['a', 'b']);
 });
 
-test('a foreground deletion wakes the dependents, and the end of each wakes the owner', () => {
+test('checks the dependents on a foreground deletion, and the owner after each deleted dependent', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner'));
   graph.observe(object('a', { owners: ['owner'], blocking: true }));
@@ -66,27 +66,27 @@ test('a foreground deletion wakes the dependents, and the end of each wakes the 
   assert.deepEqual(list(graph.remove('a').delete), ['owner']);
 });
 
-test('a dependent that stops blocking wakes the owner that waits for it', () => {
+test('checks the waiting owner when a dependent stops blocking', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner', { deleting: true, finalizers: ['foregroundDeletion'] }));
   graph.observe(object('a', { owners: ['owner'], blocking: true }));
   assert.deepEqual(list(graph.observe(object('a', { owners: ['owner'] })).delete), ['owner']);
 });
 
-test('an orphaning deletion is told once', () => {
+test('reports an orphaning deletion once', () => {
   const graph = new OwnershipGraph();
   const marked = object('owner', { deleting: true, finalizers: ['orphan'] });
   assert.deepEqual(list(graph.observe(marked).orphan), ['owner']);
   assert.deepEqual(list(graph.observe(marked).orphan), []);
 });
 
-test('an owner known under another namespace than the reference can mean makes the dependent suspect', () => {
+test('checks a dependent whose owner is in another namespace than the reference implies', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner', { namespace: 'other' }));
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['child']);
 });
 
-test('when everything has gone nothing is left in memory', () => {
+test('frees all memory when all objects are deleted', () => {
   for (let seed = 1; seed <= 100; seed++) {
     const random = seeded(seed);
     const graph = new OwnershipGraph();
@@ -120,7 +120,7 @@ const judge = (
     hasWaitingDependents: more.waiting ?? false,
   });
 
-test('what happens to an object by its owners', () => {
+test('decides about an object by the state of its owners', () => {
   assert.deepEqual(judge([]), { kind: 'keep' });
   assert.deepEqual(judge(['solid']), { kind: 'keep' });
   assert.deepEqual(judge(['solid', 'dangling', 'waiting']), { kind: 'forget-owners', uids: ['1', '2'] });

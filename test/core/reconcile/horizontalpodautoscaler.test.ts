@@ -67,7 +67,7 @@ function plan(of: HorizontalPodAutoscaler, facts: Facts) {
 const conditions = (made: ReturnType<typeof plan>): string[] =>
   (made.status.conditions ?? []).map((each) => `${each.type}=${each.status} ${each.reason}`);
 
-test('utilization above the target adds pods, within the tolerance nothing changes', () => {
+test('adds pods above the target utilization and keeps the size within the tolerance', () => {
   const grown = plan(autoscaler([cpu(50)]), { readings: [usage(100, 100)] });
   assert.deepEqual(grown.rescale, {
     replicas: 4,
@@ -86,7 +86,7 @@ test('utilization above the target adds pods, within the tolerance nothing chang
   assert.equal(plan(autoscaler([cpu(50)], { behavior: strict }), { readings: [usage(54, 54)] }).rescale?.replicas, 3);
 });
 
-test('scale-down waits for the stabilization window', () => {
+test('delays scaling down by the stabilization window', () => {
   const target = autoscaler([cpu(50)]);
   const first = plan(target, { replicas: 4, readings: [usage(10, 10, 10, 10)] });
   assert.equal(first.rescale, undefined);
@@ -100,7 +100,7 @@ test('scale-down waits for the stabilization window', () => {
   assert.equal(later.rescale?.replicas, 1);
 });
 
-test('metrics that are missing: reasons and conditions are upstream’s, and the target never shrinks on a guess', () => {
+test("reports missing metrics with upstream's reasons and does not shrink the target", () => {
   const none = plan(autoscaler([cpu(50)]), { readings: [failed] });
   assert.equal(none.rescale, undefined);
   assert.deepEqual(conditions(none), [
@@ -123,7 +123,7 @@ test('metrics that are missing: reasons and conditions are upstream’s, and the
   assert.equal(plan(autoscaler([cpu(50), external]), { readings: [failed, value(30_000)] }).rescale?.replicas, 4);
 });
 
-test('pods without metrics and pods that start are assumed to use nothing on the way up, all on the way down', () => {
+test('assumes zero usage of pods without metrics when scaling up, and full usage when scaling down', () => {
   const up = plan(autoscaler([cpu(50)]), { replicas: 2, readings: [usage(100)] });
   assert.equal(up.rescale, undefined, 'twice the target by one of two pods is the target');
   const starting = members(1, { phase: 'Pending', ready: false });
@@ -141,7 +141,7 @@ test('pods without metrics and pods that start are assumed to use nothing on the
   assert.equal(message, 'failed to get cpu utilization: missing request for cpu in container c of Pod p0');
 });
 
-test('object and external metrics by value and by average', () => {
+test('evaluates object and external metrics by value and by average', () => {
   const object = (target: { type: string; value?: string; averageValue?: string }): MetricSpec => ({
     type: 'Object',
     object: { metric: { name: 'rps' }, describedObject: { kind: 'Service', name: 's' }, target },
@@ -155,7 +155,7 @@ test('object and external metrics by value and by average', () => {
   assert.equal(byAverage.status.currentMetrics?.[0]?.object?.current.averageValue, '27500m');
 });
 
-test('bounds come first, and a target at zero is left there', () => {
+test('applies bounds first and does not change a target scaled to zero', () => {
   assert.equal(plan(autoscaler([cpu(50)]), { replicas: 12 }).rescale?.replicas, 10);
   assert.equal(plan(autoscaler([cpu(50)], { minReplicas: 3 }), { replicas: 2 }).rescale?.replicas, 3);
   const off = plan(autoscaler([cpu(50)]), { replicas: 0 });
@@ -164,7 +164,7 @@ test('bounds come first, and a target at zero is left there', () => {
   assert.deepEqual([capped.rescale?.replicas, conditions(capped)[2]], [3, 'ScalingLimited=True TooManyReplicas']);
 });
 
-test('rates: what was added in a period counts against it', () => {
+test('counts earlier changes of the period against a rate', () => {
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 2, periodSeconds: 60 }] } });
   const bounds = { min: 1, max: 100 };
   const memory = rescaled(NO_MEMORY, 5, 6, NOW - 30_000);
@@ -177,13 +177,13 @@ test('rates: what was added in a period counts against it', () => {
   assert.equal(limit(NO_MEMORY, disabled, bounds, 6, 1, NOW).replicas, 6);
 });
 
-test('without behavior replicas at most double at a time, or rise to four', () => {
+test('at most doubles the replicas, or raises them to four, without behavior', () => {
   const most = (current: number): number =>
     limit(NO_MEMORY, behaviorOf(undefined), { min: 1, max: 100 }, current, 90, NOW).replicas;
   assert.deepEqual([1, 2, 3, 10, 60].map(most), [4, 4, 6, 20, 90]);
 });
 
-test('a scale that cannot be read is reported', () => {
+test('reports a scale that cannot be read', () => {
   const status = unableToScale(autoscaler([]), undefined, { reason: 'FailedGetScale', message: 'gone' }, NOW);
   assert.deepEqual(
     [status.conditions?.[0]?.reason, status.conditions?.[0]?.message],
@@ -191,8 +191,8 @@ test('a scale that cannot be read is reported', () => {
   );
 });
 
-/** The oracle is the documented formula, with all metrics present and no window or rate in the way. */
-test('random usage agrees with ceil(sum of usage / target), and stays within bounds', () => {
+/** Oracle: the documented formula, with all metrics present and without windows and rates. */
+test('matches ceil(sum of usage / target) for random usage, within bounds', () => {
   for (let seed = 1; seed <= 500; seed++) {
     const random = seeded(seed);
     const replicas = 1 + Math.floor(random() * 8);

@@ -21,18 +21,18 @@ const kindOf = (given: Secret, since: string | undefined = '2020-01-01', pods: P
     NOW,
   ).kind;
 
-test('a generated token is invalid after a year without use and deleted after another', () => {
+test('invalidates a generated token after a year without use and deletes it after another year', () => {
   assert.equal(kindOf(secret()), 'invalidate');
   assert.equal(kindOf(secret({ 'last-used': '2026-01-01' })), 'keep');
   assert.equal(kindOf(secret({ 'last-used': '2024-01-01' })), 'invalidate');
   assert.equal(kindOf(secret({ 'last-used': '2024-01-01', 'invalid-since': '2026-01-01' })), 'keep');
   assert.equal(kindOf(secret({ 'last-used': '2024-01-01', 'invalid-since': '2025-02-01' })), 'delete');
-  // Used after it was invalidated: an administrator has removed the mark for a time.
+  // Used after its invalidation: an administrator temporarily removed the label.
   assert.equal(kindOf(secret({ 'last-used': '2025-03-01', 'invalid-since': '2025-02-01' })), 'invalidate');
   assert.equal(kindOf(secret({ 'last-used': 'yesterday' })), 'keep');
 });
 
-test('young, mounted and hand-made tokens stay, and all while uses are not recorded for a year', () => {
+test('keeps recent, mounted and manually created tokens, and all tokens until uses were recorded for a year', () => {
   assert.equal(kindOf(secret({}, '2026-05-01T00:00:00Z')), 'keep');
   assert.equal(kindOf(secret(), '2026-01-01'), 'keep');
   assert.equal(kindOf(secret(), ''), 'keep');

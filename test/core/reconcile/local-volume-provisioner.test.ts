@@ -1,4 +1,3 @@
-/** Which volumes the local provisioner makes, and when data is deleted. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -32,7 +31,7 @@ const planned = (each: PersistentVolumeClaim, on: Node | undefined = ready) =>
   planLocalClaim(each, localStorageClass, (name) => (name === 'a' ? on : undefined));
 
 describe('local volume provisioner', () => {
-  it('makes a volume for the claim on its node', () => {
+  it('creates a volume for the claim on its node', () => {
     const plan = planned(claim());
     assert.ok(plan.kind === 'create');
     const { metadata, spec } = plan.volume;
@@ -46,7 +45,7 @@ describe('local volume provisioner', () => {
     ]);
   });
 
-  it('leaves claims of other provisioners alone and refuses what a directory cannot be', () => {
+  it('ignores claims of other provisioners and rejects claims that a directory cannot serve', () => {
     const other = { 'volume.kubernetes.io/storage-provisioner': 'example.com/disks' };
     assert.equal(planned(claim({}, other)).kind, 'keep');
     assert.equal(planned(claim({ volumeName: 'v' })).kind, 'keep');
@@ -64,13 +63,13 @@ describe('local volume provisioner', () => {
     assert.equal(planned(claim(), node({})).kind, 'fail');
   });
 
-  it('gives the choice of a node that is gone back to the scheduler', () => {
+  it('deselects a deleted node, so that the scheduler selects another', () => {
     const plan = planLocalClaim(claim(), localStorageClass, () => undefined);
     assert.ok(plan.kind === 'deselect');
     assert.equal(plan.claim.metadata?.annotations?.['volume.kubernetes.io/selected-node'], undefined);
   });
 
-  it('deletes data only of released volumes of the policy Delete, and waits for their host', () => {
+  it('deletes data only of released volumes with the policy Delete, and waits for their host', () => {
     const volume = (phase: string, deleting: boolean, policy = 'Delete'): PersistentVolume =>
       ({
         metadata: {
@@ -95,7 +94,7 @@ describe('local volume provisioner', () => {
     assert.equal(planLocalVolume({ ...foreign, metadata: { name: NAME } }, ready), 'keep');
   });
 
-  it('never reads a path out of the names on a Node', () => {
+  it('never derives a path from the names on a Node', () => {
     assert.deepEqual(volumeNames(`../etc,${NAME},,pvc-x/../..,${NAME}/..`), [NAME]);
     assert.deepEqual(volumeNames(undefined), []);
   });

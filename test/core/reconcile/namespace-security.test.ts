@@ -1,4 +1,4 @@
-/** Users and levels of namespaces, as OpenShift allocates them. */
+/** UID ranges and SELinux levels of namespaces, as OpenShift allocates them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Namespace } from 'kubernetes-types/core/v1';
@@ -11,7 +11,7 @@ const namespace = (annotations: Record<string, string> = {}): Namespace => ({ me
 const upTo = (count: number): Set<number> => new Set(Array.from({ length: count }, (_, index) => index));
 
 describe('allocation for a namespace', () => {
-  it('is the first free block with the level of that block', () => {
+  it('uses the first free block and its level', () => {
     const cases: readonly [used: number, range: string, level: string][] = [
       [0, '1000000000/10000', 's0:c1,c0'],
       [1, '1000010000/10000', 's0:c3,c2'],
@@ -27,11 +27,11 @@ describe('allocation for a namespace', () => {
     assert.ok(gap.kind === 'annotate' && gap.block === 2);
   });
 
-  it('ends with the range', () => {
+  it('fails at the end of the range', () => {
     assert.deepEqual(planAllocation(namespace(), upTo(100_000)), { kind: 'full' });
   });
 
-  it('keeps what is there and adds what is missing', () => {
+  it('keeps existing values and adds missing ones', () => {
     const whole = { [UID]: '1000050000/10000', [GROUPS]: '5/5', [MCS]: 's0:c9,c8' };
     assert.deepEqual(planAllocation(namespace(whole), new Set()), { kind: 'keep' });
     const part = planAllocation(namespace({ [UID]: '1000620000/10000' }), new Set([62]));
@@ -39,21 +39,21 @@ describe('allocation for a namespace', () => {
     assert.deepEqual(part.annotations, { [GROUPS]: '1000620000/10000', [MCS]: 's0:c25,c10' });
   });
 
-  it('leaves a namespace that is being deleted alone', () => {
+  it('ignores a namespace that is being deleted', () => {
     const leaving = { metadata: { name: 'n', deletionTimestamp: '2026-01-01T00:00:00Z' } };
     assert.deepEqual(planAllocation(leaving, new Set()), { kind: 'keep' });
   });
 });
 
 describe('the record of blocks', () => {
-  it('has a bit for each block, the lowest last', () => {
+  it('contains one bit per block, the lowest last', () => {
     const { range, data } = allocationOf(new Set([0, 9]));
     assert.equal(range, RANGE);
     assert.deepEqual([...Buffer.from(data ?? '', 'base64')], [0b10, 0b1]);
     assert.equal(allocationOf(new Set()).data, '');
   });
 
-  it('does not count ranges that no block has', () => {
+  it('ignores ranges outside of all blocks', () => {
     assert.equal(blockOf(namespace({ [UID]: '1000020000/10000' })), 2);
     for (const wrong of ['1000020001/10000', '500/10', '2000000000/10000', 'x'])
       assert.equal(blockOf(namespace({ [UID]: wrong })), undefined, wrong);

@@ -19,7 +19,7 @@ import { NOW, node, pod, seeded } from './objects.ts';
 const times = { gracePeriodMs: 40_000, startupGracePeriodMs: 60_000 };
 const lease = (renewTime: string): Lease => ({ spec: { renewTime } });
 
-test('a node is heard while its lease or its status changes, measured on our own clock', () => {
+test('treats a node as reporting while its lease or status changes, by the monotonic clock', () => {
   const subject = node('n', { ready: 'True' });
   let health = observeHealth(undefined, subject, lease('1970-01-01T00:00:00Z'), 0);
   assert.equal(isUnheard(health, times, 40_000), false);
@@ -32,13 +32,13 @@ test('a node is heard while its lease or its status changes, measured on our own
   assert.equal(observeHealth(health, fresher, lease('1970-01-01T00:00:10Z'), 69_000).heardAtMs, 69_000);
 });
 
-test('a node that never reported gets the longer grace', () => {
+test('uses the longer grace period for a node that never reported', () => {
   const health = observeHealth(undefined, node('n'), undefined, 0);
   assert.equal(isUnheard(health, times, 59_000), false);
   assert.equal(isUnheard(health, times, 61_000), true);
 });
 
-test('conditions we wrote ourselves are no sign of life', () => {
+test('ignores conditions written by the controller itself', () => {
   const subject = node('n', { ready: 'True' });
   const health = observeHealth(undefined, subject, undefined, 0);
   const conditions = planUnknownConditions(subject, NOW);
@@ -52,7 +52,7 @@ const keys = (taints: readonly Taint[] | undefined): string[] | undefined =>
   taints?.map((taint) => `${taint.key.replace('node.kubernetes.io/', '')}:${taint.effect}`).sort();
 const tainted = (...taints: Taint[]) => ({ ...node('n', { ready: 'True' }), spec: { taints } });
 
-test('taints follow conditions; taints of others stay', () => {
+test('derives taints from conditions and keeps taints of other components', () => {
   const plan = (subject: ReturnType<typeof node>, may = true) =>
     keys(planTaints({ node: subject, mayEvict: may, nowMs: NOW }));
   assert.equal(plan(node('n', { ready: 'True' })), undefined);
@@ -68,7 +68,7 @@ test('taints follow conditions; taints of others stay', () => {
   assert.deepEqual(plan(cordoned), ['unschedulable:NoSchedule']);
 });
 
-test('evictions stop when nobody is heard, or in a zone that mostly fails; a zone that fails alone is evicted', () => {
+test('stops evictions if no node reports or a zone mostly fails, and evicts from a single failed zone', () => {
   const verdict = (zone: string, isHealthy: boolean) => ({
     node: node('n', { labels: { 'topology.kubernetes.io/zone': zone } }),
     isHealthy,
@@ -88,7 +88,7 @@ test('evictions stop when nobody is heard, or in a zone that mostly fails; a zon
   assert.equal(mayEvict('/b', partial), true);
 });
 
-test('pods leave by the shortest of their tolerations', () => {
+test('evicts pods after their shortest toleration', () => {
   const subject = tainted({ key: 'k', effect: 'NoExecute' }, { key: 'other', effect: 'NoSchedule' });
   const rules = (heldMs: number) => ({
     tolerates: (toleration: Toleration, taint: Taint) => toleration.key === taint.key,
@@ -100,7 +100,7 @@ test('pods leave by the shortest of their tolerations', () => {
   const limited = with_({ key: 'k', tolerationSeconds: 300 }, { key: 'k', tolerationSeconds: 60 });
   assert.deepEqual(planEviction(limited, subject, rules(10_000)), { kind: 'leave', inMs: 50_000 });
   assert.deepEqual(planEviction(limited, subject, rules(90_000)), { kind: 'leave', inMs: 0 });
-  // As the client reads the longest there is.
+  // The longest duration as the client parses it.
   const longest = (2n ** 63n - 1n) as unknown as number;
   assert.deepEqual(planEviction(with_({ key: 'k', tolerationSeconds: longest }), subject, rules(0)), {
     kind: 'leave',
@@ -109,7 +109,7 @@ test('pods leave by the shortest of their tolerations', () => {
   assert.deepEqual(planEviction(pod({ deleting: true }), subject, rules(0)), { kind: 'stay' });
 });
 
-test('pod networks: within the cluster’s, distinct, given back, the same again for a node that asks twice', () => {
+test('allocates distinct pod networks, releases them, and returns the same one to a repeated request', () => {
   const pool = new CidrPool('10.128.0.0/14', 23);
   assert.equal(pool.capacity, 512);
   pool.occupy('10.128.0.0/23', 'a');
@@ -126,7 +126,7 @@ test('pod networks: within the cluster’s, distinct, given back, the same again
   assert.throws(() => new CidrPool('10.0.0.0/16', 8));
 });
 
-test('pod networks never overlap', () => {
+test('never allocates overlapping pod networks', () => {
   const random = seeded(5);
   const pool = new CidrPool('10.0.0.0/20', 24);
   const held = new Map<string, string>();
@@ -144,7 +144,7 @@ test('pod networks never overlap', () => {
   }
 });
 
-test('pods nobody else cleans up', () => {
+test('collects pods that no other component deletes', () => {
   const orphan = pod({ node: 'gone' });
   const unscheduled = pod({ deleting: true });
   const fine = pod({ node: 'here' });
@@ -166,7 +166,7 @@ test('pods nobody else cleans up', () => {
   ]);
 });
 
-test('the cache TTL grows with the cluster and does not swing at a border', () => {
+test('increases the cache TTL with the cluster and does not alternate near a border', () => {
   assert.equal(ttlSeconds(1, 0), 0);
   assert.equal(ttlSeconds(101, 0), 15);
   assert.equal(ttlSeconds(95, 15), 15);

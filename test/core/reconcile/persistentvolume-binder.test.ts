@@ -1,4 +1,4 @@
-/** Which writes bind, lose and reclaim; carried out on a store in memory. */
+/** Executes the writes of binder plans on a store in memory. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -39,7 +39,10 @@ class World {
     else this.claims.set(name, object as PersistentVolumeClaim);
   }
 
-  /** One write of one object, as after a crash or from an old copy; whether anything was written. */
+  /**
+   * Performs one write of one object, as after a crash or with an outdated cache. Returns whether something was
+   * written.
+   */
   step(name: string): boolean {
     const plan = this.#plan(name);
     if (plan?.event !== undefined) this.events.push(`${plan.event.reason}: ${plan.event.message}`);
@@ -74,7 +77,7 @@ class World {
 }
 
 describe('persistent volume binder', () => {
-  it('binds the smallest volume that fits, with annotations, phases and capacity of upstream', () => {
+  it("binds the smallest matching volume, with upstream's annotations, phases and capacity", () => {
     const world = new World(
       claim('c', '2Gi'),
       volume('small', '1Gi'),
@@ -97,7 +100,7 @@ describe('persistent volume binder', () => {
     assert.match(world.phases(), /c=Bound small=Available large=Available fits=Bound/);
   });
 
-  it('respects selectors, reservations and volumes that the claim names', () => {
+  it('respects selectors, reservations and volumes that the claim specifies', () => {
     const world = new World(
       claim('chosen', '1Gi', { selector: { matchLabels: { tier: 'fast' } } }),
       claim('reserved'),
@@ -119,7 +122,7 @@ describe('persistent volume binder', () => {
     );
   });
 
-  it('a claim that waits for its pod gets events, then a request to the provisioner of its class', () => {
+  it('reports a claim that waits for its pod with events, then requests a volume from the provisioner of its class', () => {
     const world = new World(
       claim('c', '1Gi', { storageClassName: 'late' }),
       volume('v', '1Gi', { storageClassName: 'late' }),
@@ -144,7 +147,7 @@ describe('persistent volume binder', () => {
     assert.match(world.events.at(-1) ?? '', /^ExternalProvisioning: Waiting for a volume to be created/);
   });
 
-  it('a claim without class takes the newest default class; one of a missing class fails with an event', () => {
+  it('uses the newest default class for a claim without one, and reports a missing class', () => {
     const isDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
     const world = new World(
       claim('c', '1Gi', { storageClassName: undefined }),
@@ -164,7 +167,7 @@ describe('persistent volume binder', () => {
     );
   });
 
-  it('loses claims without volume and releases volumes without claim', () => {
+  it('marks claims without their volume as lost and releases volumes without their claim', () => {
     const world = new World(
       claim('c'),
       claim('d'),
@@ -188,7 +191,7 @@ describe('persistent volume binder', () => {
     assert.equal(world.claims.get('d')?.status?.phase, 'Pending');
   });
 
-  it('never gives one volume to two claims, in whatever order objects come, go and are written', () => {
+  it('never binds one volume to two claims, in any order of events and writes', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const random = seeded(seed);
       const pick = (count: number): number => Math.floor(random() * count);

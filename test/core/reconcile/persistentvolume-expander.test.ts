@@ -1,4 +1,3 @@
-/** The writes that grow a claim, one after the other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -16,7 +15,7 @@ const volume = (storage: string, provisioner = 'hyperedge.dev/local', source: ob
   spec: { capacity: { storage }, ...source },
 });
 
-test('a local volume: the claim says that it grows, the volume grows, the node is next', () => {
+test('expands a local volume: updates the claim, then the volume, then waits for the node', () => {
   const first = planExpansion(claim(), volume('1Gi'), 0);
   assert.ok(first.kind === 'status');
   assert.deepEqual((first.status as { conditions: unknown }).conditions, [
@@ -36,7 +35,7 @@ test('a local volume: the claim says that it grows, the volume grows, the node i
   assert.equal(awaitsNodeExpansion(done), false);
 });
 
-test("a driver's volume is left to the driver's controller, with upstream's event", () => {
+test("leaves a driver's volume to the driver's controller, with upstream's event", () => {
   const csi = { csi: { driver: 'd', volumeHandle: 'h' } };
   const plan = planExpansion(claim(), volume('1Gi', 'd', csi), 0);
   assert.deepEqual([plan.kind, plan.kind === 'event' && plan.reason], ['event', 'ExternalExpanding']);

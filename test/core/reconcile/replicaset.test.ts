@@ -28,7 +28,7 @@ function snapshot(replicas: number, candidates: readonly Pod[], more: Partial<Re
   };
 }
 
-test('missing pods are created, surplus ones deleted, nothing while unsettled or deleting', () => {
+test('creates missing pods and deletes surplus ones, but not while unsettled or being deleted', () => {
   const mine = [pod({ owner: 'owner' }), pod({ owner: 'owner' })];
   assert.equal(planReplicas(snapshot(5, mine), context).create, 3);
   assert.equal(planReplicas(snapshot(1, mine), context).delete.length, 1);
@@ -38,13 +38,13 @@ test('missing pods are created, surplus ones deleted, nothing while unsettled or
   assert.equal(plan.create, 0);
 });
 
-test('finished and deleted pods do not count; 501 missing pods are made in two goes', () => {
+test('ignores finished and deleted pods, and creates 501 missing pods in two plans', () => {
   const gone = [pod({ owner: 'owner', phase: 'Failed' }), pod({ owner: 'owner', deleting: true })];
   assert.equal(planReplicas(snapshot(1, gone), context).create, 1);
   assert.equal(planReplicas(snapshot(501, []), context).create, 500);
 });
 
-test('matching orphans are adopted, pods with other labels released, pods of others left alone', () => {
+test('adopts matching orphans, releases pods with other labels, and ignores pods of other controllers', () => {
   const orphan = pod();
   const stranger = pod({ labels: { app: 'b' } });
   const relabelled = pod({ owner: 'owner', labels: { app: 'b' } });
@@ -85,14 +85,14 @@ for (const [title, first, second] of order) {
   });
 }
 
-test('deletion order: from the node with more pods of the kin', () => {
+test('deletion order: prefers the node with more related pods', () => {
   const crowded = pod({ node: 'full', ready: true });
   const alone = pod({ node: 'empty', ready: true });
   const kin = [crowded, alone, pod({ node: 'full', ready: true }), pod({ node: 'full', ready: true })];
   assert.deepEqual(podsToDelete([alone, crowded], kin, 1, NOW), [crowded]);
 });
 
-test('whatever happens to pods, the number converges', () => {
+test('converges to the number of replicas after random changes', () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = seeded(seed);
     const wanted = Math.floor(random() * 10);
@@ -115,7 +115,7 @@ test('whatever happens to pods, the number converges', () => {
   }
 });
 
-test('status counts what is labelled, ready and available, and asks to be called when the next becomes available', () => {
+test('counts labelled, ready and available pods, and schedules a check for the next available pod', () => {
   const pods = [
     pod({ owner: 'owner', ready: true, readySinceMs: NOW - 4_000 }),
     pod({ owner: 'owner', ready: true, readySinceMs: NOW - 60_000 }),
@@ -137,7 +137,7 @@ test('status counts what is labelled, ready and available, and asks to be called
   assert.equal(recheckAfterMs, 6_000);
 });
 
-test('a failure is shown as a condition and taken away; an unchanged status is not written', () => {
+test('adds and removes the failure condition, and does not write an unchanged status', () => {
   const first = planReplicaStatus(snapshot(1, []), [], { reason: 'FailedCreate', message: 'quota' }, context);
   assert.equal(first.status?.conditions?.[0]?.reason, 'FailedCreate');
   const withFailure = {
@@ -155,7 +155,7 @@ test('a failure is shown as a condition and taken away; an unchanged status is n
   assert.equal(mended.status?.conditions, undefined);
 });
 
-test('a pod from a template carries labels, annotations and its controller', () => {
+test('copies labels and annotations from the template and sets the controller', () => {
   const owner = replicaSet(1, { uid: 'owner' });
   const reference = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'rs', uid: 'owner', controller: true };
   const made = podFromTemplate(owner, owner.spec?.template, reference);

@@ -32,7 +32,7 @@ const plan = (services: Service[], rest: Partial<LoadBalancerInput> & { readonly
   );
 };
 
-test('ranges are addresses, networks or two addresses of one family in order', () => {
+test('parses addresses, networks, and ordered pairs of addresses of one family as ranges', () => {
   assert.deepEqual(parseAddressRange('10.0.0.1'), { family: 4, first: 167772161n, last: 167772161n });
   assert.equal(parseAddressRange('10.0.0.9-10.0.0.1'), undefined);
   assert.equal(parseAddressRange('10.0.0.1-fd00::1'), undefined);
@@ -44,7 +44,7 @@ test('ranges are addresses, networks or two addresses of one family in order', (
   );
 });
 
-test('an address of the pool belongs to one service, and an old address stays although a younger one asks for it', () => {
+test('assigns each pool address to one service and keeps it when a younger service requests it', () => {
   const ranges = ['10.0.0.1-10.0.0.3'];
   const services = [
     service('young', { spec: { loadBalancerIP: '10.0.0.2' } }),
@@ -64,12 +64,12 @@ test('an address of the pool belongs to one service, and an old address stays al
     young: '10.0.0.2 is in use by another service',
     outside: '10.9.9.9 is not in serviceLoadBalancer.addresses',
   });
-  // As in the cluster: the next plan is made from what the last one gave.
+  // As in the cluster, the next plan uses the result of the last one.
   assert.equal(plan([service('any', { has: ['10.0.0.3'] })], { ranges })['any'], '10.0.0.3');
   assert.equal(plan([service('any', { has: ['10.0.7.3'] })], { ranges })['any'], '10.0.0.1');
 });
 
-test('of two families, the pool may lack one where the service prefers both', () => {
+test('accepts a pool without one of two families if the service prefers both', () => {
   const both = (ipFamilyPolicy: string): Wanted => ({
     spec: { ipFamilies: ['IPv4', 'IPv6'], ipFamilyPolicy } as ServiceSpec,
   });
@@ -81,7 +81,7 @@ test('of two families, the pool may lack one where the service prefers both', ()
   assert.match(plan([service('s', both('RequireDualStack'))], { ranges: ['10.0.0.1'] })['s'] ?? '', /no free IPv6/);
 });
 
-test('without a pool, services share the addresses of ready nodes by their ports', () => {
+test('shares node addresses between services by port without a pool', () => {
   const reserved = { annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/8443' } };
   const excluded = { labels: { 'node.kubernetes.io/exclude-from-external-load-balancers': '' } };
   const nodes = [
@@ -105,7 +105,7 @@ test('without a pool, services share the addresses of ready nodes by their ports
       web: '10.0.0.1,10.0.0.2',
       tls: '10.0.0.1,10.0.0.2',
       again: 'port TCP/80 is in use by service default/web',
-      // A node reserves ports at its own addresses only.
+      // A node reserves ports only at its own addresses.
       own: '10.0.0.1',
     },
   );
@@ -127,13 +127,13 @@ test('without a pool, services share the addresses of ready nodes by their ports
   assert.match(plan([local], { nodes })['s'] ?? '', /no ready node has an endpoint/);
 });
 
-test('ports of the hosts have no address of a node, and false reports take no address from others', () => {
+test('publishes no node address for ports of hosts, and ignores false reports', () => {
   const nodes = [node('a', '10.0.0.1')];
   for (const given of [{ port: 22 }, { port: 4789, protocol: 'UDP' }, { port: 111 }, { port: 873 }])
     assert.match(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'] ?? '', /belongs to the hosts/);
   for (const given of [{ port: 53, protocol: 'UDP' }, { port: 443 }, { port: 1024 }, { port: 4789 }])
     assert.equal(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'], '10.0.0.1');
-  // An address of a pool belongs to the service.
+  // A pool address belongs to the service.
   assert.equal(plan([service('s', { spec: { ports: [{ port: 22 }] } })], { ranges: ['10.9.0.1'] })['s'], '10.9.0.1');
   const everything = Array.from({ length: 60 }, (_, at) => `TCP/${at + 60}`).join();
   const liar = node('liar', '10.0.0.9', 'True', { annotations: { 'hyperedge.dev/reserved-host-ports': everything } });
@@ -141,7 +141,7 @@ test('ports of the hosts have no address of a node, and false reports take no ad
   assert.equal(plan([service('s')], { nodes: [liar] })['s'], 'port TCP/80 is in use by the node');
 });
 
-test('addresses that a node merely reports are not published', () => {
+test('does not publish addresses that a node merely reports', () => {
   const liar = (type: string, address: string, annotations = {}): Node => ({
     metadata: { name: 'liar', creationTimestamp: '2026-02-01T00:00:00Z', annotations },
     status: { addresses: [{ type, address }], conditions: [{ type: 'Ready', status: 'True' }] },
@@ -164,7 +164,7 @@ test('addresses that a node merely reports are not published', () => {
   assert.equal(published(liar('InternalIP', '127.0.0.1')), '10.0.0.1');
   const declared = { 'hyperedge.dev/serving-addresses': '203.0.113.7' };
   assert.equal(published(liar('ExternalIP', '203.0.113.7', declared)), '10.0.0.1,203.0.113.7');
-  // An address of another node stays that node's: where it reserves the port, the address is not published.
+  // An address of another node remains that node's: if it reserves the port, the address is not published.
   const victim = {
     ...honest,
     metadata: { ...honest.metadata, annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80' } },

@@ -81,7 +81,7 @@ const shown = (actions: readonly StatefulAction[]): string[] =>
     return `${action.type} ${action.pod.metadata?.name}`;
   });
 
-test('an ordered set creates one pod after the other, each once its predecessor is available', () => {
+test('creates the pods of an ordered set one by one, each after its predecessor is available', () => {
   const set = statefulSet();
   assert.deepEqual(shown(plan(set, []).actions), ['create web-0']);
   assert.deepEqual(shown(plan(set, [member(set, 0, { ready: false })]).actions), []);
@@ -89,12 +89,12 @@ test('an ordered set creates one pod after the other, each once its predecessor 
   assert.deepEqual(shown(plan(set, [member(set, 0), member(set, 2)]).actions), ['create web-1']);
 });
 
-test('a parallel set creates all at once and does not wait', () => {
+test('creates all pods of a parallel set at once', () => {
   const set = statefulSet({ podManagementPolicy: 'Parallel' });
   assert.deepEqual(shown(plan(set, [member(set, 1, { ready: false })]).actions), ['create web-0', 'create web-2']);
 });
 
-test('ordinals may start elsewhere', () => {
+test('supports another start of the ordinals', () => {
   const set = statefulSet({ replicas: 1, ordinals: { start: 5 } });
   const [action] = plan(set, []).actions;
   assert.ok(action?.type === 'create');
@@ -104,13 +104,13 @@ test('ordinals may start elsewhere', () => {
   assert.deepEqual(shown(plan(set, [member(set, 5), member(set, 0)]).actions), ['delete web-0']);
 });
 
-test('a finished pod is deleted and waits for its end before it is created again', () => {
+test('deletes a finished pod and waits for its termination before recreating it', () => {
   const set = statefulSet();
   assert.deepEqual(shown(plan(set, [member(set, 0, { phase: 'Failed' }), member(set, 1)]).actions), ['delete web-0']);
   assert.deepEqual(shown(plan(set, [member(set, 0, { phase: 'Failed', deleting: true })]).actions), []);
 });
 
-test('scale-down goes from the highest ordinal, one at a time, and stops at an unhealthy pod', () => {
+test('scales down from the highest ordinal, one at a time, and stops at an unhealthy pod', () => {
   const set = statefulSet({ replicas: 1 });
   const pods = [0, 1, 2, 3].map((ordinal) => member(set, ordinal));
   assert.deepEqual(shown(plan(set, pods).actions), ['delete web-3']);
@@ -126,7 +126,7 @@ test('scale-down goes from the highest ordinal, one at a time, and stops at an u
   assert.deepEqual(shown(plan(parallel, pods).actions), ['delete web-3', 'delete web-2', 'delete web-1']);
 });
 
-test('a rolling update replaces from the highest ordinal to the partition', () => {
+test('replaces pods from the highest ordinal down to the partition during a rolling update', () => {
   const at = (partition: number, maxUnavailable?: number | string) =>
     statefulSet(
       {
@@ -152,7 +152,7 @@ test('a rolling update replaces from the highest ordinal to the partition', () =
   assert.deepEqual(shown(plan(statefulSet({ updateStrategy: { type: 'OnDelete' } }), [p0, p1, p2]).actions), []);
 });
 
-test('below the partition a pod comes back as it was', () => {
+test('recreates a pod below the partition with its old revision', () => {
   const set = statefulSet(
     { updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 1 } } },
     { replicas: 3, currentRevision: 'web-old' },
@@ -165,7 +165,7 @@ test('below the partition a pod comes back as it was', () => {
   assert.equal(created([member(set, 0, { old: true })]), 'v2');
 });
 
-test('the status counts, and moves the current revision once all are updated and ready', () => {
+test('counts the status, and updates the current revision once all pods are updated and ready', () => {
   const set = statefulSet({}, { replicas: 3, currentRevision: 'web-old' });
   const half = plan(set, [member(set, 0, { old: true }), member(set, 1, { old: true }), member(set, 2)]).status;
   assert.deepEqual(
@@ -180,7 +180,7 @@ test('the status counts, and moves the current revision once all are updated and
   assert.deepEqual([all?.currentRevision, all?.currentReplicas, all?.updatedReplicas], ['web-new', 3, 3]);
 });
 
-test('minReadySeconds holds an ordered set back', () => {
+test('delays an ordered set by minReadySeconds', () => {
   const set = statefulSet({ minReadySeconds: 10 });
   const { actions, status, recheckAfterMs } = plan(set, [member(set, 0, { readySinceMs: NOW - 4_000 })]);
   assert.deepEqual(
@@ -189,7 +189,7 @@ test('minReadySeconds holds an ordered set back', () => {
   );
 });
 
-test('claims are created before their pod, kept, and owned as the retention policy says', () => {
+test('creates claims before their pod, keeps them, and sets owners by the retention policy', () => {
   const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: {} }];
   const claim = (
     name: string,
@@ -220,7 +220,7 @@ test('claims are created before their pod, kept, and owned as the retention poli
   const setRef = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'web', uid: 'sts' };
   const kept = plan(set, [member(set, 0)], [claim('data-web-0', [setRef])]).actions;
   assert.deepEqual(kept[0]?.type === 'own' && kept[0].ownerReferences, []);
-  // A reference of ours that is no controller's is set right; a claim of another controller gets and keeps none of ours.
+  // A wrong owner reference of the set is corrected. A claim with another controller gets and keeps none of the set's.
   const controller = { ...setRef, controller: true, blockOwnerDeletion: true };
   const other = { apiVersion: 'example.com/v1', kind: 'Keeper', name: 'k', uid: 'k' };
   const keeper = { ...other, controller: true };
@@ -240,7 +240,7 @@ test('claims are created before their pod, kept, and owned as the retention poli
   assert.equal(owned({ ...controller, uid: 'earlier' }), undefined);
 });
 
-test('revisions: created, found again after an undo, limited', () => {
+test('creates revisions, reuses them after an undo, and limits their number', () => {
   const set = statefulSet({ revisionHistoryLimit: 0 }, { replicas: 0, currentRevision: 'web-old' });
   const first = planStatefulHistory(set, [], []);
   assert.equal(first.change, 'create');
@@ -254,8 +254,8 @@ test('revisions: created, found again after an undo, limited', () => {
   assert.deepEqual(planStatefulHistory(set, [ancient, OLD, NEW], [runs]).delete, []);
 });
 
-/** A world that obeys: what is planned happens, pods become ready or break by chance. */
-test('random worlds: bounds hold at every step, and every set arrives once nothing breaks any more', () => {
+/** Simulation that executes plans; pods randomly become ready or fail. */
+test('keeps all limits in random simulations and converges once no pod fails any more', () => {
   for (let seed = 1; seed <= 400; seed++) {
     const random = seeded(seed);
     const pick = (count: number): number => Math.floor(random() * count);
@@ -321,7 +321,7 @@ test('random worlds: bounds hold at every step, and every set arrives once nothi
   }
 });
 
-test('plans a set of two billion replicas in bounded time and creates a bounded number of pods at once', () => {
+test('plans a set of two billion replicas in bounded time and limits the pods created at once', () => {
   const replicas = 2_147_483_647;
   const begun = performance.now();
   const ordered = statefulSet({ replicas });

@@ -1,4 +1,3 @@
-/** What a migration of storage versions writes to the definition of a custom resource. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
@@ -20,7 +19,7 @@ const shown = ({ status }: CustomResourceDefinition): unknown[] => [
   ...(status?.conditions?.map(({ type, reason, status: state, message }) => [type, state, reason, message]) ?? []),
 ];
 
-test('stored versions are those that objects can be stored in', () => {
+test('reduces stored versions to the storage version', () => {
   const migrated = definition(3);
   beginMigration(migrated, 'boards', '2026-01-01T00:00:00Z');
   assert.deepEqual(shown(migrated), [
@@ -32,7 +31,7 @@ test('stored versions are those that objects can be stored in', () => {
   assert.deepEqual(shown(migrated), [['v2'], ['StorageMigrating', 'False', 'MigrationSucceeded', done]]);
 });
 
-test('they stay when the definition has changed meanwhile, and when the migration failed', () => {
+test('keeps stored versions if the definition has changed meanwhile or the migration failed', () => {
   const changed = definition(3);
   beginMigration(changed, 'boards', '2026-01-01T00:00:00Z');
   endMigration({ ...changed, metadata: { generation: 4 } }, true, '2026-01-01T00:00:01Z');
@@ -42,7 +41,7 @@ test('they stay when the definition has changed meanwhile, and when the migratio
     ['v1', 'v2'],
     ['StorageMigrating', 'False', 'MigrationSucceeded', mismatch],
   ]);
-  // The generation of the next migration counts, though its words are those of the last one.
+  // The observed generation is updated by the next migration, even with an equal message.
   beginMigration(changed, 'boards', '2026-01-01T00:00:02Z');
   beginMigration({ ...changed, metadata: { generation: 5 } }, 'boards', '2026-01-01T00:00:03Z');
   endMigration({ ...changed, metadata: { generation: 5 } }, false, '2026-01-01T00:00:04Z');

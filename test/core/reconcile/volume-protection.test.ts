@@ -1,4 +1,3 @@
-/** Who holds a claim or a volume, and when its finalizer goes. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -21,7 +20,7 @@ const named = { name: 'v', persistentVolumeClaim: { claimName: 'c' } };
 const own = { name: 'v', ephemeral: {} };
 
 describe('protection of claims and volumes', () => {
-  it('a pod on a node holds what it names, and what was made for it', () => {
+  it('a pod on a node holds the claims that it references and those created for it', () => {
     const ownedBy = (uid: string) => ({
       ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid, controller: true }],
     });
@@ -34,7 +33,7 @@ describe('protection of claims and volumes', () => {
     assert.deepEqual(claimNames(pod('n', { name: 'v', emptyDir: {} })), []);
   });
 
-  it('the finalizer is there until nobody uses what is deleted', () => {
+  it('keeps the finalizer until a deleted object is no longer used', () => {
     const user = pod('n', named);
     const held = { finalizers: [CLAIM] };
     const going = { ...held, deletionTimestamp: DELETED as never };
@@ -49,7 +48,7 @@ describe('protection of claims and volumes', () => {
     assert.equal(planVolume(volume('Released', { finalizers: [VOLUME], deletionTimestamp: DELETED })), 'remove');
   });
 
-  it('other finalizers stay', () => {
+  it('keeps other finalizers', () => {
     const object = claim('c', { finalizers: ['other', CLAIM] });
     assert.deepEqual(withPlan(object, CLAIM, 'remove').metadata?.finalizers, ['other']);
     assert.deepEqual(withPlan(claim('c', { finalizers: ['other'] }), CLAIM, 'add').metadata?.finalizers, [

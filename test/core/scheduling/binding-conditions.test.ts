@@ -1,4 +1,4 @@
-/** Devices that are ready only after the claim was allocated (KEP-5007). */
+/** Devices that become ready only after their allocation (KEP-5007). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -33,7 +33,7 @@ describe('an allocated claim with binding conditions', () => {
   };
   const stateOf = (claim: ResourceClaim, afterMs = 0) => bindingState(claim, Date.parse(AT) + afterMs, TIMEOUT_MS);
 
-  it('waits for all of them, and no longer than the time-out', () => {
+  it('waits for all of them until the time-out', () => {
     assert.ok(hasBindingConditions(claimOf()));
     assert.deepEqual(stateOf(claimOf(['a', 'True'])), { kind: 'waiting' });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'False']), TIMEOUT_MS), { kind: 'waiting' });
@@ -44,20 +44,20 @@ describe('an allocated claim with binding conditions', () => {
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True']), TIMEOUT_MS + 1), { kind: 'ready' });
   });
 
-  it('fails with the condition that says so', () => {
+  it('fails with the name of the failed condition', () => {
     const why = 'device binding failed: claim=c, reason=R, message="why"';
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'True'])), { kind: 'failed', why });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'False'])), { kind: 'ready' });
   });
 
-  it('is ready at once where no device has any', () => {
+  it('is ready at once if no device has any', () => {
     const claim: ResourceClaim = { status: { allocation: { devices: { results: [{ device: 'two' }] } } } };
     assert.ok(!hasBindingConditions(claim));
     assert.deepEqual(bindingState(claim, 0, TIMEOUT_MS), { kind: 'ready' });
   });
 });
 
-describe('the allocation of devices that several nodes reach', () => {
+describe('the allocation of devices that several nodes can access', () => {
   const node: Node = { metadata: { name: 'n', labels: { rack: 'r1' } } };
   const inRack = { matchExpressions: [{ key: 'rack', operator: 'In', values: ['r1'] }] };
   const allocate = (slices: ResourceSlice['spec'][], count = 1): Allocation => {
@@ -86,7 +86,7 @@ describe('the allocation of devices that several nodes reach', () => {
   const local = { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n'] }] }] };
   const selectorOf = (...slices: ResourceSlice['spec'][]) => allocate(slices, slices.length).nodeSelector;
 
-  it('is for the nodes that reach all of them', () => {
+  it('selects the nodes that can access all devices', () => {
     const everywhere = sliceOf('fabric', { allNodes: true }, { name: 'a' });
     const rack = sliceOf('rack', { nodeSelector: { nodeSelectorTerms: [inRack] } }, { name: 'b' });
     assert.equal(selectorOf(everywhere), undefined);
@@ -96,11 +96,11 @@ describe('the allocation of devices that several nodes reach', () => {
     assert.deepEqual(selectorOf(everywhere, sliceOf('own', { nodeName: 'n' }, { name: 'c' })), local);
   });
 
-  it('is for the chosen node where a device is attached to it', () => {
+  it('selects the chosen node if a device is attached to it', () => {
     assert.deepEqual(selectorOf(sliceOf('fabric', { allNodes: true }, { name: 'a', bindsToNode: true })), local);
   });
 
-  it('has devices with binding conditions only where others do not suffice', () => {
+  it('uses devices with binding conditions only if others do not suffice', () => {
     const waiting = sliceOf(
       'a',
       { allNodes: true },

@@ -1,4 +1,3 @@
-/** Nodes and pods for scheduler tests. */
 import type { Container, Node, Pod, PodSpec, Taint } from 'kubernetes-types/core/v1';
 import { Cluster, type ClusterView } from '../../../src/core/scheduling/cluster.ts';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';

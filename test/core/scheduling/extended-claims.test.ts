@@ -65,7 +65,7 @@ describe('classes by the extended resources that they provide', () => {
     metadata: { name, creationTimestamp: `2026-01-0${at}T00:00:00Z` },
     spec: { extendedResourceName: GPU },
   });
-  it('are found by their own name, and by the given one: the newest, then the first in order', () => {
+  it('are found by their own and their explicit resource name: the newest first, then by name', () => {
     const nameOf = (classes: DeviceClass[], resource: string) =>
       classesByResource(classes).get(resource)?.metadata?.name;
     assert.equal(nameOf([gpus], 'deviceclass.resource.kubernetes.io/gpus'), 'gpus');
@@ -76,7 +76,7 @@ describe('classes by the extended resources that they provide', () => {
 });
 
 describe('the claim for extended resources', () => {
-  it('has a request for each container, named after its place', () => {
+  it('has a request for each container, named after its index', () => {
     const pod = podOf([asking('a', { cpu: '1', [GPU]: '2' }), asking('b', { [GPU]: '1' }), asking('c', { cpu: '1' })]);
     const extended = extendedClaimOn(podInfoOf(pod), new Map(), listerOf());
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('the claim for extended resources', () => {
     ]);
   });
 
-  it('lets init containers use the devices of containers after them, and share what is missing', () => {
+  it('lets init containers reuse devices of later containers, and share additional ones', () => {
     const init = (name: string, count: string): Container => asking(name, { [GPU]: count });
     const sidecar = asking('side', { [GPU]: '1' }, { restartPolicy: 'Always' });
     const pod = podOf(
@@ -123,7 +123,7 @@ describe('the claim for extended resources', () => {
     );
   });
 
-  it('is not needed for what the node itself provides, or no class does', () => {
+  it('is not needed for resources of the node itself or without a class', () => {
     const info = podInfoOf(podOf([asking('a', { [GPU]: '2', 'example.com/other': '1' })]));
     assert.equal(extendedClaimOn(info, new Map([[GPU, 1]]), listerOf()), undefined);
     const requests = extendedClaimOn(info, new Map([[GPU, 0]]), listerOf())?.claim.spec?.devices?.requests;
@@ -131,7 +131,7 @@ describe('the claim for extended resources', () => {
   });
 });
 
-describe('a pod that asks for an extended resource of a class', () => {
+describe('a pod that requests an extended resource of a class', () => {
   const judge = (pod: Pod, node: Node, lister: DeviceLister): string | undefined => {
     const view = { devices: lister } as ClusterView;
     const info = new NodeInfo(node);
@@ -146,7 +146,7 @@ describe('a pod that asks for an extended resource of a class', () => {
   };
   const wanting = (count: string, name = GPU): Pod => podOf([asking('a', { [name]: count })]);
 
-  it('fits a node whose devices suffice, without a device plug-in', () => {
+  it('fits a node with enough devices, without a device plug-in', () => {
     assert.equal(judge(wanting('3'), nodeOf({}), listerOf()), undefined);
     assert.equal(judge(wanting('3', 'deviceclass.resource.kubernetes.io/gpus'), nodeOf({}), listerOf()), undefined);
     assert.match(judge(wanting('4'), nodeOf({}), listerOf()) ?? '', /cannot allocate all claims/);
@@ -162,7 +162,7 @@ describe('a pod that asks for an extended resource of a class', () => {
     assert.equal(judge(wanting('1'), nodeOf({}), listerOf({})), 'cannot schedule extended resource claim');
   });
 
-  it('is tried again when classes or devices change', () => {
+  it('is retried when classes or devices change', () => {
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'DevicesChanged' }));
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'NodeAdded', node: nodeOf({}) }));
     const plain = podInfoOf(podOf([asking('a', { cpu: '1' })]));

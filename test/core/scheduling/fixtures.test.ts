@@ -1,4 +1,4 @@
-/** A fixture of a test rig is an extended resource and a device: it is never both at once. */
+/** A fixture of a test rig is both an extended resource and a device, but is never used as both at once. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -50,7 +50,7 @@ function lab(rig?: string) {
 }
 
 describe('a fixture of the node', () => {
-  it('is not allocated to a claim while a pod has it as an extended resource', () => {
+  it('is not allocated to a claim while a pod uses it as an extended resource', () => {
     const { info, check } = lab();
     assert.equal(check(claiming), undefined);
     info.add(podInfoOf(extended));

@@ -22,7 +22,7 @@ for (const [title, toleration, expected] of tolerations) {
   test(`toleration: ${title}`, () => assert.equal(tolerates(toleration, taint), expected));
 }
 
-test('only taints with the effects asked for count', () => {
+test('considers only taints with the given effects', () => {
   assert.equal(untoleratedTaint([taint], [], ['NoExecute']), undefined);
   assert.equal(untoleratedTaint([taint], undefined, ['NoSchedule']), taint);
 });
@@ -52,7 +52,7 @@ for (const [title, term, expected] of terms) {
   test(`node selector: ${title}`, () => assert.equal(matchesTerm(term, subject), expected));
 }
 
-test('nodeSelector and affinity must both hold, alternatives are ORed', () => {
+test('requires nodeSelector and affinity, of which one alternative must match', () => {
   const affinity = (...each: NodeSelectorTerm[]) => ({
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: each } },
   });

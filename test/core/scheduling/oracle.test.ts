@@ -1,6 +1,6 @@
 /**
- * Random clusters and pods; a slow and simple judge decides for each node by itself whether the pod may go there. The scheduler must
- * bind to one of those nodes if and only if there is one.
+ * Random clusters and pods. A slow, simple oracle decides for each node separately whether the pod may run there. The
+ * scheduler must bind to one of those nodes if and only if there is one.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -113,7 +113,7 @@ function randomPod(random: () => number, nodes: readonly Node[] | undefined): Po
   });
 }
 
-test('the scheduler binds where the judge allows it, and only there', () => {
+test('binds exactly if the oracle allows a node, and only to such nodes', () => {
   let bound = 0;
   let refused = 0;
   for (let seed = 1; seed <= 3_000; seed++) {

@@ -15,7 +15,7 @@ const withVolume = (volume: Omit<Volume, 'name'>, on?: string): Pod =>
   pod({ ...(on === undefined ? {} : { node: on }), spec: { volumes: [{ name: 'v', ...volume }] } });
 const withClaim = (claimName: string, on?: string): Pod => withVolume({ persistentVolumeClaim: { claimName } }, on);
 
-/** Every claim is bound to the volume of its name. */
+/** Binds every claim to the volume of the same name. */
 function lister(
   volume: (name: string) => PersistentVolume,
   limits: Readonly<Record<string, number>> = {},
@@ -37,7 +37,7 @@ function lister(
   };
 }
 
-test('NodeVolumeLimits: volumes of a driver are counted once, and only so many fit', () => {
+test('NodeVolumeLimits: counts a volume once and enforces the limit of its driver', () => {
   const csi = (name: string): PersistentVolume => ({
     metadata: { name },
     spec: { csi: { driver: 'csi.example.com', volumeHandle: name } },
@@ -48,7 +48,7 @@ test('NodeVolumeLimits: volumes of a driver are counted once, and only so many f
   assert.equal(boundTo(decide(withClaim('two'), made, { volumes })), 'a', 'the volume is attached already');
 });
 
-test('VolumeZone: a volume with a zone label is used in its zones', () => {
+test('VolumeZone: restricts a volume with a zone label to its zones', () => {
   const zoned = (name: string): PersistentVolume => ({ metadata: { name, labels: { [ZONE]: 'x__y' } }, spec: {} });
   const volumes = lister(zoned);
   const zones = (zone: string) => cluster([node('a', { labels: { [ZONE]: zone } })]);
@@ -57,7 +57,7 @@ test('VolumeZone: a volume with a zone label is used in its zones', () => {
   assert.equal(boundTo(decide(withClaim('c'), cluster([node('a')]), { volumes })), 'a', 'no zones, no constraint');
 });
 
-test('VolumeRestrictions: a disk is mounted twice only for reading', () => {
+test('VolumeRestrictions: allows a second mount of a disk only for reading', () => {
   const disk = (readOnly: boolean) => ({ gcePersistentDisk: { pdName: 'd', readOnly } });
   const target = (readOnly: boolean) => cluster([node('a')], [withVolume(disk(readOnly), 'a')]);
   assert.match(messageOf(decide(withVolume(disk(false)), target(true))), /node\(s\) had no available disk/);
@@ -71,7 +71,7 @@ test('VolumeRestrictions: a disk is mounted twice only for reading', () => {
   assert.match(messageOf(decide(withVolume(rbd('m1')), ceph)), /node\(s\) had no available disk/);
 });
 
-test('a profile scores by its strategy, its added affinity and its default constraints', () => {
+test("scores by the profile's strategy, added affinity and default constraints", () => {
   const made = cluster([node('a'), node('b', { labels: { rack: 'r' } })], [pod({ node: 'a', cpu: '2' })]);
   const small = pod({ cpu: '1' });
   const strategy = (type: 'LeastAllocated' | 'MostAllocated') => ({
@@ -90,7 +90,7 @@ test('a profile scores by its strategy, its added affinity and its default const
   assert.equal(boundTo(spread), 'b', 'a has no such label');
 });
 
-test('a large cluster is not searched to its end', () => {
+test('ends the search of a large cluster early', () => {
   assert.equal(feasibleNodesToFind(99, 0), 99);
   assert.equal(feasibleNodesToFind(1_000, 0), 420);
   assert.equal(feasibleNodesToFind(6_000, 0), 300);

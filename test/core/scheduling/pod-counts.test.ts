@@ -1,4 +1,4 @@
-/** The incremental counts against a plain recount, over random histories of a cluster. */
+/** Compares the incremental counts with a full recount over random histories of a cluster. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -36,7 +36,7 @@ function draws(random: () => number) {
   return { pick, term, makePod, makeNode };
 }
 
-/** Every figure by looking at every pod. */
+/** Recounts every figure from all pods. */
 function compare(of: ClusterView, wanted: PodInfo, seed: number): void {
   const everyPod = of.nodes.flatMap((each) => [...each.pods.values()].map((info) => ({ node: each, info })));
   const selections = [
@@ -90,7 +90,7 @@ function compare(of: ClusterView, wanted: PodInfo, seed: number): void {
   }
 }
 
-test('counts stay right while nodes, pods, labels and namespaces change', () => {
+test('keeps counts correct while nodes, pods, labels and namespaces change', () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = seeded(seed);
     const { pick, makePod, makeNode } = draws(random);
@@ -127,7 +127,7 @@ test('counts stay right while nodes, pods, labels and namespaces change', () => 
   }
 });
 
-test('a trial counts as if its node had its pods', () => {
+test("counts a trial as if its node had the trial's pods", () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const { pick, makePod, makeNode } = draws(random);

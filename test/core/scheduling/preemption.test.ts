@@ -13,7 +13,7 @@ const victims = (decision: Decision): string[] =>
 const named = (name: string, on: string, cpu: string, priority: number, more: { startTime?: string } = {}): Pod =>
   pod({ name, node: on, cpu, priority, ...more });
 
-test('only as many go as must, the least important first', () => {
+test('evicts as few pods as possible, the least important first', () => {
   const made = cluster(
     [node('a', { cpu: '3' })],
     [named('low', 'a', '1', 1), named('mid', 'a', '1', 5), named('high', 'a', '1', 50)],
@@ -23,7 +23,7 @@ test('only as many go as must, the least important first', () => {
   assert.deepEqual(victims(decide(pod({ cpu: '3', priority: 10 }), made)), []);
 });
 
-test('the node where the least important pods would go is taken', () => {
+test('selects the node with the least important victims', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' }), node('c', { cpu: '1' })],
     [named('x', 'a', '1', 5), named('y', 'b', '1', 2), named('z', 'c', '1', 20)],
@@ -31,7 +31,7 @@ test('the node where the least important pods would go is taken', () => {
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('of equals the one that started last goes', () => {
+test('evicts the pod that started last among equals', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' })],
     [
@@ -42,7 +42,7 @@ test('of equals the one that started last goes', () => {
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('a disruption budget is respected where there is a choice', () => {
+test('respects a disruption budget if there is a choice', () => {
   const guarded = pod({ name: 'guarded', node: 'a', cpu: '1', priority: 1, labels: { app: 'db' } });
   const made = cluster([node('a', { cpu: '1' }), node('b', { cpu: '1' })], [guarded, named('free', 'b', '1', 5)]);
   const budget: DisruptionBudget = {
@@ -56,7 +56,7 @@ test('a disruption budget is respected where there is a choice', () => {
   assert.equal(preemptionOf(decide(wanted, made, { budgets: [budget] }))?.node, 'b');
 });
 
-test('nobody is evicted for pods that never preempt, nor where it would not help', () => {
+test('evicts no pod for a pod that never preempts, or if it would not help', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const never = decide(pod({ cpu: '1', priority: 10, spec: { preemptionPolicy: 'Never' } }), made);
   assert.equal(preemptionOf(never), undefined);
@@ -66,7 +66,7 @@ test('nobody is evicted for pods that never preempt, nor where it would not help
   assert.equal(preemptionOf(elsewhere), undefined);
 });
 
-test('the room made for a pod is kept for it against less important ones, not against more important ones', () => {
+test('reserves the freed resources against less important pods, but not against more important ones', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const preemptor = pod({ cpu: '1', priority: 10 });
   made.nominate(podInfoOf(preemptor), 'a');
@@ -75,7 +75,7 @@ test('the room made for a pod is kept for it against less important ones, not ag
   assert.equal(boundTo(decide(preemptor, made)), 'a');
 });
 
-test('while its victims still end, a pod does not preempt again', () => {
+test('does not preempt again while its victims terminate', () => {
   const running = named('x', 'a', '1', 1);
   const victim: Pod = {
     ...running,
@@ -90,7 +90,7 @@ test('while its victims still end, a pod does not preempt again', () => {
   assert.match(messageOf(decision), /terminating pod on the nominated node/);
 });
 
-test('pods nominated there that are less important look elsewhere', () => {
+test('clears nominations of less important pods on the node', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const weaker = podInfoOf(pod({ cpu: '1', priority: 5 }));
   made.nominate(weaker, 'a');

@@ -14,7 +14,7 @@ const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cp
 const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n') };
 const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
 
-test('important pods first, then in order of arrival', () => {
+test('returns important pods first, then in order of arrival', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.add(entry('b', 5), 0);
@@ -25,7 +25,7 @@ test('important pods first, then in order of arrival', () => {
   );
 });
 
-test('a rejected pod sleeps until an event its filters care about, and rests for its back-off', () => {
+test('holds a rejected pod until a relevant event and the end of its back-off', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -38,7 +38,7 @@ test('a rejected pod sleeps until an event its filters care about, and rests for
   assert.equal(queue.pop(100)?.uid, 'a');
 });
 
-test('back-off doubles up to ten seconds', () => {
+test('doubles the back-off up to ten seconds', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   const waits: number[] = [];
@@ -53,7 +53,7 @@ test('back-off doubles up to ten seconds', () => {
   assert.deepEqual(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
 });
 
-test('an event during the attempt is not lost', () => {
+test('keeps an event that occurs during the attempt', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -62,7 +62,7 @@ test('an event during the attempt is not lost', () => {
   assert.equal(queue.pop(1_000)?.uid, 'a');
 });
 
-test('a change of the pod itself tries it at once, also when it comes during the attempt', () => {
+test('retries a changed pod at once, also if the change occurs during the attempt', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -74,7 +74,7 @@ test('a change of the pod itself tries it at once, also when it comes during the
   assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
 });
 
-test('without any node every event counts', () => {
+test('requeues on every event if there was no node', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -82,7 +82,7 @@ test('without any node every event counts', () => {
   assert.equal(queue.onEvent({ kind: 'NodeAdded', node: node('n') }), 1);
 });
 
-test('nobody is forgotten: after five minutes a pod is tried without an event', () => {
+test('retries a pod after five minutes without an event', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -92,7 +92,7 @@ test('nobody is forgotten: after five minutes a pod is tried without an event', 
   assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
 });
 
-test('a removed pod is gone, whatever its state', () => {
+test('removes a pod in any state', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);

@@ -5,7 +5,7 @@ import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import { type ReservePlugin, reservePod, unreservePod } from '../../../src/core/scheduling/reserve.ts';
 import { cluster, node, pod, view } from './cluster-objects.ts';
 
-test('a rejected reservation releases what earlier plug-ins took, in reverse order', () => {
+test('releases earlier reservations in reverse order after a rejection', () => {
   const calls: string[] = [];
   const plugin = (name: string, refuses = false): ReservePlugin => ({
     reserve: () => {

@@ -11,40 +11,40 @@ const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
 });
 const cpuOf = (spec: NonNullable<Pod['spec']>): number => podRequests({ spec }).get('cpu') ?? 0;
 
-test('containers are added up', () => {
+test('sums containers', () => {
   assert.equal(cpuOf({ containers: [asks('100m'), asks('1')] }), 1100);
 });
 
-test('an init container counts where it needs more than all containers', () => {
+test("uses an init container's request if it exceeds the sum of all containers", () => {
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('50m'), asks('2')] }), 2000);
   assert.equal(cpuOf({ containers: [asks('3')], initContainers: [asks('2')] }), 3000);
 });
 
-test('sidecars stay: they count with the containers, and beside the init containers after them', () => {
+test('adds sidecars to the containers and to later init containers', () => {
   const sidecar = asks('500m', { restartPolicy: 'Always' });
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar] }), 600);
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar, asks('1')] }), 1500);
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('1'), sidecar] }), 1000);
 });
 
-test('overhead comes on top, requests of the whole pod take the place of the sum', () => {
+test('adds the overhead, and replaces the sum with pod-level requests', () => {
   assert.equal(cpuOf({ containers: [asks('100m')], overhead: { cpu: '50m' } }), 150);
   const spec = { containers: [asks('100m')], resources: { requests: { cpu: '2' } } };
   assert.equal(cpuOf(spec as NonNullable<Pod['spec']>), 2000);
 });
 
-test('scores assume a share for containers that ask for nothing', () => {
+test('assumes requests of containers without them for scores', () => {
   const assumed = assumedRequests({ spec: { containers: [{ name: 'c' }, asks('1')] } });
   assert.equal(assumed.get('cpu'), 1100);
   assert.equal(assumed.get('memory'), 2 * 200 * 1024 * 1024);
   assert.equal(podRequests({ spec: { containers: [{ name: 'c' }] } }).size, 0);
 });
 
-test('a quantity nobody can read counts as nothing', () => {
+test('treats an invalid quantity as zero', () => {
   assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
 });
 
-test('requests are computed once for a generation of a pod, and always without generations', () => {
+test('computes requests once per generation of a pod, and always without generations', () => {
   const pod = (cpu: string, generation?: number): Pod => ({
     metadata: { name: 'web', uid: 'u', ...(generation === undefined ? {} : { generation }) },
     spec: { containers: [asks(cpu)] },
@@ -56,7 +56,7 @@ test('requests are computed once for a generation of a pod, and always without g
   assert.equal(podInfoOf(pod('200m'), unnumbered).requests.get('cpu'), 200);
 });
 
-test('a pod that is resized in place holds the largest of requested, allocated and present amounts', () => {
+test('holds the largest of requested, allocated and actual amounts during an in-place resize', () => {
   const pod = (requested: string, present: string, allocated: string, conditions: object[] = []): Pod =>
     ({
       metadata: { uid: 'u', generation: 1 },

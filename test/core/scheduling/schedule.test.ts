@@ -23,7 +23,7 @@ const near = (term: PodAffinityTerm) => ({
 const web = { app: 'web' };
 const webTerm: PodAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: web } };
 
-test('messages read as upstream’s', () => {
+test("produces upstream's messages", () => {
   const noNode = decide(pod(), cluster([]));
   assert.equal(messageOf(noNode), 'no nodes available to schedule pods');
   const full = decide(pod({ memory: '9Gi', cpu: '5' }), cluster([node('n')]));
@@ -47,22 +47,22 @@ test('messages read as upstream’s', () => {
   );
 });
 
-test('a PreferNoSchedule taint is only a preference', () => {
+test('treats a PreferNoSchedule taint only as a preference', () => {
   const made = cluster([node('a', { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] }), node('b')]);
   for (const random of [0, 0.99]) assert.equal(boundTo(decide(pod(), made, { random: () => random })), 'b');
 });
 
-test('the emptier node wins', () => {
+test('prefers the node with more free resources', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', cpu: '2', memory: '4Gi' })]);
   assert.equal(boundTo(decide(pod({ cpu: '1', memory: '1Gi' }), made)), 'b');
 });
 
-test('too many pods', () => {
+test('rejects a node with too many pods', () => {
   const made = cluster([node('a', { pods: '1' })], [pod({ node: 'a' })]);
   assert.match(messageOf(decide(pod(), made)), /1 Too many pods\./);
 });
 
-test('host ports exclude each other by protocol and address', () => {
+test('rejects conflicting host ports by protocol and address', () => {
   const made = cluster([node('a')], [pod({ node: 'a', hostPort: 80 })]);
   assert.match(messageOf(decide(pod({ hostPort: 80 }), made)), /didn't have free ports/);
   assert.equal(boundTo(decide(pod({ hostPort: 81 }), made)), 'a');
@@ -71,7 +71,7 @@ test('host ports exclude each other by protocol and address', () => {
   assert.equal(boundTo(decide(udp, made)), 'a');
 });
 
-test('ports of a host itself are taken: those of its annotation and its kubelet', () => {
+test('treats ports of the host as used: those in its annotation and of its kubelet', () => {
   const annotations = { 'hyperedge.dev/reserved-host-ports': 'TCP/8443,UDP/7946,x,TCP/99999' };
   const plain = node('a');
   const own: Node = {
@@ -85,7 +85,7 @@ test('ports of a host itself are taken: those of its annotation and its kubelet'
   assert.equal(boundTo(decide(pod({ hostPort: 7946 }), cluster([own], []))), 'a');
 });
 
-test('anti-affinity keeps apart, in both directions', () => {
+test('applies anti-affinity in both directions', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web })]);
   assert.equal(boundTo(decide(pod({ labels: web, spec: anti(webTerm) }), made)), 'b');
   const guarded = cluster([node('a')], [pod({ node: 'a', labels: web, spec: anti(webTerm) })]);
@@ -93,7 +93,7 @@ test('anti-affinity keeps apart, in both directions', () => {
   assert.equal(boundTo(decide(pod({ labels: web, namespace: 'other' }), guarded)), 'a');
 });
 
-test('affinity goes where its kin is, within the topology; the first of a group may begin one', () => {
+test('places a pod near pods it has affinity to, and lets the first of a group start anywhere', () => {
   const made = cluster([zoned('a', 'x'), zoned('b', 'y'), zoned('c', 'x')], [pod({ node: 'a', labels: web })]);
   const term = { ...webTerm, topologyKey: ZONE };
   assert.ok(['a', 'c'].includes(boundTo(decide(pod({ spec: near(term) }), made)) ?? ''));
@@ -102,7 +102,7 @@ test('affinity goes where its kin is, within the topology; the first of a group 
   assert.equal(boundTo(decide(pod({ labels: web, spec: near(term) }), lonely)), 'a');
 });
 
-test('a namespace selector reaches pods of other namespaces by the labels of those', () => {
+test('selects pods of other namespaces by the labels of their namespace', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, namespace: 'prod-1' })]);
   const term = { ...webTerm, namespaceSelector: { matchLabels: { stage: 'prod' } } };
   const namespaceLabels = (name: string): Record<string, string> => (name === 'prod-1' ? { stage: 'prod' } : {});
@@ -111,7 +111,7 @@ test('a namespace selector reaches pods of other namespaces by the labels of tho
   assert.match(messageOf(decide(pod({ spec: near(term) }), made)), /didn't match pod affinity rules/);
 });
 
-test('topology spread: skew, missing label, minDomains', () => {
+test('applies topology spread: skew, missing label, minDomains', () => {
   const constraint: TopologySpreadConstraint = {
     maxSkew: 1,
     topologyKey: ZONE,
@@ -133,7 +133,7 @@ test('topology spread: skew, missing label, minDomains', () => {
   );
 });
 
-test('replicas of one service spread over nodes although they say nothing', () => {
+test('spreads replicas of one service over nodes by default', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, cpu: '100m' })]);
   const decision = decide(pod({ labels: web }), made, {
     peersOf: () => [selectorOfLabels(web)],
@@ -141,7 +141,7 @@ test('replicas of one service spread over nodes although they say nothing', () =
   assert.equal(boundTo(decision), 'b');
 });
 
-test('an image that is there already tips the balance', () => {
+test('prefers a node that already has the image', () => {
   const images = [{ names: ['big:latest'], sizeBytes: 900 * 1024 * 1024 }];
   const made = cluster([node('a'), node('b', { images })]);
   const wants = pod();
@@ -149,7 +149,7 @@ test('an image that is there already tips the balance', () => {
   assert.equal(boundTo(decide(wants, made)), 'b');
 });
 
-test('claims must exist and be bound, and their volume reachable', () => {
+test('requires claims to exist and be bound, and their volume to be accessible', () => {
   const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const made = cluster([node('a'), node('b')]);
   assert.match(messageOf(decide(claimed, made)), /persistentvolumeclaim "c" not found/);
@@ -177,7 +177,7 @@ test('claims must exist and be bound, and their volume reachable', () => {
   const bound = { metadata: completed, spec: { ...claim.spec, volumeName: 'pv' } };
   const withBound: VolumeLister = { ...lister, claim: () => bound, volume };
   assert.equal(boundTo(decide(claimed, made, { volumes: withBound })), 'b');
-  // A claim that waits for its pod goes where a volume is, or where one can be made.
+  // A claim that waits for its pod allows nodes with a matching volume, or on which one can be provisioned.
   const late = (provisioner: string): VolumeLister['storageClass'] => {
     return () => ({ provisioner, volumeBindingMode: 'WaitForFirstConsumer' });
   };
@@ -193,8 +193,8 @@ test('claims must exist and be bound, and their volume reachable', () => {
   assert.equal(boundTo(decide(claimed, made, { volumes: made2 })), 'a');
 });
 
-// KEP-1472
-test('a claim goes where its driver has room, if the driver reports that', () => {
+// Source: KEP-1472.
+test('selects a node on which the driver reports enough capacity for a claim', () => {
   const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const made = cluster([node('a', { labels: { zone: 'a' } }), node('b', { labels: { zone: 'b' } })]);
   const claim: PersistentVolumeClaim = {
@@ -224,7 +224,7 @@ test('a claim goes where its driver has room, if the driver reports that', () =>
   assert.ok(['a', 'b'].includes(boundTo(decided([], false)) ?? ''), 'a driver that reports nothing');
 });
 
-test('a ReadWriteOncePod claim has one pod', () => {
+test('allows only one pod per ReadWriteOncePod claim', () => {
   const user = (name: string) =>
     pod({ name, spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const claim: PersistentVolumeClaim = {
@@ -246,7 +246,7 @@ test('a ReadWriteOncePod claim has one pod', () => {
   assert.notEqual(boundTo(decide(user('second'), made, { volumes })), undefined);
 });
 
-test('an assumed pod takes its room at once, and gives it back when the binding fails', () => {
+test('counts an assumed pod at once, and removes it when the binding fails', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = podInfoOf(pod({ cpu: '1' }));
   made.assume(first, 'a');
@@ -255,7 +255,7 @@ test('an assumed pod takes its room at once, and gives it back when the binding 
   assert.equal(boundTo(decide(pod({ cpu: '1' }), made)), 'a');
 });
 
-test('a binding the API has confirmed is not forgotten', () => {
+test('keeps a binding that the API has confirmed', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = pod({ cpu: '1' });
   made.assume(podInfoOf(first), 'a');
@@ -264,13 +264,13 @@ test('a binding the API has confirmed is not forgotten', () => {
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test('labels changed on a node keep its pods counted', () => {
+test("keeps counting pods after a node's labels change", () => {
   const made = cluster([node('a', { cpu: '1' })], [pod({ node: 'a', cpu: '1' })]);
   made.setNode(node('a', { cpu: '1', labels: { x: 'y' } }));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test('a pod that was seen before its node counts once the node is there', () => {
+test('counts a pod once its node is known', () => {
   const made = cluster([], [pod({ node: 'late', cpu: '4' })]);
   made.setNode(node('late'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);

@@ -80,7 +80,7 @@ class Cluster {
     return allocations;
   }
 
-  /** Devices and what was taken of them; the reason when there is none. */
+  /** Allocates and returns the devices with their consumed amounts, or the reason for a failure. */
   take(...claims: readonly ResourceClaim[]): string {
     const allocations = this.allocate(...claims);
     if (typeof allocations === 'string') return allocations;
@@ -94,7 +94,7 @@ class Cluster {
 }
 
 describe('a device that several claims share', () => {
-  it('is allocated until its capacity is used up, and again when a share was released', () => {
+  it('is allocated until its capacity is exhausted, and again after a share is released', () => {
     const cluster = new Cluster([shared('gpu', '40Gi')]);
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
     assert.equal(cluster.take(claim({ amount: '20Gi' })), 'gpu:20Gi');
@@ -104,7 +104,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
   });
 
-  it('has a share ID for each share, and is in one request at most once', () => {
+  it('has an ID for each share, and is used at most once per request', () => {
     const cluster = new Cluster([shared('a', 4), shared('b', 4)]);
     const [first] = cluster.allocate(claim({ amount: 1, count: 2 }, { amount: 1 })) as readonly Allocation[];
     const results = first?.devices?.results ?? [];
@@ -116,13 +116,13 @@ describe('a device that several claims share', () => {
     assert.match(cluster.take(claim({ amount: 1, count: 3 })), /cannot allocate/);
   });
 
-  it('is taken whole by a request that names no amount', () => {
+  it('is fully consumed by a request without an amount', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({})), 'a:4');
     assert.match(cluster.take(claim({ amount: 1 })), /in use/);
   });
 
-  it('rounds requests up to what its policy permits', () => {
+  it('rounds requests up to amounts that its policy permits', () => {
     const range: RequestPolicy = { default: '2Gi', validRange: { min: '2Gi', max: '8Gi', step: '2Gi' } };
     const take = (policy: RequestPolicy, amount?: string) =>
       new Cluster([shared('a', '40Gi', policy)]).take(claim({ amount }));
@@ -138,13 +138,13 @@ describe('a device that several claims share', () => {
     assert.match(take(values, '21Gi'), /no device matches/);
   });
 
-  it('is not chosen for a capacity that it does not have', () => {
+  it('is not selected for a capacity that it lacks', () => {
     const other: Device = { name: 'b', allowMultipleAllocations: true, capacity: { cores: { value: 4 } } };
     assert.match(new Cluster([other]).take(claim({ amount: 1 })), /no device matches/);
     assert.equal(new Cluster([other, shared('a', 4)]).take(claim({ amount: 1 })), 'a:1');
   });
 
-  it('takes the counters of its pool once', () => {
+  it('consumes the counters of its pool once', () => {
     const consumesCounters = [{ counterSet: 'board', counters: { slots: { value: '1' } } }];
     const cluster = new Cluster(
       [
@@ -164,7 +164,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ count: 1 })), 'a:4');
   });
 
-  it('is not shared with a claim that has it alone, and a request for all takes those with room', () => {
+  it('is not shared with a claim that has it exclusively, and a request for all takes devices with free capacity', () => {
     const alone = new Cluster([{ name: 'a', capacity: { memory: { value: 4 } } }]);
     assert.match(alone.take(claim({ amount: 5 })), /no device matches/);
     assert.equal(alone.take(claim({ amount: 1 })), 'a:-');
@@ -174,14 +174,14 @@ describe('a device that several claims share', () => {
     assert.equal(both.take(claim({ amount: 4, mode: 'All' })), 'b:4');
   });
 
-  it("is not used up by an administrator's access", () => {
+  it('is not consumed by administrative access', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({ admin: true })), 'a:4');
     assert.equal(cluster.take(claim({ amount: 4 })), 'a:4');
   });
 });
 
-/** Numbers below `n` of a seed. */
+/** Random numbers below `n` from a seed. */
 function numbers(seed: number): (n: number) => number {
   let state = seed;
   return (n) => {
@@ -194,17 +194,17 @@ interface PlainDevice {
   readonly shared: boolean;
   readonly value: number;
   readonly fallback: number | undefined;
-  /** Amounts that may be taken, ascending; undefined: every amount. */
+  /** Permitted amounts, ascending; undefined for any amount. */
   readonly steps: readonly number[] | undefined;
 }
 
-/** What a request takes of a device, by trying what is permitted. */
+/** Amount that a request consumes, found by trying the permitted amounts. */
 function amountOf(device: PlainDevice, wanted: number | undefined): number | undefined {
   if (wanted === undefined) return device.fallback ?? device.value;
   return device.steps === undefined ? wanted : device.steps.find((each) => each >= wanted);
 }
 
-/** Every assignment of devices to requests is tried. */
+/** Tries every assignment of devices to requests. */
 function isPossible(
   devices: readonly PlainDevice[],
   wishes: readonly (readonly [number | undefined, number])[],
@@ -254,7 +254,7 @@ function randomDevice(next: (n: number) => number): [PlainDevice, Omit<Device, '
 }
 
 describe('allocation of shared devices', () => {
-  it('agrees with trying every assignment', () => {
+  it('matches an exhaustive search', () => {
     const counts = { possible: 0, impossible: 0 };
     for (let seed = 1; seed <= 3000; seed += 1) {
       const next = numbers(seed);

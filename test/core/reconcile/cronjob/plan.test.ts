@@ -33,7 +33,7 @@ const plan = (cron: CronJob, now: string, jobs: readonly Job[] = []) =>
   planCronJob({ cronJob: cron, jobs, localZone: 'UTC' }, { nowMs: at(now), random: () => 0 });
 const reasons = (made: ReturnType<typeof plan>): string[] => made.events.map((event) => event.reason);
 
-test('a job is created at its time, named after it, once', () => {
+test('creates one job at the scheduled time, named after that time', () => {
   const early = plan(cronJob(), '2026-01-01T00:09:00Z');
   assert.deepEqual([early.create, early.recheckAfterMs], [undefined, 60_100]);
   const due = plan(cronJob(), '2026-01-01T00:10:01Z');
@@ -48,7 +48,7 @@ test('a job is created at its time, named after it, once', () => {
   assert.equal(plan(cronJob({}, due.status), '2026-01-01T00:10:02Z').create, undefined);
 });
 
-test('of missed times only the last is started, within its deadline', () => {
+test('starts only the last of several missed runs, within the deadline', () => {
   const now = '2026-01-01T01:05:00Z';
   assert.equal(plan(cronJob(), now).status.lastScheduleTime, '2026-01-01T01:00:00Z');
   assert.equal(plan(cronJob({ startingDeadlineSeconds: 200 }), now).create, undefined);
@@ -57,7 +57,7 @@ test('of missed times only the last is started, within its deadline', () => {
   assert.deepEqual(reasons(plan(cronJob({ startingDeadlineSeconds: 3600 }), '2026-01-09T00:00:00Z')), []);
 });
 
-test('concurrency policies', () => {
+test('applies the concurrency policies', () => {
   const running = job('tick-1');
   const at20 = '2026-01-01T00:20:00Z';
   assert.ok(plan(cronJob({}, active(running)), at20, [running]).create);
@@ -68,14 +68,14 @@ test('concurrency policies', () => {
   assert.ok(replace.create);
 });
 
-test('suspended and ending cron jobs start nothing', () => {
+test('starts no job while suspended or being deleted', () => {
   assert.equal(plan(cronJob({ suspend: true }), '2026-01-01T00:20:00Z').create, undefined);
   const ending = cronJob();
   ending.metadata = { ...ending.metadata, deletionTimestamp: CREATED };
   assert.equal(plan(ending, '2026-01-01T00:20:00Z').create, undefined);
 });
 
-test('the status follows its jobs', () => {
+test('updates the status from its jobs', () => {
   const [running, done] = [job('tick-1'), job('tick-2', 'Complete', '2026-01-01T00:11:00Z')];
   const seen = plan(cronJob({}, active(running, done, job('lost'))), '2026-01-01T00:12:00Z', [
     running,
@@ -90,7 +90,7 @@ test('the status follows its jobs', () => {
   assert.deepEqual(reasons(seen), ['SawCompletedJob', 'MissingJob', 'UnexpectedJob']);
 });
 
-test('history limits keep the newest', () => {
+test('keeps the newest jobs within the history limits', () => {
   const jobs = [1, 2, 3, 4].flatMap((hour) => [
     job(`good-${hour}`, 'Complete', `2026-01-01T0${hour}:00:00Z`),
     job(`bad-${hour}`, 'Failed', `2026-01-01T0${hour}:00:00Z`),
@@ -105,7 +105,7 @@ test('history limits keep the newest', () => {
   ]);
 });
 
-test('zones, and schedules that cannot be read', () => {
+test('applies time zones and reports invalid schedules', () => {
   const tokyo = plan(cronJob({ schedule: '0 9 * * *', timeZone: 'Asia/Tokyo' }), '2026-01-01T00:00:40Z');
   assert.equal(tokyo.recheckAfterMs, 24 * 3_600_000 - 40_000 + 100);
   const nowhere = plan(cronJob({ timeZone: 'No/Where' }), '2026-01-01T00:20:00Z');

@@ -13,7 +13,7 @@ function times(schedule: string, zone: string, from: string, count: number): str
   return found;
 }
 
-test('fields, names, ranges, steps and descriptors', () => {
+test('parses fields, names, ranges, steps and descriptors', () => {
   const from = '2026-01-01T00:00:00Z';
   assert.deepEqual(times('*/20 * * * *', 'UTC', from, 3), ['2026-01-01T00:20', '2026-01-01T00:40', '2026-01-01T01:00']);
   assert.deepEqual(times('5 4 * * sun', 'UTC', from, 2), ['2026-01-04T04:05', '2026-01-11T04:05']);
@@ -29,13 +29,13 @@ test('fields, names, ranges, steps and descriptors', () => {
   ]);
 });
 
-test('day and weekday: both where one is any, else either', () => {
+test('requires day and weekday if one of them is any, otherwise either', () => {
   const from = '2026-01-01T00:00:00Z';
   assert.deepEqual(times('0 0 13 * 5', 'UTC', from, 3), ['2026-01-02T00:00', '2026-01-09T00:00', '2026-01-13T00:00']);
   assert.deepEqual(times('0 0 13 * ?', 'UTC', from, 1), ['2026-01-13T00:00']);
 });
 
-test('zones: skipped minutes do not come, repeated ones come twice', () => {
+test('skips minutes that a clock change skips and repeats repeated ones', () => {
   const berlin = (schedule: string, from: string, count: number) => times(schedule, 'Europe/Berlin', from, count);
   assert.deepEqual(berlin('0 9 * * *', '2026-03-28T00:00:00Z', 3), [
     '2026-03-28T08:00',
@@ -49,8 +49,8 @@ test('zones: skipped minutes do not come, repeated ones come twice', () => {
   assert.deepEqual(splitZone('CRON_TZ=Asia/Tokyo 0 0 * * *'), { zone: 'Asia/Tokyo', schedule: '0 0 * * *' });
 });
 
-/** The oracle walks minute by minute and asks the platform for the wall clock of each. */
-test('random schedules agree with a walk over every minute, across changes of the clock', () => {
+/** Oracle: visits every minute and compares its wall clock, according to the platform. */
+test('matches a walk over every minute for random schedules, including clock changes', () => {
   const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu'];
   const starts = ['2026-03-07T00:00:00Z', '2026-03-28T00:00:00Z', '2026-10-03T00:00:00Z', '2026-10-24T00:00:00Z'];
   for (let seed = 1; seed <= 60; seed++) {
@@ -93,7 +93,7 @@ test('random schedules agree with a walk over every minute, across changes of th
   }
 });
 
-test('the last missed time is found quickly after years, and @every keeps its beat', () => {
+test('finds the last missed time after years, and keeps the interval of @every', () => {
   const schedule = parseSchedule('*/5 3 * * *', 'Europe/Berlin');
   const found = lastTime(schedule, at('2016-01-01T00:00:00Z'), at('2026-01-01T12:00:00Z'));
   assert.equal(new Date(found?.atMs ?? 0).toISOString(), '2026-01-01T02:55:00.000Z');

@@ -1,4 +1,7 @@
-/** What budgets allow, beside a reckoning that goes by the definition; scales, failures, evictions that nothing came of. */
+/**
+ * Compares budgets with a direct computation of the definition, and tests scales, failures and evictions without
+ * effect.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
@@ -29,7 +32,7 @@ const budgetOf = (
 const scale = (uid: string, replicas: number): [string, ControllerScale] => [uid, { uid, replicas }];
 
 describe('disruption budgets', () => {
-  it('allow what the definition says, whatever pods there are', () => {
+  it('allow as many evictions as the definition, for random pods', () => {
     const random = seeded(7);
     const below = (limit: number): number => Math.floor(random() * limit);
     const seen = new Set<number | undefined>();
@@ -66,7 +69,7 @@ describe('disruption budgets', () => {
       else
         for (const [index, each] of replicas.entries())
           if (facts.some(({ owner }) => owner === `o${index}`)) expected += each;
-      // The smallest whole number that is not less than the share.
+      // Rounds the share up.
       let share = 0;
       if (typeof wanted === 'number') share = wanted;
       else while (share * 100 < Number.parseInt(wanted, 10) * expected) share++;
@@ -111,7 +114,7 @@ describe('disruption budgets', () => {
     assert.ok(seen.size > 4, String([...seen]));
   });
 
-  it('wait two minutes for the pods whose eviction they allowed', () => {
+  it('wait two minutes for pods whose eviction they allowed', () => {
     const pods = ['a', 'b', 'c'].map((name) => pod({ name, ready: true }));
     const disruptedPods = { a: ago(119), b: ago(30), c: ago(120) };
     const { status, notDeleted, recheckAfterMs } = planBudget(
@@ -123,7 +126,7 @@ describe('disruption budgets', () => {
     assert.deepEqual(notDeleted, [pods[2]]);
   });
 
-  it('say when nobody is theirs, and when pods have no controller', () => {
+  it('report missing pods, and pods without a controller', () => {
     const reasons = (budget: PodDisruptionBudget, pods: Pod[]): string[] =>
       planBudget({ budget, pods, scales: new Map() }, context).events.map(({ type, reason }) => `${type} ${reason}`);
     assert.deepEqual(reasons(budgetOf({ minAvailable: 1 }), []), ['Normal NoPods']);
@@ -131,14 +134,13 @@ describe('disruption budgets', () => {
     assert.deepEqual(reasons(budgetOf({ maxUnavailable: 1 }), [pod()]), ['Warning UnmanagedPods']);
   });
 
-  it('ask each controller once, and only for what is reckoned by scale', () => {
+  it('query each controller once, and only for budgets computed from its scale', () => {
     const pods = [pod({ owner: 'x' }), pod({ owner: 'y' }), pod({ owner: 'x' }), pod()];
     const asked = (spec: PodDisruptionBudget['spec']) => controllersToAsk(budgetOf(spec), pods).map(({ uid }) => uid);
     assert.deepEqual(asked({ minAvailable: 1 }), []);
     assert.deepEqual(asked({ minAvailable: '1%' }), ['x', 'y']);
     assert.deepEqual(asked({ maxUnavailable: 1 }), ['x', 'y']);
     assert.deepEqual([isCountedByScale(budgetOf({})), asked({})], [false, []]);
-    // Two replica sets of one deployment.
     const one = { uid: 'd', replicas: 4 };
     const scales = new Map([
       ['x', one],
@@ -148,7 +150,7 @@ describe('disruption budgets', () => {
     assert.deepEqual([plan.status?.expectedPods, plan.status?.desiredHealthy], [4, 3]);
   });
 
-  it('allow nothing when they cannot be reckoned, keep what else they said, and say so once', () => {
+  it('allow no eviction if they cannot be computed, keep their other fields, and report the failure once', () => {
     const before = {
       type: 'DisruptionAllowed',
       status: 'True',
@@ -184,7 +186,7 @@ describe('disruption budgets', () => {
     const again = { ...budget, status: status as NonNullable<PodDisruptionBudget['status']> };
     assert.equal(planFailure(again, 'why', { ...context, nowMs: NOW + 60_000 }), undefined);
     assert.equal(planFailure(budgetOf({}), 'why', context)?.expectedPods, 0);
-    // The time is that of the last change between allowed and not.
+    // The transition time only changes when the status changes.
     const other = planFailure(again, 'another', { ...context, nowMs: NOW + 60_000 });
     assert.deepEqual(other?.conditions?.[1]?.lastTransitionTime, ago(0));
   });
@@ -224,7 +226,7 @@ describe('scales of controllers', () => {
     statefulSet: named(workload('ss', 8)),
   };
 
-  it('are known of what is kept in copies, by name and UID', () => {
+  it('are read from cached workloads by name and UID', () => {
     const of = (...args: Parameters<typeof reference>) => knownScale(reference(...args), workloads);
     assert.deepEqual(of('ReplicationController', 'rc', 'v1'), { uid: 'rc', replicas: 2 });
     assert.deepEqual(of('ReplicaSet', 'bare'), { uid: 'bare', replicas: 3 });
@@ -239,7 +241,7 @@ describe('scales of controllers', () => {
 });
 
 describe('targets of disruptions', () => {
-  it('are stale after two minutes in which nobody deleted the pod', () => {
+  it('become stale if the pod is not deleted within two minutes', () => {
     const target = (facts: Parameters<typeof pod>[0], condition: object = {}): number | undefined => {
       const made = pod(facts);
       const conditions = [

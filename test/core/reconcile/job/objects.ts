@@ -1,4 +1,4 @@
-/** Jobs, their pods, and a world in which their plans are carried out. */
+/** Jobs, their pods, and a simulation that executes their plans. */
 import type { Job, JobSpec, JobStatus } from 'kubernetes-types/batch/v1';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { type Backoff, NO_BACKOFF } from '../../../../src/core/reconcile/job/backoff.ts';
@@ -23,13 +23,13 @@ export function job(spec: Partial<JobSpec> = {}, status?: JobStatus): Job {
   };
 }
 
-/** A job's status and pods as an API server, a kubelet and the controller make them. */
+/** Simulates the API server, the kubelet and the controller for one job. */
 export class World {
   nowMs = NOW;
   job: Job;
   pods: Pod[] = [];
   backoff: Backoff = NO_BACKOFF;
-  /** Every pod that ever was, by what became of it. */
+  /** Outcome of every pod that ever existed. */
   readonly fates = new Map<string, string>();
   last: JobPlan | undefined;
   readonly events: string[] = [];
@@ -53,7 +53,7 @@ export class World {
       .sort();
   }
 
-  /** One reconcile; `fails`: the status write is lost, and nothing after it happens. */
+  /** Reconciles once. With `fails`, the status write is lost and no later step is executed. */
   step(fails = false): JobPlan {
     const plan = planJob({ job: this.job, pods: this.pods, untracked: new Set(), settled: true }, this.backoff, {
       nowMs: this.nowMs,
@@ -93,7 +93,7 @@ export class World {
     this.#change(uid, (pod) => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }));
   }
 
-  /** A container of the pod ends; `condition`: one the pod gets with it. */
+  /** Ends a container of the pod. `condition` is added to the pod. */
   end(pod: Pod | undefined, exitCode: number, condition?: string): void {
     const phase = exitCode === 0 ? 'Succeeded' : 'Failed';
     const uid = pod?.metadata?.uid ?? '';
@@ -134,7 +134,7 @@ export class World {
     }));
   }
 
-  /** The kubelet ends deleted pods; without finalizers they vanish. */
+  /** Simulates the kubelet: deleted pods terminate and are removed if they have no finalizers. */
   #collect(): void {
     this.pods = this.pods.filter(
       (pod) => pod.metadata?.deletionTimestamp === undefined || (pod.metadata.finalizers ?? []).length > 0,

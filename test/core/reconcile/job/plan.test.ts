@@ -5,7 +5,7 @@ import { expiresInMs } from '../../../../src/core/reconcile/ttl-after-finished/p
 import { NOW, seeded } from '../objects.ts';
 import { job, World } from './objects.ts';
 
-test('indexes: text, union and gaps agree with a set of numbers', () => {
+test('matches a set of numbers for text, union and gaps of indexes', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const draw = (): number[] => Array.from({ length: 12 }, () => Math.floor(random() * 20));
@@ -24,7 +24,7 @@ test('indexes: text, union and gaps agree with a set of numbers', () => {
   assert.equal(String(Indexes.parse('1,3-9', 5)), '1,3,4');
 });
 
-test('completions within parallelism; each pod is counted once its finalizer is gone', () => {
+test('limits completions to parallelism and counts each pod after its finalizer is removed', () => {
   const world = new World({ completions: 3, parallelism: 2 }).settle();
   assert.equal(world.running().length, 2);
   assert.equal(world.status.startTime, '2026-01-01T00:00:00Z');
@@ -50,7 +50,7 @@ test('completions within parallelism; each pod is counted once its finalizer is 
   assert.deepEqual(world.events, ['Completed']);
 });
 
-test('a work queue ends with the first success and its last pod', () => {
+test('ends a work queue after the first success and the last pod', () => {
   const world = new World({ parallelism: 3 });
   delete world.job.spec?.completions;
   world.settle();
@@ -64,7 +64,7 @@ test('a work queue ends with the first success and its last pod', () => {
   assert.ok(world.conditions.includes('Complete=True CompletionsReached'));
 });
 
-test('failures back off exponentially, and the limit ends the job', () => {
+test('delays failures exponentially and fails the job at the limit', () => {
   const world = new World({ backoffLimit: 2 }).settle();
   for (const expected of [10_000, 20_000]) {
     world.end(world.running()[0], 1);
@@ -82,7 +82,7 @@ test('failures back off exponentially, and the limit ends the job', () => {
   assert.deepEqual(world.events, ['BackoffLimitExceeded']);
 });
 
-test('restarts of containers count against the limit where the pod restarts them', () => {
+test('counts container restarts against the limit if the pod restarts them', () => {
   const world = new World({
     backoffLimit: 2,
     template: { spec: { restartPolicy: 'OnFailure', containers: [{ name: 'c', image: 'i' }] } },
@@ -104,7 +104,7 @@ test('restarts of containers count against the limit where the pod restarts them
   assert.equal(world.pods.length, 0);
 });
 
-test('a deadline fails the job and deletes its pods', () => {
+test('fails the job at its deadline and deletes its pods', () => {
   const world = new World({ activeDeadlineSeconds: 30, completions: 2, parallelism: 2 }).settle();
   assert.equal(world.last?.recheckAfterMs, 30_000);
   world.nowMs += 30_000;
@@ -113,7 +113,7 @@ test('a deadline fails the job and deletes its pods', () => {
   assert.deepEqual([world.pods.length, world.status.failed], [0, 2]);
 });
 
-test('an indexed job runs each index once, with hostname, annotation and variable', () => {
+test('runs each index once, with host name, annotation and variable', () => {
   const world = new World({ completionMode: 'Indexed', completions: 4, parallelism: 2 }).settle();
   assert.deepEqual(world.indexes, ['0', '1']);
   const pod = world.pods[1];
@@ -138,7 +138,7 @@ test('an indexed job runs each index once, with hostname, annotation and variabl
   assert.deepEqual(world.indexes, ['0', '2']);
 });
 
-test('a second pod of an index and one without place are deleted', () => {
+test('deletes duplicate pods of an index and pods without a valid index', () => {
   const world = new World({ completionMode: 'Indexed', completions: 2, parallelism: 2 }).settle();
   const [first] = world.pods;
   assert.ok(first);
@@ -156,7 +156,7 @@ test('a second pod of an index and one without place are deleted', () => {
   assert.deepEqual(left.sort(), ['0', '1']);
 });
 
-test('an elastic job grows and shrinks with its completions', () => {
+test('grows and shrinks an elastic job with its completions', () => {
   const world = new World({ completionMode: 'Indexed', completions: 3, parallelism: 3 }).settle();
   world.end(world.pods[2], 0);
   world.settle();
@@ -171,7 +171,7 @@ test('an elastic job grows and shrinks with its completions', () => {
   assert.deepEqual(world.indexes, ['0', '1', '2', '3']);
 });
 
-test('each index has a limit and a back-off of its own', () => {
+test('applies limit and back-off per index', () => {
   const world = new World({
     completionMode: 'Indexed',
     completions: 2,
@@ -195,7 +195,7 @@ test('each index has a limit and a back-off of its own', () => {
   assert.deepEqual([world.status.failed, world.status.completedIndexes], [2, '1']);
 });
 
-test('too many failed indexes end the job', () => {
+test('fails the job after too many failed indexes', () => {
   const world = new World({
     completionMode: 'Indexed',
     completions: 5,
@@ -211,7 +211,7 @@ test('too many failed indexes end the job', () => {
   assert.equal(world.pods.filter((pod) => pod.status?.phase === 'Running').length, 0);
 });
 
-test('the pod failure policy fails the job, ignores, counts and fails an index', () => {
+test('applies the actions of the pod failure policy', () => {
   const podFailurePolicy = {
     rules: [
       { action: 'FailJob', onExitCodes: { containerName: 'c', operator: 'In', values: [42] }, onPodConditions: [] },
@@ -247,7 +247,7 @@ test('the pod failure policy fails the job, ignores, counts and fails an index',
   assert.equal(indexed.status.failedIndexes, '1');
 });
 
-test('the success policy ends the job and its other pods, which are no failures', () => {
+test('completes by the success policy without counting the remaining pods as failures', () => {
   const world = new World({
     completionMode: 'Indexed',
     completions: 4,
@@ -269,7 +269,7 @@ test('the success policy ends the job and its other pods, which are no failures'
   );
 });
 
-test('suspending deletes pods without counting them; resuming starts the clock again', () => {
+test('deletes pods of a suspended job without counting them, and restarts its deadline on resume', () => {
   const world = new World({ completions: 2, parallelism: 2, activeDeadlineSeconds: 60 }).settle();
   const suspend = (suspended: boolean): void => {
     if (world.job.spec === undefined) return;
@@ -286,7 +286,7 @@ test('suspending deletes pods without counting them; resuming starts the clock a
   assert.deepEqual(world.events, ['Suspended', 'Resumed']);
 });
 
-test('with podReplacementPolicy Failed a terminating pod is replaced once it has ended', () => {
+test('replaces a terminating pod after it has terminated, with podReplacementPolicy Failed', () => {
   for (const [policy, replaced] of [
     ['Failed', 0],
     ['TerminatingOrFailed', 1],
@@ -308,14 +308,14 @@ test('with podReplacementPolicy Failed a terminating pod is replaced once it has
   }
 });
 
-test('scaling parallelism down deletes without failures', () => {
+test('deletes pods without failures when parallelism is reduced', () => {
   const world = new World({ completions: 5, parallelism: 4 }).settle();
   world.job = job({ completions: 5, parallelism: 1 }, world.status);
   world.settle();
   assert.deepEqual([world.running().length, world.status.failed], [1, undefined]);
 });
 
-test('a finished job expires after its TTL', () => {
+test('expires a finished job after its TTL', () => {
   const done = { conditions: [{ type: 'Complete', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }] };
   assert.equal(expiresInMs(job({ ttlSecondsAfterFinished: 5 }, done), NOW + 2_000), 3_000);
   assert.equal(expiresInMs(job({ ttlSecondsAfterFinished: 5 }, done), NOW + 9_000), 0);
@@ -323,7 +323,7 @@ test('a finished job expires after its TTL', () => {
   assert.equal(expiresInMs(job({}, done), NOW), undefined);
 });
 
-test('random worlds: every end is counted exactly once, lost writes included, and bounds hold', () => {
+test('counts every end once in random simulations with lost writes, and keeps the limits', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const pick = (count: number): number => Math.floor(random() * count);
@@ -355,7 +355,7 @@ test('random worlds: every end is counted exactly once, lost writes included, an
   }
 });
 
-test('plans a job of two billion indexes without a step for each of them', () => {
+test('plans a job with two billion indexes without visiting each of them', () => {
   for (const completions of [100_000_000, 2_147_483_647]) {
     const world = new World({
       completionMode: 'Indexed',

@@ -20,7 +20,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'memory-swap-behavior': ['LimitedSwap'],
 };
 
-test('arguments of a node group become fields, and come back as they were', () => {
+test('converts arguments of a node group to fields and back without loss', () => {
   const { config, rest } = kubeletFields(ARGUMENTS);
   assert.deepEqual(rest, {});
   assert.equal(config['maxPods'], 42);
@@ -30,7 +30,7 @@ test('arguments of a node group become fields, and come back as they were', () =
   assert.deepEqual(joined.config, { evictionHard: { 'memory.available': '5%', 'nodefs.available': '1Gi' } });
 });
 
-test('what no field has, and what a field would lose, stays with the host', () => {
+test('leaves arguments with the host that no field can express', () => {
   const own = {
     'manifest-url': ['https://x'],
     'feature-gates': ['A=true'],
@@ -44,7 +44,7 @@ test('what no field has, and what a field would lose, stays with the host', () =
   assert.deepEqual(kubeletFields(own), { config: {}, rest: own });
 });
 
-test('unsupported fields are accepted as encoders in Go write them, and refused with a value', () => {
+test('accepts unsupported fields with zero values, and rejects other values', () => {
   const logging = { flushFrequency: 0, options: { json: { infoBufferSize: '0' } }, verbosity: 0 };
   const authentication = { anonymous: {}, webhook: { cacheTTL: '0s' }, x509: {} };
   assert.deepEqual(kubeletArguments({ logging, authentication, maxPods: 100, reservedSystemCPUs: '0' }), {

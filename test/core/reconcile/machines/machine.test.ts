@@ -1,4 +1,4 @@
-/** Lives of machines as plans: snapshot in, one step out. */
+/** Life cycle of machines: each plan contains one step for a snapshot. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -46,7 +46,7 @@ const snapshot = (change: Partial<MachineSnapshot> = {}): MachineSnapshot => ({
 const condition = (conditions: readonly MachineCondition[] | undefined, type: string) =>
   conditions?.find((each) => each.type === type);
 
-test('a machine claims a free host and says why there is none', () => {
+test('claims a free host, or reports why there is none', () => {
   const free = hostOf();
   const plan = planMachine(snapshot({ hosts: [free] }), NOW);
   assert.deepEqual(plan.step, { do: 'claim', host: free });
@@ -61,7 +61,7 @@ test('a machine claims a free host and says why there is none', () => {
   );
 });
 
-test('phases follow the host and its Node', () => {
+test('derives the phase from the host and its Node', () => {
   const host = hostOf();
   const offered = planMachine(snapshot({ host }), NOW);
   assert.deepEqual([offered.status.phase, offered.step?.do], ['Provisioning', 'provision']);
@@ -73,7 +73,7 @@ test('phases follow the host and its Node', () => {
   assert.deepEqual(running.status.nodeRef, { kind: 'Node', name: 'h', uid: 'n' });
 });
 
-test('a machine whose host is gone, or cannot be installed, has failed and stays so', () => {
+test('fails permanently if the host is deleted or cannot be installed', () => {
   const gone = machineOf({ spec: { providerID: 'baremetalhost:///x/h/1' } });
   const plan = planMachine(snapshot({ machine: gone }), NOW);
   assert.deepEqual([plan.status.phase, plan.status.errorReason], ['Failed', 'UpdateError']);
@@ -100,7 +100,7 @@ test('a machine whose host is gone, or cannot be installed, has failed and stays
   assert.deepEqual([later.status.phase, later.step], ['Failed', undefined]);
 });
 
-test('a host that does not answer over SSH is released without a wipe, after several attempts', () => {
+test('releases a host that does not respond over SSH without a wipe, after several attempts', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const host: BareMetalHost = { metadata: { name: 'h' }, spec: { bmc: { address: 'ssh://10.0.0.7' } } };
   const step = (attempts: number, retryAtMs = NOW) => {
@@ -114,7 +114,7 @@ test('a host that does not answer over SSH is released without a wipe, after sev
 
 const pod = (name: string, change: Partial<Pod> = {}): Pod => ({ metadata: { name, namespace: 'd' }, ...change });
 
-test('deletion goes cordon, evict, wipe, Node, release, finalizer, each when the last one is seen', () => {
+test('deletes in order: cordon, evict, wipe, Node, release, finalizer, each after the previous step is observed', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const joined = hostOf({ reported: 'joined', state: 'provisioned' });
   const pods = [
@@ -154,7 +154,7 @@ test('deletion goes cordon, evict, wipe, Node, release, finalizer, each when the
   assert.equal(step({}).step?.do, 'finalize');
 });
 
-test('a host that is dead is released without a wipe, after its member of the store', () => {
+test('releases a dead host without a wipe after removing its store member', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const conditions: MachineCondition[] = [{ type: 'Drained', status: 'True' }];
   const machine = machineOf({ metadata, status: { conditions } });
@@ -164,13 +164,13 @@ test('a host that is dead is released without a wipe, after its member of the st
   assert.deepEqual(first.step, { do: 'removeMember', name: 'h' });
   const then = planMachine(snapshot({ machine, host, members: members.slice(1) }), NOW);
   assert.equal(then.step?.do, 'release');
-  // It keeps the order to wipe itself, and is in no machine's reach until it has.
+  // The host keeps its wipe instruction, and no machine may claim it before it is wiped.
   const kept = planHost(host, undefined, undefined, NOW);
   assert.equal(kept.status.provisioning?.state, 'deprovisioning');
   assert.equal(kept.status.errorType, 'provisioning error');
 });
 
-test('hooks and the quorum of the store hold a deletion', () => {
+test('waits for hooks and the quorum of the store during a deletion', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const hook = [{ name: 'example.com/Backup', owner: 'backup' }];
   const host = hostOf({ reported: 'joined', state: 'provisioned' });
@@ -195,7 +195,7 @@ test('hooks and the quorum of the store hold a deletion', () => {
   }
 });
 
-test('a removal is allowed exactly when those that remain have their quorum and the present ones too', () => {
+test('allows a removal exactly if the remaining and the current members have quorum', () => {
   for (let voters = 1; voters <= 7; voters += 1)
     for (let mask = 0; mask < 1 << voters; mask += 1) {
       const members: StoreMember[] = Array.from({ length: voters }, (_, index) => ({
@@ -211,7 +211,7 @@ test('a removal is allowed exactly when those that remain have their quorum and 
   assert.equal(quorumRefusal([{ name: 'l', voter: false, healthy: true }], 'l'), undefined);
 });
 
-test('offers are forgotten when they were never approved, and come back when they are blank again', () => {
+test('deletes offers that were never approved, and accepts them again when they are blank', () => {
   const unapproved = (seenMs: number): BareMetalHost => ({ ...hostOf({ seenMs }), spec: { online: false } });
   assert.equal(planHost(unapproved(0), undefined, undefined, NOW).forget, false);
   const silent = planHost(unapproved(-SILENT_MS - 1), undefined, undefined, NOW);
@@ -220,7 +220,7 @@ test('offers are forgotten when they were never approved, and come back when the
   assert.equal(planHost(hostOf({ seenMs: -FORGOTTEN_MS - 1 }), undefined, undefined, NOW).forget, false);
   const wiped = planHost(hostOf({ state: 'deprovisioning' }), undefined, undefined, NOW);
   assert.equal(wiped.status.provisioning?.state, 'available');
-  // Its first report is written after the object.
+  // The first report is written after the object.
   const { lastUpdated: _none, ...status } = unapproved(0).status ?? {};
   const fresh = { ...unapproved(0), status };
   fresh.metadata = { ...fresh.metadata, creationTimestamp: at(-1000) };

@@ -1,4 +1,4 @@
-/** Sets of machines and their health checks, as plans. */
+/** Plans of machine sets and machine health checks. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -55,7 +55,7 @@ const nodeOf = (status: string, sinceMs = 3_600_000): Node => ({
   status: { conditions: [{ type: 'Ready', status, lastTransitionTime: at(-sinceMs) }] },
 });
 
-test('a set adopts what matches, makes what lacks and counts', () => {
+test('adopts matching machines, creates missing ones and counts them', () => {
   const machines = [machineOf('a'), machineOf('b', { owned: false }), machineOf('c', { deleted: true })];
   const plan = planMachineSet(
     { set: setOf(4), machines, node: (name) => nodeOf(name === 'a' ? 'True' : 'False') },
@@ -74,20 +74,20 @@ test('a set adopts what matches, makes what lacks and counts', () => {
   assert.deepEqual([other.release.length, other.delete.length], [1, 0]);
 });
 
-test('a set that is deleted makes and deletes nothing', () => {
+test('creates and deletes no machine for a set that is being deleted', () => {
   const set = { ...setOf(3), metadata: { ...setOf(3).metadata, deletionTimestamp: at(0) } };
   const plan = planMachineSet({ set, machines: [machineOf('a', { owned: false })], node: () => undefined }, context);
   assert.deepEqual([plan.create, plan.delete, plan.adopt], [0, [], []]);
 });
 
-test('a Node counts as available after minReadySeconds', () => {
+test('counts a Node as available after minReadySeconds', () => {
   const set = { ...setOf(1), spec: { ...setOf(1).spec, minReadySeconds: 60 } };
   const plan = planMachineSet({ set, machines: [machineOf('a')], node: () => nodeOf('True', 20_000) }, context);
   assert.deepEqual([plan.status.readyReplicas, plan.status.availableReplicas], [1, 0]);
   assert.equal(plan.nextMs, NOW + 40_000);
 });
 
-test('machines are deleted by mark, failure, missing Node and then by policy', () => {
+test('deletes machines by annotation, failure, missing Node, then policy', () => {
   const machines = [
     machineOf('old', { ageMs: 9000 }),
     machineOf('new', { ageMs: 1000 }),
@@ -115,7 +115,7 @@ const checkOf = (maxUnhealthy: number | string): MachineHealthCheck => ({
   },
 });
 
-test('an unhealthy Node is remediated after its time-out, and the next look is at that moment', () => {
+test('remediates an unhealthy Node after its time-out, and schedules the next check for that time', () => {
   const machines = [machineOf('good'), machineOf('bad'), machineOf('soon')];
   const nodes: Record<string, Node> = {
     good: nodeOf('True'),
@@ -133,7 +133,7 @@ test('an unhealthy Node is remediated after its time-out, and the next look is a
   assert.equal(conditions?.[0]?.status, 'True');
 });
 
-test('more unhealthy machines than allowed stop every remediation', () => {
+test('remediates no machine if more are unhealthy than allowed', () => {
   const machines = ['a', 'b', 'c'].map((name) => machineOf(name));
   const node = (name: string) => nodeOf(name === 'a' ? 'True' : 'False');
   for (const [most, remediated] of [
@@ -149,7 +149,7 @@ test('more unhealthy machines than allowed stop every remediation', () => {
   }
 });
 
-test('machines without a Node, with a deleted one, and failed ones are unhealthy; masters and single ones are left alone', () => {
+test('treats machines without a Node, with a deleted Node and failed ones as unhealthy; skips masters and machines without a set', () => {
   const startup = (ms: number): Machine => {
     const machine = machineOf('x', { node: '' });
     return { ...machine, status: { ...machine.status, lastUpdated: at(-ms) } };

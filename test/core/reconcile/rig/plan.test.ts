@@ -1,4 +1,4 @@
-/** Rigs: the planner beside a dumb oracle, and the life of claims with their pods. */
+/** Compares the rig planner with a simple oracle, and simulates claims with their pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -39,7 +39,7 @@ const plan = (given: Partial<RigSnapshot>, nowMs = NOW): RigPlan =>
 const phases = ({ claims }: RigPlan): Record<string, string> =>
   Object.fromEntries([...claims].map(([key, { phase, position = 0 }]) => [key.slice(4), `${phase} ${position}`]));
 
-/** Takes, again and again, the oldest claim of those whose requester has had the fewest turns. */
+/** Oracle: repeatedly takes the oldest claim of the requesters with the fewest turns. */
 function oracle(waiting: readonly RigClaim[], holder: string | undefined): string[] {
   const left = waiting.map((each) => ({
     name: each.metadata?.name ?? '',
@@ -63,7 +63,7 @@ function oracle(waiting: readonly RigClaim[], holder: string | undefined): strin
   return taken.map(({ name }) => name);
 }
 
-test('the fair order is that of an oracle that counts turns, in 3,000 random queues', () => {
+test('orders claims like an oracle that counts turns, in 3,000 random queues', () => {
   let seed = 42;
   const random = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
@@ -80,7 +80,7 @@ test('the fair order is that of an oracle that counts turns, in 3,000 random que
   }
 });
 
-test('one claim has the rig; users take turns whatever the number of their claims', () => {
+test('grants the rig to one claim, and alternates between users regardless of their number of claims', () => {
   const first = plan({
     claims: [claim('a1', 'ann', 0), claim('a2', 'ann', 1), claim('a3', 'ann', 2), claim('b1', 'bob', 3)],
   });
@@ -93,14 +93,14 @@ test('one claim has the rig; users take turns whatever the number of their claim
   });
 });
 
-test('the lease is as long as the claim asks for, and not longer than the rig allows', () => {
+test("limits the requested lease to the rig's maximum", () => {
   const wants = (duration: string) =>
     plan({ claims: [claim('a', 'ann', 0, { spec: { rigName: 'rig-1', duration } })] }).claims.get('lab/a')?.expiresAt;
   assert.equal(wants('10m'), at(600));
   assert.equal(wants('5h'), at(3600));
 });
 
-test('a lease that ends evicts its pods, and the next claim waits until they have ended', () => {
+test('evicts pods at the end of the lease, and the next claim waits until they have terminated', () => {
   const held = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
   const waiting = claim('b', 'bob', 1);
   const user = pod('p', 'a', false);
@@ -119,7 +119,7 @@ test('a lease that ends evicts its pods, and the next claim waits until they hav
   });
 });
 
-test('a deleted claim evicts its pods and is released after the last of them', () => {
+test('evicts pods of a deleted claim and releases it after the last of them', () => {
   const deleted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(99) } });
   deleted.metadata = {
     ...deleted.metadata,
@@ -135,7 +135,7 @@ test('a deleted claim evicts its pods and is released after the last of them', (
   assert.deepEqual([phases(without), without.release.length], [{ a: 'Released 0', b: 'Granted 0' }, 1]);
 });
 
-test('a pod passes its gate when its claim is granted, on the node of the rig; another rig’s fixture keeps it', () => {
+test("ungates a pod when its claim is granted, on the node of the rig, unless it needs another rig's fixture", () => {
   const granted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
   const passes = plan({ claims: [granted], pods: [pod('p', 'a', true)] });
   assert.deepEqual(passes.ungate[0]?.nodeSelector, { 'kubernetes.io/hostname': 'host-1' });
@@ -149,19 +149,19 @@ test('a pod passes its gate when its claim is granted, on the node of the rig; a
   assert.deepEqual([kept.ungate, kept.refused[0]?.reason], [[], 'FixtureOfOtherRig']);
 });
 
-test('a rig whose fixtures no node has is not granted, and the claim has the reason', () => {
+test('does not grant a rig whose fixtures no node has, and reports the reason on the claim', () => {
   const none = plan({ claims: [claim('a', 'ann', 0)], nodes: [] });
   assert.deepEqual(phases(none), { a: 'Queued 1' });
   assert.match(none.claims.get('lab/a')?.conditions?.[0]?.message ?? '', /no node has all fixtures of rig rig-1/);
 });
 
-test('a pod that has a fixture without a claim keeps the rig from being granted', () => {
+test('does not grant a rig while a pod uses its fixture without a claim', () => {
   assert.deepEqual(phases(plan({ claims: [claim('a', 'ann', 0)], pods: [pod('p', undefined, false)] })), {
     a: 'Queued 1',
   });
 });
 
-test('a selector takes any rig with the labels, and the best place of all queues is shown', () => {
+test('selects any rig with the labels, and reports the best position of all queues', () => {
   const labels = { board: 'x' };
   const any = (name: string, user: string, second: number) =>
     claim(name, user, second, { spec: { selector: { matchLabels: labels } } });
@@ -173,7 +173,7 @@ test('a selector takes any rig with the labels, and the best place of all queues
   assert.deepEqual([found.claims.get('lab/a')?.rig, found.claims.get('lab/b')?.rig], ['rig-1', 'rig-2']);
 });
 
-test('a rig whose fixture a ResourceClaim has is granted when the claim is released', () => {
+test('grants a rig after the ResourceClaim on its fixture is released', () => {
   const allocated = (pool: string, device: string, more: object = {}): ResourceClaim => ({
     metadata: { name: 'dra', namespace: 'lab' },
     status: { allocation: { devices: { results: [{ driver: 'rig.hyperedge.dev', pool, device, ...more }] } } },

@@ -1,4 +1,3 @@
-/** When a range of service addresses is ready, and when it may go. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ServiceCidr } from '../../../../src/api/kinds/servicecidrs/index.ts';
@@ -21,7 +20,7 @@ const plan = (each: ServiceCidr, others: ServiceCidr[], addresses: string[], now
   planServiceCidr(each, [each, ...others], addresses, { nowMs, graceMs: 10_000 });
 
 describe('ranges of service addresses', () => {
-  it('has its finalizer first, is ready then, and is left alone', () => {
+  it('gets a finalizer, becomes ready, and is not changed any more', () => {
     const first = plan(range('a', ['10.0.0.0/24'], { finalizers: ['a'] }), [], []);
     assert.ok(first.action === 'update');
     assert.deepEqual(first.object.metadata?.finalizers, ['a', FINALIZER]);
@@ -39,7 +38,7 @@ describe('ranges of service addresses', () => {
     assert.deepEqual(plan(second.object, [], []), { action: 'keep' });
   });
 
-  it('stays while an address would be in no range, and says why', () => {
+  it('stays while an address would be in no range, and reports the reason', () => {
     const each = range('a', ['10.0.0.0/24', '2001:db8::/112'], going, 'True');
     const within = range('in', ['10.0.0.0/25'], {}, 'True');
     for (const [addresses, others] of [
@@ -58,7 +57,7 @@ describe('ranges of service addresses', () => {
     }
   });
 
-  it('goes after a grace period when nothing or another range has its addresses', () => {
+  it('is deleted after a grace period if its addresses are unused or in another range', () => {
     const each = range('a', ['10.0.0.0/24'], going, 'False');
     const larger = range('b', ['10.0.0.0/16']);
     for (const [addresses, others] of [
