@@ -6,6 +6,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient } from '../../../src/client/types.ts';
 import type { PodExecutor } from '../../../src/components/kubelet/pods/pod-executor.ts';
 import { PodStarts } from '../../../src/components/kubelet/pods/pod-starts.ts';
+import { PodWorker } from '../../../src/components/kubelet/pods/pod-worker.ts';
 import { Retries } from '../../../src/components/kubelet/pods/retries.ts';
 import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
 import { VolumeRefresh } from '../../../src/components/kubelet/pods/volume-refresh.ts';
@@ -114,4 +115,52 @@ test('restarts a container immediately when its end lies in the future of the cl
   const entry = { delayMs: 10_000, sinceMs: endedMs - 1_000 };
   assert.equal(backOffUntil(entry, endedMs, endedMs - YEAR_MS, BACK_OFF), undefined);
   assert.equal(backOffUntil(entry, endedMs, endedMs + 1, BACK_OFF), endedMs + 10_000);
+});
+
+/** A pod with a deadline of 60 s that waits for its start, and its last status. */
+function deadlineHost(host: Host, status: Pod['status'] = {}) {
+  const reported: Pod['status'][] = [];
+  const services = {
+    clock: host.clock,
+    log: silentLog,
+    view: { get: () => ({ sandboxes: [], containers: [] }) },
+    prober: { verdictsFor: () => new Map(), remove: () => {} },
+    statuses: { set: (_: string, given: Pod['status']) => void reported.push(given) },
+    hostIps: [],
+    runtimeFacts: () => ({}),
+  } as unknown as PodServices;
+  const limited: Pod = { ...pod, spec: { containers: [{ name: 'c' }], activeDeadlineSeconds: 60 }, status };
+  const worker = new PodWorker(limited, services, 'api');
+  worker.block({ reason: 'Blocked', message: 'waits' });
+  const statusNow = async () => {
+    worker.wake();
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+    return reported.at(-1);
+  };
+  return { worker, statusNow };
+}
+
+test('measures the deadline of a pod from its start when the clock is set', async () => {
+  for (const jumpMs of [-YEAR_MS, YEAR_MS]) {
+    const host = new Host();
+    const { worker, statusNow } = deadlineHost(host);
+    assert.equal((await statusNow())?.startTime, '2027-01-15T08:00:00Z');
+    host.wallMs += jumpMs;
+    host.pass(59_000);
+    assert.equal((await statusNow())?.phase, 'Pending', `${jumpMs}`);
+    host.pass(2_000);
+    assert.equal((await statusNow())?.reason, 'DeadlineExceeded', `${jumpMs}`);
+    worker.stop();
+  }
+});
+
+test('counts the time before a start of the kubelet into the deadline of a pod', async () => {
+  const host = new Host();
+  const startTime = new Date(host.wallMs - 50_000).toISOString();
+  const { worker, statusNow } = deadlineHost(host, { phase: 'Pending', startTime });
+  assert.equal((await statusNow())?.phase, 'Pending');
+  host.wallMs -= YEAR_MS;
+  host.pass(11_000);
+  assert.equal((await statusNow())?.reason, 'DeadlineExceeded');
+  worker.stop();
 });

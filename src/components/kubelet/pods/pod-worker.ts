@@ -45,6 +45,7 @@ export class PodWorker {
   private readonly executor: PodExecutor;
   private readonly resize: PodResize;
   private resizing = false;
+  /** Monotonic start of the pod, which its deadline counts from. */
   private readonly startedAtMs: number;
   private readonly starts: PodStarts;
   private readonly started: readonly ContainerStatus[];
@@ -74,7 +75,7 @@ export class PodWorker {
     this.uid = pod.metadata?.uid ?? '';
     this.currentPod = pod;
     this.services = services;
-    this.startedAtMs = services.clock.nowMs();
+    this.startedAtMs = services.clock.monotonicMs() - ageMs(pod, services.clock.nowMs());
     this.lastStatus = (pod.status ?? {}) as PodStatus;
     this.executor = new PodExecutor(services, source, {
       done: () => this.wake(),
@@ -325,6 +326,7 @@ export class PodWorker {
   }
 
   private async snapshot(): Promise<PodSnapshot> {
+    const { termination } = this;
     const view = this.services.view.get(this.uid);
     const containers: ContainerStatus[] = [];
     for (const status of view.containers) {
@@ -339,15 +341,17 @@ export class PodWorker {
       startFailures: this.starts.failures,
       backOff: this.starts.backOff,
       restartCounts: this.starts.restartCounts,
-      ...(this.termination === undefined ? {} : { termination: this.inWallTime(this.termination) }),
-      startedAtMs: Date.parse(this.lastStatus.startTime ?? '') || this.startedAtMs,
+      ...(termination === undefined
+        ? {}
+        : { termination: { ...termination, startedAtMs: this.wallMs(termination.startedAtMs) } }),
+      startedAtMs: this.wallMs(this.startedAtMs),
     };
   }
 
   /** Converts to wall-clock time, which the planner uses. */
-  private inWallTime({ startedAtMs, graceSeconds }: Termination): Termination {
+  private wallMs(monotonicMs: number): number {
     const { clock } = this.services;
-    return { startedAtMs: clock.nowMs() - (clock.monotonicMs() - startedAtMs), graceSeconds };
+    return clock.nowMs() - (clock.monotonicMs() - monotonicMs);
   }
 
   private async messageOf(status: ContainerStatus): Promise<string> {
@@ -470,5 +474,9 @@ export class PodWorker {
     this.timer = this.services.clock.setTimer(Math.max(0, Math.min(delayMs, MAX_TIMER_MS)), () => this.wake());
   }
 }
+
+/** Time since the start that an earlier kubelet reported; 0 for a start in the future of the clock. */
+const ageMs = ({ status }: Pod, nowMs: number): number =>
+  Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));
 
 const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
