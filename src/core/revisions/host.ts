@@ -31,7 +31,8 @@ export interface HostState {
 export const EMPTY_STATE: HostState = { current: 0, revisions: [] };
 
 export interface HostView {
-  readonly nowMs: number;
+  /** Monotonic time since the trial began; 0 without one. */
+  readonly trialForMs: number;
   /** Digest of the current files. */
   readonly digest: string;
   readonly restartDigest: string;
@@ -103,7 +104,7 @@ export function hostStep(state: HostState, view: HostView): HostAction {
     return { type: 'install', revision, overlay, reason, restart };
   }
   if (state.trial !== undefined) {
-    const verdict = judge(state, view, state.trial.sinceMs);
+    const verdict = judge(state, view);
     // Without a good revision to return to, changed files are tried.
     if (verdict.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return verdict;
   }
@@ -126,9 +127,9 @@ function first(state: HostState, { target }: HostView): HostAction {
   return { type: 'install', revision, overlay: target?.overlay ?? '', reason: 'initial revision', restart: false };
 }
 
-function judge(state: HostState, { nowMs, health }: HostView, sinceMs: number): HostAction {
+function judge(state: HostState, { trialForMs, health }: HostView): HostAction {
   if (health.state === 'healthy') return { type: 'succeed' };
-  const isLate = nowMs - sinceMs >= trialMs(state);
+  const isLate = trialForMs >= trialMs(state);
   if (health.state === 'starting' && !isLate) return NONE;
   const good = lastGood(state);
   return good === undefined ? NONE : { type: 'fallBack', to: good.revision, message: health.message };

@@ -26,6 +26,8 @@ export interface ProcessOptions {
 
 export function operandProcess({ settings, runtime, kubelet, component }: ProcessOptions): OperandProcess {
   let ended = new Set<string>();
+  /** Containers that were older when their age was first compared. The clock may be set after that. */
+  let older = new Set<string>();
   let since = 0;
   const containers = async (): Promise<ContainerStatus[]> =>
     newestRunsFirst(
@@ -34,9 +36,13 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
     );
   return {
     async health(sinceMs) {
-      if (since !== sinceMs) ended = new Set();
+      const all = await containers();
+      if (since !== sinceMs) {
+        ended = new Set();
+        older = new Set(all.filter(({ createdAtMs }) => createdAtMs < sinceMs).map(({ id }) => id));
+      }
       since = sinceMs;
-      const runs = (await containers()).filter(({ createdAtMs }) => createdAtMs >= sinceMs);
+      const runs = all.filter(({ id }) => !older.has(id));
       for (const each of runs) {
         if (each.state !== 'exited' || ended.has(each.id)) continue;
         ended.add(each.id);

@@ -71,6 +71,8 @@ export class RevisionInstaller {
   #isStopped = false;
   /** Two successful checks are required, because a component may respond once and then exit. */
   #healthyInARow = 0;
+  /** Start of the trial by the monotonic clock, because the wall clock may be set meanwhile. */
+  #trial: { readonly sinceMs: number; readonly monotonicMs: number } | undefined;
   #complained = '';
   /** Whether the kubelet will start the component for the first time on this host. */
   #isFirstStart = false;
@@ -143,7 +145,7 @@ export class RevisionInstaller {
   }
 
   async #round(isStarting: boolean): Promise<void> {
-    const { files, clock, target, apiAwayMs, operand, turn } = this.#options;
+    const { files, target, apiAwayMs, operand, turn } = this.#options;
     const inputs = await files.inputs();
     const attempt = attemptOf(this.#state);
     const isFailed = attempt?.outcome === 'failed' && attempt.digest === inputs.digest;
@@ -151,7 +153,7 @@ export class RevisionInstaller {
     const health = this.#state.trial === undefined ? HEALTHY : await this.#health(this.#state.trial.sinceMs);
     const wanted = target();
     const action = hostStep(this.#state, {
-      nowMs: clock.nowMs(),
+      trialForMs: this.#trialForMs(),
       digest: inputs.digest,
       restartDigest: inputs.restartDigest,
       changed: await this.#changed(inputs),
@@ -197,8 +199,7 @@ export class RevisionInstaller {
       log.info('revision installed', { operand, revision, restart, reason });
       if (restart && !isStarting) await process.restart();
     } else if (action.type === 'succeed') {
-      const since = this.#state.trial?.sinceMs;
-      await this.#save(succeeded(this.#state, since === undefined ? undefined : clock.nowMs() - since));
+      await this.#save(succeeded(this.#state, this.#state.trial === undefined ? undefined : this.#trialForMs()));
       log.info('revision healthy', { operand, revision: this.#state.current });
     } else if (action.type === 'fallBack') {
       const failed = this.#state.current;
@@ -217,6 +218,16 @@ export class RevisionInstaller {
   async #save(state: HostState): Promise<void> {
     await this.#options.files.writeState(state);
     this.#state = state;
+    this.#trialForMs();
+  }
+
+  /** A trial that an earlier process began counts from the start of this one. */
+  #trialForMs(): number {
+    const { trial } = this.#state;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (trial === undefined) this.#trial = undefined;
+    else if (this.#trial?.sinceMs !== trial.sinceMs) this.#trial = { sinceMs: trial.sinceMs, monotonicMs: nowMs };
+    return this.#trial === undefined ? 0 : nowMs - this.#trial.monotonicMs;
   }
 
   async #prune(target: Target | undefined): Promise<void> {

@@ -1,8 +1,10 @@
 /** The installer of a host without an API server: what it does is on its disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { RevisionInstaller, type Target } from '../../../../src/components/openshift/revisions/installer.ts';
+import type { Health } from '../../../../src/components/openshift/revisions/port.ts';
 import { createTurn } from '../../../../src/components/openshift/revisions/turn.ts';
 import type { NodeReport } from '../../../../src/core/revisions/index.ts';
 import { systemClock } from '../../../../src/roles/process.ts';
@@ -23,7 +25,7 @@ interface Made {
   awayMs: number;
 }
 
-function make(host: MemoryHost): Made {
+function make(host: MemoryHost, clock: Clock = systemClock): Made {
   const reports: NodeReport[] = [];
   const made: Made = {
     reports,
@@ -37,7 +39,7 @@ function make(host: MemoryHost): Made {
       apiAwayMs: () => made.awayMs,
       turn: createTurn(() => {}),
       reported: (report) => reports.push(report),
-      clock: systemClock,
+      clock,
       log: silentLog,
     }),
   };
@@ -159,4 +161,30 @@ test('while no API server answers, changed files are installed', async () => {
   made.installer.kick();
   await settled('installed', () => host.running.config === 'two');
   await made.installer.stop();
+});
+
+test('a trial takes its time also when the clock of the host is set', async () => {
+  const day = 24 * 3_600_000;
+  for (const jumpMs of [day, -day]) {
+    let offsetMs = 0;
+    const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + offsetMs };
+    const host = new MemoryHost('one');
+    const { installer } = make(host, clock);
+    await installer.prepare(false);
+    host.boot();
+    host.config = 'two';
+    let state: Health['state'] = 'starting';
+    host.health = async () => ({ state, message: 'not ready yet' });
+    await installer.adoptNow();
+    host.boot();
+    offsetMs = jumpMs;
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.deepEqual([host.running.config, host.state.failure], ['two', undefined]);
+    state = 'healthy';
+    await settled('good', () => host.state.trial === undefined);
+    await installer.stop();
+    const { outcome, tookMs = -1 } = host.state.revisions.find(({ revision }) => revision === 2) ?? {};
+    assert.equal(outcome, 'good');
+    assert.ok(tookMs > 1_000 && tookMs < 30_000, `${tookMs} ms`);
+  }
 });
