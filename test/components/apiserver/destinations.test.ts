@@ -1,4 +1,4 @@
-/** Where the server may be made to connect to, by what it does there. */
+/** Addresses to which the server may connect, by purpose. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Destinations, mayBeNamed } from '../../../src/components/apiserver/destinations.ts';
@@ -43,11 +43,11 @@ function allows(rule: (address: string) => boolean, yes: readonly string[][], no
   for (const address of no.flat()) assert.ok(!rule(address), address);
 }
 
-test('for a client: neither this host, nor the control plane, nor a service', () => {
+test('client requests: rejects this host, the control plane and services', () => {
   allows(destinations.proxied(), [ELSEWHERE], [NOWHERE, SERVICES, LOOPBACK, OWN]);
 });
 
-test('as a kubelet: this host, but no port of the control plane there', () => {
+test('kubelets: permits this host, except ports of the control plane', () => {
   allows(destinations.kubelet(10250, false), [ELSEWHERE, OWN], [NOWHERE, SERVICES, LOOPBACK]);
   allows(destinations.kubelet(10250, true), [ELSEWHERE, OWN, LOOPBACK], [NOWHERE, SERVICES]);
   for (const port of [6443, 8443, 2379, 2380, 7946, 10257, 10259])
@@ -55,12 +55,12 @@ test('as a kubelet: this host, but no port of the control plane there', () => {
       allows(destinations.kubelet(port, loopback), [ELSEWHERE], [NOWHERE, SERVICES, LOOPBACK, OWN]);
 });
 
-test('as an extension: this host, but neither the control plane nor the kubelet there', () => {
+test('aggregated servers: permits this host, except ports of the control plane and the kubelet', () => {
   allows(destinations.extension(9443), [ELSEWHERE, OWN, LOOPBACK], [NOWHERE, SERVICES]);
   for (const port of [6443, 8443, 2379, 10250])
     allows(destinations.extension(port), [ELSEWHERE], [NOWHERE, SERVICES, LOOPBACK, OWN]);
 });
 
-test('by name of an administrator: anything that is a host', () => {
+test('URLs of an administrator: permits any host address', () => {
   allows(mayBeNamed, [ELSEWHERE, OWN, LOOPBACK, SERVICES], [NOWHERE]);
 });

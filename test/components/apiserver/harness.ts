@@ -1,4 +1,4 @@
-/** A whole API server on a free port: real TLS and certificates, the array-of-revisions store. */
+/** A complete API server on a free port, with TLS, certificates and an in-memory store. */
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -42,7 +42,7 @@ export interface Answer<T = Record<string, unknown>> {
 
 export interface CallOptions {
   readonly body?: unknown;
-  /** Sent as it is, with this content type. */
+  /** Body that is sent unchanged, with content type `type`. */
   readonly raw?: string | Buffer;
   readonly type?: string;
   readonly headers?: Record<string, string>;
@@ -56,15 +56,15 @@ export interface TestServer {
   readonly admin: KeyPair;
   readonly store: MemoryStore;
   readonly server: ApiServer;
-  /** PEM of the key that signs tokens of service accounts. */
+  /** PEM of the key that signs service account tokens. */
   readonly tokenKey: string;
   readonly directory: string;
   readonly kubeconfig: string;
-  /** A certificate for this user, once made. */
+  /** A client certificate of this user, created once. */
   user(name: string, ...groups: string[]): Promise<KeyPair>;
   kubeconfigFor(name: string, pair: KeyPair): Promise<string>;
   call<T = Record<string, unknown>>(method: string, path: string, options?: CallOptions): Promise<Answer<T>>;
-  /** Ends the server and takes its files away; the store too, unless it is somebody else's. */
+  /** Stops the server and deletes its files, and closes the store unless the caller owns it. */
   stop(keepStore?: boolean): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Hosts that ask for files of releases and catalogs and do not read them. */
+/** Clients that request files of releases and catalogs but do not read them. */
 import assert from 'node:assert/strict';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { startServer } from './harness.ts';
 
 const PATH = `/hyperedge/releases/sha256/${'a'.repeat(64)}`;
 
-test('a host that reads nothing keeps few files open, and gives them back', { timeout: 60_000 }, async () => {
+test('limits the open files of a client that does not read, and closes them', { timeout: 60_000 }, async () => {
   let opened = 0;
   async function* content(): AsyncGenerator<Uint8Array> {
     opened += 1;

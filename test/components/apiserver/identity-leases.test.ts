@@ -1,4 +1,4 @@
-/** Leases that show which API servers run. */
+/** Identity Leases of API servers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lease } from 'kubernetes-types/coordination/v1';
@@ -8,7 +8,7 @@ import { startServer } from './harness.ts';
 const BASE = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
 const SELECTED = `${BASE}?labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver`;
 
-test('a server writes its lease, removes expired ones of its kind, and takes its own again', {
+test('a server writes its Lease, deletes expired ones, and recreates its own', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();

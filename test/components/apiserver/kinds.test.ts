@@ -1,4 +1,4 @@
-/** Every kind in every version, created and shown by stock kubectl: its checks of our OpenAPI, our discovery and our tables. */
+/** Creates and shows every kind in every version with kubectl, which also tests OpenAPI, discovery and tables. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
@@ -8,11 +8,14 @@ import { defaulted, sample, sampleNameOf, storedKinds } from '../../api/kinds/sa
 import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
 
-/** Definitions of custom kinds and APIServices are named by what is in them and have tests of their own; requests for certificates need a real one. */
+/**
+ * Without kinds whose names depend on their content and which have their own tests: definitions and APIServices.
+ * Certificate requests need a real request.
+ */
 const created = storedKinds.filter(
   ({ verbs, kind, group }) =>
     verbs.includes('create') &&
-    // Its objects have their names, and are there from the start.
+    // Their objects are singletons that exist from the start.
     !['config.openshift.io', 'operator.openshift.io'].includes(group) &&
     !['APIService', 'CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
 );
@@ -29,7 +32,7 @@ function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeOb
   };
 }
 
-/** Addresses are named by themselves; hashes and pairs of names have a form. */
+/** A valid name: some kinds are named after an address, a hash or a pair of names. */
 function nameOf(kind: KindDefinition): string {
   if (kind.nameRule === 'ipAddress') return '10.9.8.7';
   const { name } = sample(sampleNameOf(kind)).metadata;
@@ -64,7 +67,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(stdout.trim().split('\n').length, created.length);
     });
 
-    it('creates one of each in each older version', async () => {
+    it('creates one of each in every older version', async () => {
       const older = created.flatMap((kind) =>
         (kind.aliases ?? [])
           .filter(({ names }) => names?.verbs.includes('create') !== false)
@@ -74,7 +77,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(code, 0, stderr);
     });
 
-    it('shows them all, briefly and wide', async () => {
+    it('lists them all, as a table and with -o wide', async () => {
       const asked = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
       const { code, stdout, stderr } = await kubectl(`get ${asked} -o wide`);
       assert.equal(code, 0, stderr);

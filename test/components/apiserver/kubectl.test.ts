@@ -1,4 +1,4 @@
-/** Stock kubectl, the installed one and (where it is found) Debian's 1.20, against the API server alone: no controllers, no kubelet. */
+/** The installed kubectl and, if available, Debian's 1.20, with an API server without controllers and kubelets. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { kubectls } from '../../kubectls.ts';
@@ -101,7 +101,7 @@ for (const { label, path } of kubectls()) {
       if (label === 'installed') await ok('create token default', /^ey[\w-]+\.[\w-]+\.[\w-]+\s*$/);
     });
 
-    it('explains what there is', async () => {
+    it('explains kinds', async () => {
       await ok('api-resources', /deployments +deploy +apps\/v1 +true +Deployment/);
       await ok('explain deployment.spec.replicas', /integer/);
       await ok('version', /hyperedge/);
@@ -120,7 +120,7 @@ for (const { label, path } of kubectls()) {
       assert.equal((await waiting).code, 0);
     });
 
-    it('says what is wrong', async () => {
+    it('reports errors', async () => {
       const pod = (text: string) => `apiVersion: v1\nkind: Pod\n${text}`;
       await fails(
         'apply -f -',

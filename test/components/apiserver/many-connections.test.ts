@@ -1,4 +1,4 @@
-/** Clients that all come at once, as after a restart of the API server. */
+/** Many clients that connect at the same time, as after a restart of the API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** Resolves when the handshake is complete, with the reason when it fails. */
+/** Resolves when the handshake is complete, with the reason if it fails. */
 function secured(socket: TLSSocket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('secureConnect', () => resolve(''));
@@ -21,7 +21,7 @@ function secured(socket: TLSSocket): Promise<string> {
   });
 }
 
-/** Resolves with the status line of a watch, or with the reason why there is none. */
+/** Resolves with the status line of a watch, or with the reason if it fails. */
 function watchOn(socket: TLSSocket, token: string): Promise<string> {
   return new Promise((resolve) => {
     let received = '';
@@ -42,7 +42,7 @@ const counted = (answers: readonly string[]): Record<string, number> => {
   return counts;
 };
 
-test('300 connections that one client opens at once are served, with a watch by token on each', async () => {
+test('serves 300 concurrent connections of one client, with a watch by token on each', async () => {
   const { hostname, port } = new URL(server.url);
   const accounts = '/api/v1/namespaces/default/serviceaccounts';
   await server.call('POST', accounts, { body: { metadata: { name: 'watcher' } } });

@@ -1,4 +1,4 @@
-/** Several API servers on one store: the `kubernetes` service leads to those that live. */
+/** Endpoints of the `kubernetes` service with several API servers on one store. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
@@ -30,7 +30,7 @@ async function becomes(server: TestServer, expected: string): Promise<void> {
   assert.equal(last, expected);
 }
 
-test('servers come, end in order, and vanish without a word', { timeout: 60_000 }, async () => {
+test('follows servers that start, stop and fail', { timeout: 60_000 }, async () => {
   const store = createMemoryStore();
   const one = await start(store, '192.0.2.1');
   try {
@@ -41,13 +41,13 @@ test('servers come, end in order, and vanish without a word', { timeout: 60_000 
     await becomes(one, '192.0.2.1,192.0.2.2');
     await two.stop(true);
     await becomes(one, '192.0.2.1');
-    // What is left of one whose power was cut: its key, until the lease that nobody keeps ends.
+    // A failed server leaves its key until the lease expires.
     const lease = await store.grantLease(2);
     const key = '/registry/masterleases/192.0.2.3';
     await store.commit({ guards: [], puts: [{ key, value: Buffer.from('{}'), lease }] });
     await becomes(one, '192.0.2.1,192.0.2.3');
     await becomes(one, '192.0.2.1');
-    // Its own goes, as after a store was put back: it announces itself again.
+    // A server announces itself again when its key is deleted, as after a restore of the store.
     await store.commit({ guards: [], deletes: ['/registry/masterleases/192.0.2.1'] });
     while ((await store.get('/registry/masterleases/192.0.2.1')).kv === undefined)
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-/** The API server's tests once more, on every other store that it may stand on. */
+/** Runs the API server's tests on every other supported store. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const FILES = ['rest/objects.test.ts', 'rest/two-servers.test.ts', 'rest/watch.t
 for (const store of OTHER_STORES) {
   it(`the API server on ${store}`, async () => {
     const files = FILES.map((file) => join(import.meta.dirname, file));
-    // A test run in a test run reports to the one above unless it is told that there is none.
+    // A nested test run would report to the outer one unless NODE_TEST_CONTEXT is removed.
     const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
     const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', ...files], {
       env: { ...environment, [STORE_VARIABLE]: store },

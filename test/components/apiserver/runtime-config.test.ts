@@ -1,4 +1,4 @@
-/** Built-in APIs that are switched off: nowhere to be seen, and kept. */
+/** Built-in APIs that are switched off: they are not served, but their objects are kept. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
@@ -10,7 +10,7 @@ const start = (store: TestServer['store'], ...said: [string, boolean][]): Promis
 const codeOf = async (server: TestServer, path: string): Promise<number> => (await server.call('GET', path)).code;
 
 describe('--runtime-config', () => {
-  it('takes groups, versions and resources out of paths, documents and registrations', async () => {
+  it('removes groups, versions and resources from paths, documents and registrations', async () => {
     const store = createMemoryStore();
     const everything = await start(store);
     try {
@@ -63,7 +63,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('serves what is stored in a version that is off in those that are on, and everything again later', async () => {
+  it('serves objects stored in a disabled version in the enabled ones, and in all versions after re-enabling', async () => {
     const store = createMemoryStore();
     const path = (version: string): string =>
       `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers`;
@@ -88,7 +88,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('leaves the server what it needs for itself', async () => {
+  it('keeps the kinds that the server itself needs', async () => {
     const server = await start(createMemoryStore(), ['api/all', false], ['v1', true]);
     try {
       assert.equal((await server.call('GET', '/readyz')).code, 200);
@@ -103,7 +103,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('may leave custom resources and others alone', async () => {
+  it('does not affect custom resources and aggregated APIs', async () => {
     const server = await start(createMemoryStore(), ['v1', false]);
     try {
       assert.equal(await codeOf(server, '/api/v1/pods'), 404);

@@ -1,4 +1,6 @@
-/** What a server is told of serving: its end (no longer ready first, then what has begun is answered, then nothing), browsers, and how long events live. */
+/**
+ * Settings of serving: shutdown (not ready first, then requests in flight end), browsers, and the lifetime of events.
+ */
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -8,11 +10,11 @@ import { systemClock } from '../../../src/roles/process.ts';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
 import { startServer } from './harness.ts';
 
-/** No other timer is set for this. */
+/** A duration that no other timer has. */
 const DELAY_SECONDS = 12_345;
 const BODY = JSON.stringify({ metadata: { name: 'late' } });
 
-test('a server that is to stop says so, serves on for its delay, and answers what is half sent', async () => {
+test('on shutdown becomes unready, serves during the delay, and answers requests in flight', async () => {
   const delay = Promise.withResolvers<() => void>();
   const clock: Clock = {
     ...systemClock,
@@ -44,7 +46,7 @@ test('a server that is to stop says so, serves on for its delay, and answers wha
   assert.match(ready.text, /\[-\]shutdown failed: process is shutting down/);
   assert.equal((await server.call('GET', '/livez')).code, 200);
   (await delay.promise)();
-  // Once nothing new comes in.
+  // Waits until new connections are rejected.
   while (
     await server.call('GET', '/version').then(
       () => true,
@@ -57,7 +59,7 @@ test('a server that is to stop says so, serves on for its delay, and answers wha
   await server.stop();
 });
 
-test('events live as long as they are told, or up to the minute longer that they share a lease for', async () => {
+test('events live for the configured time, or up to a minute longer because they share a lease', async () => {
   const memory = createMemoryStore();
   const granted: number[] = [];
   const grantLease = (seconds: number): Promise<string> => {
@@ -83,7 +85,7 @@ test('events live as long as they are told, or up to the minute longer that they
   }
 });
 
-test('browsers are told what pages may ask, and to come by TLS', async () => {
+test('sends CORS and HSTS headers to browsers', async () => {
   const browsers = { allowedOrigins: ['//good\\.test(:|$)'], transportSecurity: 'max-age=7; preload' };
   const server = await startServer({ config: { browsers } });
   try {
@@ -100,7 +102,7 @@ test('browsers are told what pages may ask, and to come by TLS', async () => {
     );
     const other = await server.call('GET', '/api/v1/namespaces', from('https://good.test.evil'));
     assert.deepEqual([other.code, other.headers['access-control-allow-origin']], [200, undefined]);
-    // A browser asks first, and without credentials.
+    // A preflight request, which has no credentials.
     const asked = await server.call('OPTIONS', '/api/v1/namespaces', { ...from('http://good.test'), as: null });
     assert.deepEqual([asked.code, asked.headers['access-control-allow-methods']?.includes('PATCH')], [204, true]);
     const refused = await server.call('OPTIONS', '/api/v1/namespaces', { ...from('http://evil.test'), as: null });

@@ -1,4 +1,4 @@
-/** Which API server may answer reads at "now" without asking the store. */
+/** The claim of being the only writer, which permits consistent reads without querying the store. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
@@ -24,14 +24,16 @@ async function until(what: string, met: () => boolean): Promise<void> {
   }
 }
 
-test('the only server is sole until another one begins, and again after it has left', { timeout: 30_000 }, async () => {
+test('the only server has the claim until another one starts, and again after that has stopped', {
+  timeout: 30_000,
+}, async () => {
   const store = createMemoryStore();
   const one = writer(store, '192.0.2.1');
   await one.announce();
   await until('one is sole', () => one.current);
   const two = writer(store, '192.0.2.2', false);
   await two.announce();
-  // Resolved only after the holder has released its claim.
+  // Resolves only after the holder has released its claim.
   assert.equal(one.current, false);
   assert.equal(two.current, false);
   await two.stop();
@@ -40,7 +42,9 @@ test('the only server is sole until another one begins, and again after it has l
   assert.equal((await store.range('/registry/soleapiserver/', '/registry/soleapiserver0')).count, 0);
 });
 
-test('of two that start at once, at most one is sole, and none once both have begun', { timeout: 30_000 }, async () => {
+test('of two servers that start together at most one has the claim, and none after both have started', {
+  timeout: 30_000,
+}, async () => {
   for (let round = 0; round < 20; round++) {
     const store = createMemoryStore();
     const both = [writer(store, '192.0.2.1'), writer(store, '192.0.2.2')];
@@ -54,7 +58,7 @@ test('of two that start at once, at most one is sole, and none once both have be
   }
 });
 
-test('a server of another make beside it, known by its master lease, is another writer', {
+test('an upstream server, known by its master lease, prevents the claim', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();
@@ -66,7 +70,7 @@ test('a server of another make beside it, known by its master lease, is another 
   await one.stop();
 });
 
-test('a server that was alone sees what a second one writes, at once, and leads to both', {
+test('a server with the claim sees writes of a new second server at once, and publishes both endpoints', {
   timeout: 60_000,
 }, async () => {
   const store = createMemoryStore();

@@ -1,4 +1,4 @@
-/** A store that upstream's API server has written to: its protobuf is read, and becomes JSON when it is written. */
+/** Stores written by upstream's API server: protobuf values are read, and become JSON when they are written. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
@@ -43,11 +43,11 @@ async function written(): Promise<{ readonly json: Shown; readonly protobuf: Buf
 const shown = async (server: TestServer): Promise<Shown> => (await server.call<Shown>('GET', `${PATH}/web`)).body;
 const without = ({ metadata: { resourceVersion: _, ...metadata }, ...rest }: Shown) => ({ ...rest, metadata });
 
-test('what is there in protobuf at the start is read, listed, changed and deleted', async () => {
+test('reads, lists, changes and deletes protobuf values present at start', async () => {
   const { json, protobuf } = await written();
   const store = createMemoryStore();
   const { revision } = await store.commit({ guards: [], puts: [{ key: KEY, value: protobuf }] });
-  // One of a kind that is not known, and one that is damaged, keep nothing else from being read.
+  // Values of an unknown kind and damaged values do not affect others.
   const unknown = Buffer.from(protobuf);
   unknown.write('Zeployment', unknown.indexOf('Deployment'));
   const key = (name: string): string => KEY.replace('web', name);
@@ -80,7 +80,7 @@ test('what is there in protobuf at the start is read, listed, changed and delete
   }
 });
 
-test('what comes in protobuf while a server runs is seen at once', async () => {
+test('reads protobuf values that are written while the server runs', async () => {
   const { json, protobuf } = await written();
   const store = createMemoryStore();
   const server = await startServer({ store, config: { soleWriter: false } });
@@ -93,10 +93,10 @@ test('what comes in protobuf while a server runs is seen at once', async () => {
   }
 });
 
-test('what upstream stores in versions that this server does not is read in those that it does', async () => {
+test("reads values in upstream's storage versions", async () => {
   const store = createMemoryStore();
   const metadata = (name: string) => ({ name, uid: 'u', creationTimestamp: '2021-01-01T00:00:00Z' });
-  // As the API server of 1.20 stores it: the kind first, in v1beta1.
+  // As kube-apiserver 1.20 stores it: v1beta1, with the kind first.
   const definition = {
     kind: 'CustomResourceDefinition',
     apiVersion: 'apiextensions.k8s.io/v1beta1',

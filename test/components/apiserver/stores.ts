@@ -1,4 +1,4 @@
-/** The stores that the API server's own tests can run on. The memory store unless HYPEREDGE_TEST_STORE says otherwise. */
+/** Stores for the API server's tests: the memory store, or the one in HYPEREDGE_TEST_STORE. */
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createMemoryStore, type MemoryStore } from '../../conformance/memory-store.ts';
 import { cluster } from '../etcd/cluster-harness.ts';

@@ -1,4 +1,4 @@
-/** The API of kube-apiserver alone, as envtest needs it, and definitions in the place of built-in kinds. */
+/** The mode with only kube-apiserver's API, as envtest needs it, and definitions with names of built-in kinds. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -102,7 +102,7 @@ test('serves only the groups, namespaces and objects of kube-apiserver, and cust
   }
 });
 
-test('refuses a definition of a built-in kind with the reason, until its version is switched off', async () => {
+test('rejects a definition of a built-in kind with the reason, until its version is switched off', async () => {
   const server = await startServer();
   try {
     const refusal = await server.call<{ message: string }>('POST', DEFINITIONS, {

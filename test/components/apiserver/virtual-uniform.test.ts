@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { secretUniform } from '../../../src/components/apiserver/virtual/uniform.ts';
 import { systemRandom } from '../../../src/roles/process.ts';
 
-test('uniform numbers of cryptographic bytes are drawn in batches', () => {
+test('draws uniform cryptographic numbers in batches', () => {
   let draws = 0;
   const next = secretUniform({
     ...systemRandom,

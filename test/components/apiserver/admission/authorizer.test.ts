@@ -1,4 +1,6 @@
-/** Policies and conditions that ask what somebody may do: roles answer at once, a webhook later. */
+/**
+ * The `authorizer` variable in policies and match conditions, with decisions by roles and by an authorization webhook.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
@@ -26,7 +28,7 @@ describe('the authorizer of admission', () => {
   let asked: string[] = [];
   before(async () => {
     hooks = await WebhookServer.start();
-    // Says yes to reading maps and secrets named "open", nothing to the rest: then roles decide.
+    // Allows reads of config maps and secrets named "open", and has no opinion on others, so that roles decide.
     hooks.on('/access', (review) => {
       const { user, resourceAttributes: of, nonResourceAttributes: path } = (review as unknown as Question).spec;
       asked.push(`${user} ${of?.['verb'] ?? ''} ${of?.['resource'] ?? path?.path} ${of?.['name'] ?? ''}`);
@@ -98,13 +100,13 @@ describe('the authorizer of admission', () => {
     const body = { metadata: { name }, data: { a: '1' } };
     return server.call<Body>('POST', MAPS, as === undefined ? { body } : { as, body });
   };
-  /** Until the new role shows. */
+  /** Waits until the new role takes effect. */
   const allowed = async (): Promise<void> => {
     const deadline = performance.now() + 10_000;
     while ((await create(bob)).code !== 201) assert.ok(performance.now() < deadline);
   };
 
-  it('tells what roles and the webhook say, of the requester and of service accounts', async () => {
+  it('returns the decisions of roles and of the webhook for the requester and for service accounts', async () => {
     await allowed();
     await policy('validating', {
       variables: [
@@ -125,7 +127,7 @@ describe('the authorizer of admission', () => {
     const refused = await create(bob);
     assert.equal(refused.code, 422, refused.text);
     assert.match(refused.body.message, /denied request: must be allowed to mark$/);
-    // Each question once, though the policy was judged anew after each answer.
+    // Each check is sent once, although the policy is evaluated again after each decision.
     const own = asked.filter((each) => !each.startsWith('bob create configmaps'));
     assert.deepEqual(own, [
       'bob get secrets open',
@@ -138,7 +140,7 @@ describe('the authorizer of admission', () => {
     assert.match((await create(undefined)).body.message, /denied request: shut$/, 'who may do everything may do that');
   });
 
-  it('decides which webhooks and policies are meant, and what they change', async () => {
+  it('is available in match conditions of webhooks and policies, and in mutations', async () => {
     await allowed();
     const privileged = "authorizer.group('').resource('secrets').name('shut').check('delete').allowed()";
     hooks.on('/deny', () => ({ allowed: false }));

@@ -1,4 +1,4 @@
-/** What beta versions ask for less, or fill in, as kube-apiserver 1.20 serves them. */
+/** Fields that beta versions default or do not require, as in kube-apiserver 1.20. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
@@ -35,7 +35,7 @@ describe('beta versions', () => {
   const serving = { usages: ['digital signature', 'server auth'] };
   const legacy = 'kubernetes.io/legacy-unknown';
 
-  it('infers who is to sign a request that does not say', async () => {
+  it('infers the signer of a request that does not name one', async () => {
     const names = { dns: ['a.lab'], ips: [] };
     const cases = [
       [createSigningRequest(privateKey, NODE), client, 'kubernetes.io/kube-apiserver-client-kubelet'],
@@ -54,13 +54,13 @@ describe('beta versions', () => {
     const bare = await ask('v1beta1', createSigningRequest(privateKey, NODE), {});
     assert.deepEqual(bare.body.spec.usages, ['digital signature', 'key encipherment']);
     assert.equal(bare.body.spec.signerName, legacy);
-    // What was made so can still be labelled by whoever speaks v1.
+    // Objects created in v1beta1 can be changed in v1.
     const path = `${requests}/v1/certificatesigningrequests/${bare.body.metadata.name}`;
     const options = { raw: '{"metadata":{"labels":{"a":"b"}}}', type: 'application/merge-patch+json' };
     assert.equal((await server.call('PATCH', path, options)).code, 200);
   });
 
-  it('leaves nothing out in v1', async () => {
+  it('requires all fields in v1', async () => {
     const pem = createSigningRequest(privateKey, NODE);
     const silent = await ask('v1', pem, client);
     assert.match(silent.body.message, /spec\.signerName: Required value/);
@@ -69,7 +69,7 @@ describe('beta versions', () => {
     assert.match((await ask('v1', pem, { signerName: 'lab.test/own' })).body.message, /spec\.usages: Required value/);
   });
 
-  it('does not know what webhooks do beside answering', async () => {
+  it('does not assume the side effects of webhooks', async () => {
     const path = '/apis/admissionregistration.k8s.io';
     const webhook = (sideEffects?: string) => ({
       name: 'hook.lab.test',

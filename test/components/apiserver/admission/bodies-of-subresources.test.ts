@@ -1,4 +1,4 @@
-/** Webhooks change the bodies of sub-resources before anything is derived from them. */
+/** Webhooks change the bodies of subresources before values are derived from them. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -24,7 +24,7 @@ interface Answer {
   readonly metadata: { readonly uid: string; readonly deletionGracePeriodSeconds?: number };
 }
 
-describe('bodies of sub-resources', () => {
+describe('bodies of subresources', () => {
   let server: TestServer;
   let hooks: WebhookServer;
   let reference: object;
@@ -63,7 +63,7 @@ describe('bodies of sub-resources', () => {
       rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['serviceaccounts/token'] }],
     });
 
-  it('a token has the audiences and the life that a webhook has set', async () => {
+  it('a token has the audiences and lifetime that a webhook has set', async () => {
     hooks.on('/narrow', () =>
       patchOf(
         { op: 'replace', path: '/spec/audiences', value: ['narrow'] },
@@ -76,7 +76,7 @@ describe('bodies of sub-resources', () => {
     assert.deepEqual([spec?.audiences, spec?.expirationSeconds], [['narrow'], 900]);
   });
 
-  it('what a webhook sets is validated', async () => {
+  it('a body changed by a webhook is validated', async () => {
     hooks.on('/short', () => patchOf({ op: 'replace', path: '/spec/expirationSeconds', value: 5 }));
     await onTokens('Mutating', '/short');
     const { code, message } = await token({ audiences: ['wide'] });
@@ -84,7 +84,7 @@ describe('bodies of sub-resources', () => {
     assert.match(message ?? '', /may not specify a duration less than 10 minutes/);
   });
 
-  it('validating webhooks see the defaults', async () => {
+  it('validating webhooks receive the body with defaults', async () => {
     hooks.on('/see', () => ({ allowed: true }));
     await onTokens('Validating', '/see');
     assert.equal((await token({})).code, 201);
@@ -95,7 +95,7 @@ describe('bodies of sub-resources', () => {
     assert.equal(spec.audiences.length > 0, true);
   });
 
-  it('a token of a pod that was shortened is not extended', async () => {
+  it('a shortened pod token is not extended', async () => {
     assert.equal((await token({ audiences: [], expirationSeconds: 3607, boundObjectRef: reference })).life, 3600);
   });
 

@@ -1,4 +1,4 @@
-/** What the server fills in and refuses by objects of the namespace and the cluster: limit ranges and default classes. */
+/** Defaults and limits from objects: limit ranges, default classes and runtime classes. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -36,7 +36,7 @@ describe('admission by objects', () => {
     assert.equal(made.code, 201, made.text);
   };
 
-  it('containers that say nothing get the defaults, and a note says so', async () => {
+  it('containers without resources get the defaults of the limit range, and an annotation lists them', async () => {
     await range('default', {
       type: 'Container',
       default: { cpu: '500m', memory: '1Gi' },
@@ -59,7 +59,7 @@ describe('admission by objects', () => {
     );
   });
 
-  it('containers out of bounds are refused, all that is wrong named', async () => {
+  it('rejects containers that exceed limits, with every violation', async () => {
     const refused = await pod('default', [{ requests: { cpu: '10m' }, limits: { cpu: '3' } }]);
     assert.equal(refused.code, 403);
     assert.equal(
@@ -68,7 +68,7 @@ describe('admission by objects', () => {
     );
   });
 
-  it('pods are bounded by what their containers need together', async () => {
+  it("limits the total of a pod's containers", async () => {
     await range('kube-public', { type: 'Pod', max: { memory: '300Mi' } });
     const each = (memory: string) => ({ requests: { memory }, limits: { memory } });
     assert.equal((await pod('kube-public', [each('100Mi'), each('200Mi')])).code, 201);
@@ -80,7 +80,7 @@ describe('admission by objects', () => {
     assert.match(silent.body.message, /maximum memory usage per Pod is 300Mi\. {2}No limit is specified/);
   });
 
-  it('claims and ingresses without a class get the default one', async () => {
+  it('claims and ingresses without a class get the default class', async () => {
     const marked = (group: string) => ({ annotations: { [`${group}.kubernetes.io/is-default-class`]: 'true' } });
     const classes = '/apis/storage.k8s.io/v1/storageclasses';
     await post(classes, { metadata: { name: 'fast', ...marked('storageclass') }, provisioner: 'x.example.com' });
@@ -107,14 +107,14 @@ describe('admission by objects', () => {
       });
     await ingressClass('a');
     assert.equal((await ingress()).body.spec['ingressClassName'], 'a');
-    // Of two that are default the newer one counts, of those of one second the first by name.
+    // The newer of two default classes is used; of two with the same age, the first by name.
     const a = ((await ingressClass('a0')).body.metadata as { creationTimestamp?: string }).creationTimestamp;
     const other = (await server.call<{ metadata: { creationTimestamp: string } }>('GET', `${ingressClasses}/a`)).body;
     const newest = a === other.metadata.creationTimestamp ? 'a' : 'a0';
     assert.equal((await ingress()).body.spec['ingressClassName'], newest);
   });
 
-  it('runtime classes add their overhead and where they can run', async () => {
+  it('a runtime class adds its overhead and scheduling constraints', async () => {
     await post('/apis/node.k8s.io/v1/runtimeclasses', {
       metadata: { name: 'vm' },
       handler: 'vm',

@@ -1,4 +1,4 @@
-/** Creates that a namespace's end overtakes, and the resource version of a new object. */
+/** Creates during the termination of their namespace, and the resource version of a new object. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -23,7 +23,7 @@ describe('a create whose namespace changes after admission', () => {
   });
   afterEach(() => unconfigure(server));
 
-  /** Runs `meanwhile` while a webhook holds the create up. */
+  /** Runs `meanwhile` while a webhook delays the create. */
   async function createDuring(namespace: string, plural: string, body: object, meanwhile: () => Promise<void>) {
     const shown = Promise.withResolvers<() => void>();
     hooks.on('/slow', (review: Review, response) => {
@@ -60,7 +60,7 @@ describe('a create whose namespace changes after admission', () => {
   const mapsOf = async (namespace: string): Promise<string> =>
     (await server.call('GET', `/api/v1/namespaces/${namespace}/configmaps`)).text;
 
-  it('is refused when the namespace is terminating by then', async () => {
+  it('is rejected if the namespace has become terminating', async () => {
     await make('ending');
     const answer = await createDuring('ending', 'configmaps', { metadata: { name: 'late' } }, async () => {
       assert.equal((await server.call('DELETE', '/api/v1/namespaces/ending')).code, 200);
@@ -73,7 +73,7 @@ describe('a create whose namespace changes after admission', () => {
     assert.doesNotMatch(await mapsOf('ending'), /"late"/);
   });
 
-  it('is refused when the namespace is deleted by then', async () => {
+  it('is rejected if the namespace has been deleted', async () => {
     await make('gone');
     const answer = await createDuring('gone', 'configmaps', { metadata: { name: 'late' } }, () => end('gone'));
     assert.equal(answer.code, 404, answer.text);
@@ -81,7 +81,7 @@ describe('a create whose namespace changes after admission', () => {
     assert.doesNotMatch(await mapsOf('gone'), /"late"/);
   });
 
-  it('succeeds when the namespace has only been changed, also with what is allocated for it', async () => {
+  it('succeeds if the namespace has only been updated, including its allocated addresses', async () => {
     await make('changed');
     const label = (n: number) =>
       server.call('PATCH', '/api/v1/namespaces/changed', {
@@ -108,7 +108,7 @@ describe('resourceVersion of a new object', () => {
   const create = (name: string, more: object = {}, query = '') =>
     server.call<Body>('POST', `${maps}${query}`, { body: { metadata: { name, resourceVersion: '7' }, ...more } });
 
-  it('is refused by the store, after admission and validation', async () => {
+  it('is rejected by the store, after admission and validation', async () => {
     const refused = await create('versioned');
     assert.equal(refused.code, 500);
     assert.equal(refused.body.message, 'resourceVersion should not be set on objects to be created');

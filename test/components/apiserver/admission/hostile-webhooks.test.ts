@@ -1,4 +1,4 @@
-/** Admission webhooks that answer what no webhook should: a tenant's operator may bring one that was taken over. */
+/** Admission webhooks with malicious or invalid responses. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { slack } from '../../../slack.ts';
@@ -33,7 +33,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
       ...(accept === undefined ? {} : { headers: { accept } }),
     });
 
-  it('refusals with details of other types, sizes and line ends are answered', async () => {
+  it('returns rejections whose details have wrong types, large sizes or line breaks', async () => {
     await configure(server, 'Validating', 'a', hooks.hook('/deny'));
     const hostile: readonly Record<string, unknown>[] = [
       { retryAfterSeconds: '5\r\nset-cookie: a=b' },
@@ -62,7 +62,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
   });
 
-  it('patches that cost much, nest deeply or name prototypes are errors or plain data, in time', async () => {
+  it('applies expensive or deep patches and prototype names as errors or plain data, within the time limit', async () => {
     await configure(server, 'Mutating', 'a', hooks.hook('/patch'));
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const list = Array.from({ length: 500_000 }, () => 0);
@@ -108,7 +108,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
   });
 
-  it('the identity of an object is not a webhook’s to change', async () => {
+  it('a webhook cannot change the identity of an object', async () => {
     const first = await create();
     assert.equal(first.code, 201, first.text);
     const { name = '', uid } = first.body.metadata ?? {};
@@ -136,7 +136,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.equal((await create()).code, 400);
   });
 
-  it('bodies of sub-resources keep their types, whatever a webhook lays over them', async () => {
+  it('subresource bodies keep their types after any webhook patch', async () => {
     const pods = '/api/v1/namespaces/default/pods';
     const pod = { metadata: { name: 'hostile' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
     const template = { metadata: { labels: { a: 'b' } }, spec: pod.spec };
@@ -178,7 +178,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.deepEqual(body.metadata.annotations, { a: 'b' });
   });
 
-  it('a field that is called like a prototype is data of a custom resource', async () => {
+  it('a field named like a prototype property is plain data of a custom resource', async () => {
     const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
     const definition = {
       metadata: { name: 'odds.hostile.example.com' },

@@ -1,11 +1,11 @@
-/** Hosts of Ingresses at admission under profile okd. */
+/** Admission of Ingress hosts in profile okd. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ingress } from 'kubernetes-types/networking/v1';
 import { ingressHosts } from '../../../../src/components/apiserver/admission/ingress-hosts.ts';
 import type { AdmissionRequest } from '../../../../src/components/apiserver/pipeline/admission.ts';
 
-/** `verbs`: of the user for routes/custom-host. */
+/** `verbs`: verbs that the user may use on routes/custom-host. */
 async function admit(hosts: readonly string[], verbs: readonly string[], old?: readonly string[]): Promise<void> {
   const plugin = ingressHosts({
     authorize: (_user, action) => ({
@@ -27,13 +27,13 @@ async function admit(hosts: readonly string[], verbs: readonly string[], old?: r
   await plugin.validate?.(request);
 }
 
-test('setting a host needs create on routes/custom-host', async () => {
+test('setting a host requires create on routes/custom-host', async () => {
   await admit([''], []);
   await admit(['a.test'], ['create']);
   await assert.rejects(admit(['', 'a.test'], []), /spec.rules\[1\]: Forbidden: you do not have permission to set host/);
 });
 
-test('changing a host needs update on routes/custom-host', async () => {
+test('changing a host requires update on routes/custom-host', async () => {
   await admit(['a.test'], ['create'], ['a.test']);
   await admit(['b.test', 'a.test'], ['create'], ['a.test', 'b.test']);
   for (const [now, old] of [

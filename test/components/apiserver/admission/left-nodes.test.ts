@@ -5,7 +5,7 @@ import { startServer } from '../harness.ts';
 const MAP = '/api/v1/namespaces/openshift-node/configmaps/hyperedge-left-nodes';
 const GROUP = 'node-restriction.kubernetes.io/node-group';
 
-test('a Node that its own host deletes leaves its group behind, one that an administrator deletes does not', async () => {
+test('the group of a Node is kept when its own host deletes it, not when an administrator does', async () => {
   const server = await startServer();
   try {
     const create = async (name: string): Promise<string> => {

@@ -1,4 +1,4 @@
-/** MutatingAdmissionPolicy, as its documentation says it works. */
+/** MutatingAdmissionPolicy, according to its documentation. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -75,7 +75,7 @@ describe('mutating admission policies', () => {
       },
     });
 
-  it('lay configurations over objects and patch them, in order, once they are bound', async () => {
+  it('apply configurations and patches in order, once they are bound', async () => {
     const made = await write({
       matchConstraints: { resourceRules: [rule('apps', 'deployments')] },
       variables: [{ name: 'extra', expression: 'object.spec.replicas + 100' }],
@@ -105,7 +105,7 @@ describe('mutating admission policies', () => {
     });
     const { code, body, text } = await deployment({ replicas: 1 });
     assert.equal(code, 201, text);
-    // The second mutation sees what the first has made: 101, and its own variables 201.
+    // The second mutation sees the result of the first: 101, and its own variables: 201.
     assert.equal(body.spec.replicas, 101);
     assert.deepEqual(body.metadata.labels, { 'lab.test/x': '101' });
     const [first, side] = body.spec.template.spec.containers;
@@ -113,7 +113,7 @@ describe('mutating admission policies', () => {
     assert.deepEqual(side?.['ports'], [{ containerPort: 80, protocol: 'TCP' }], 'defaults are filled in');
   });
 
-  it('take parameters, match conditions and bindings’ selectors', async () => {
+  it('support parameters, match conditions and selectors of bindings', async () => {
     await map({ key: 'k', value: 'v' }, { name: 'settings' });
     const made = await write({
       paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -140,7 +140,7 @@ describe('mutating admission policies', () => {
     );
   });
 
-  it('refuse what they fail for with every failure, unless failing is ignored', async () => {
+  it('reject a request with every failure, unless the failure policy ignores failures', async () => {
     const mutations = [
       patch('[JSONPatch{op: "remove", path: "/data/gone"}]'),
       apply('Object{data: {"a": object.data.missing}}'),
@@ -167,7 +167,7 @@ describe('mutating admission policies', () => {
     assert.deepEqual(body.data, { a: '1', b: '2' }, 'what did not fail is done');
   });
 
-  it('say what does not fit, in upstream’s words', async () => {
+  it('report type errors in upstream’s wording', async () => {
     const cases: [object, number, RegExp][] = [
       [
         apply('Object{spec: Object.specs{}}'),
@@ -200,7 +200,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('are not stored when they cannot work', async () => {
+  it('are rejected on write if they cannot work', async () => {
     const cases: [object, RegExp][] = [
       [
         { mutations: [apply("'teapot'")] },
@@ -241,7 +241,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('come before webhooks, by name, and once more where they want to see what came behind', async () => {
+  it('run before webhooks, sorted by name, and again if reinvocation is set and later plug-ins changed the object', async () => {
     const count = (name: string, reinvocationPolicy: string) =>
       policy(
         {
@@ -253,7 +253,7 @@ describe('mutating admission policies', () => {
     await count('b', 'Never');
     await count('a', 'IfNeeded');
     const order = async (): Promise<string | undefined> => (await map({ order: '' })).body.data?.['order'];
-    // What b did is for a to see again; a's second change is not for b, which is asked once.
+    // a is reinvoked after the change by b. b is not reinvoked after the second change by a.
     assert.equal(await order(), 'aba');
     hooks.on('/append', ({ request }) => {
       const { order: seen = '' } = (request.object?.['data'] ?? {}) as { order?: string };
@@ -265,7 +265,7 @@ describe('mutating admission policies', () => {
     assert.equal(await order(), 'awaw', 'a sees what the webhook did, the webhook what a did then');
   });
 
-  it('see again what they alone have made, and that no namespace has a condition', async () => {
+  it('are reinvoked after their own changes, and have no namespaceObject in match conditions', async () => {
     const order = '[JSONPatch{op: "add", path: "/data/order", value: object.data.order + "a"}]';
     const matchConditions = [{ name: 'none', expression: 'namespaceObject == null' }];
     await policy({ reinvocationPolicy: 'IfNeeded', matchConditions, mutations: [patch(order)] });
@@ -285,7 +285,7 @@ describe('mutating admission policies', () => {
     assert.equal(refused.body.reason, 'Forbidden', 'nothing was tried');
   });
 
-  it('are made for custom resources too, and not for those who are left out', async () => {
+  it('apply to custom resources, and not to excluded resources', async () => {
     await define(server, 'lab.test', 'Rig', {
       spec: {
         type: 'object',
@@ -330,7 +330,7 @@ describe('mutating admission policies', () => {
     ]);
   });
 
-  it('are served in every version that upstream has, and shown by kubectl', async () => {
+  it('are served in all versions of upstream, and shown by kubectl', async () => {
     const older = await write({ mutations: [apply('Object{data: {"seen": "yes"}}')] }, 'older', 'v1alpha1');
     assert.equal(older.code, 201, older.text);
     assert.equal(older.headers['warning'], undefined);

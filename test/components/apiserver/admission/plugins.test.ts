@@ -1,4 +1,4 @@
-/** Plug-ins that run only where they are asked for, all of them on one server; and what runs everywhere beside them. */
+/** Plug-ins that are off by default, all on one server, and some that are on by default. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -17,7 +17,7 @@ interface Body {
 
 const MERGE = 'application/merge-patch+json';
 
-describe('admission plug-ins that are asked for', () => {
+describe('admission plug-ins that are off by default', () => {
   let server: TestServer;
   let serial = 0;
   before(async () => {
@@ -66,7 +66,7 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal(body.message, message.replace('POD', `pods "p${serial}" is forbidden`));
   };
 
-  it('a namespace is made for what is created in it, not for what is only tried', async () => {
+  it('creates a missing namespace on a create, but not in a dry run', async () => {
     const map = { metadata: { name: 'm' } };
     assert.equal((await post('/api/v1/namespaces/made/configmaps?dryRun=All', map)).code, 404);
     assert.equal((await post('/api/v1/namespaces/made/configmaps', map)).code, 201);
@@ -75,7 +75,7 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal(gone.code, 200, gone.text);
   });
 
-  it('images are always pulled', async () => {
+  it('sets the pull policy Always', async () => {
     await newNamespace('images');
     const made = await pod(
       'images',
@@ -87,7 +87,7 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal(made.body.spec.volumes[0]?.image?.pullPolicy, 'Always');
   });
 
-  it('pods get the node selector of their namespace, or of the cluster, within its list', async () => {
+  it('adds the node selector of the namespace or cluster to pods, and rejects labels outside the whitelist', async () => {
     await newNamespace('plain');
     assert.deepEqual((await pod('plain', { nodeSelector: { a: 'b' } })).body.spec.nodeSelector, {
       a: 'b',
@@ -109,7 +109,7 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal((await pod('wrong')).code, 403);
   });
 
-  it('tolerations of the namespace are added, those beyond its list refused, covered ones dropped', async () => {
+  it('adds tolerations of the namespace, rejects tolerations outside its whitelist, and removes covered ones', async () => {
     const list = [
       { key: 'team', operator: 'Exists' },
       { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' },
@@ -142,13 +142,13 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal((await pod('broken')).code, 403);
   });
 
-  it('pods that ask for a device tolerate its taint', async () => {
+  it('adds a toleration for the taint of a requested device', async () => {
     const gpu = { 'example.com/gpu': '1', cpu: '1' };
     const { tolerations = [] } = (await pod('plain', {}, { resources: { requests: gpu, limits: gpu } })).body.spec;
     assert.deepEqual(tolerations.at(-1), { key: 'example.com/gpu', operator: 'Exists', effect: 'NoSchedule' });
   });
 
-  it('hard anti-affinity reaches no further than a node', async () => {
+  it('rejects required anti-affinity with a topology larger than a node', async () => {
     const spread = (topologyKey: string) => ({
       affinity: {
         podAntiAffinity: {
@@ -163,7 +163,7 @@ describe('admission plug-ins that are asked for', () => {
     );
   });
 
-  it('no service gets an external address that it did not have', async () => {
+  it('rejects new external addresses of a service', async () => {
     const at = '/api/v1/namespaces/plain/services';
     const service = (name: string, externalIPs: string[]) =>
       post(at, { metadata: { name }, spec: { externalIPs, ports: [{ port: 80 }] } });
@@ -177,7 +177,7 @@ describe('admission plug-ins that are asked for', () => {
     assert.equal(patched.code, 403);
   });
 
-  it('so many events and no more; other namespaces are not held up', async () => {
+  it('limits events per namespace without affecting other namespaces', async () => {
     await newNamespace('noisy');
     const event = (namespace: string) =>
       post(`/api/v1/namespaces/${namespace}/events`, {
@@ -195,7 +195,7 @@ describe('admission plug-ins that are asked for', () => {
   });
 });
 
-describe('admission plug-ins that run everywhere', () => {
+describe('admission plug-ins that are on by default', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -206,7 +206,7 @@ describe('admission plug-ins that run everywhere', () => {
   after(() => server.stop());
   const post = (path: string, body: unknown) => server.call<Body>('POST', path, { body });
 
-  it('claims grow only when they are bound, and of a class that lets them', async () => {
+  it('allows the expansion of claims only if they are bound and their class allows it', async () => {
     const classes = '/apis/storage.k8s.io/v1/storageclasses';
     await post(classes, { metadata: { name: 'grows' }, provisioner: 'x.example.com', allowVolumeExpansion: true });
     await post(classes, { metadata: { name: 'stays' }, provisioner: 'x.example.com' });
@@ -235,7 +235,7 @@ describe('admission plug-ins that run everywhere', () => {
     );
   });
 
-  it('pods bear the zone of the node they are bound to, unless they have one', async () => {
+  it('copies the zone label of the node to a bound pod that has none', async () => {
     const zone = 'topology.kubernetes.io/zone';
     const region = 'topology.kubernetes.io/region';
     await post('/api/v1/nodes', { metadata: { name: 'n', labels: { [zone]: 'z', [region]: 'r', other: 'x' } } });

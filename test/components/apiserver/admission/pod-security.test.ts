@@ -1,4 +1,4 @@
-/** Pod Security over HTTPS: refusals, warnings, notes in the audit log, exemptions, and what a stricter label says of pods that are there. */
+/** Pod Security admission: rejections, warnings, audit annotations, exemptions, and warnings about existing pods. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { PRIVILEGED_POLICY } from '../../../../src/core/podsecurity/policy.ts';
@@ -73,7 +73,7 @@ describe('Pod Security admission', () => {
         .matchAll(/299 - "((?:[^"\\]|\\.)*)"/g),
     ].map(([, text = '']) => text.replaceAll('\\"', '"'));
 
-  it("refuses what the namespace does not let in, in upstream's words", async () => {
+  it("rejects pods that violate the profile of the namespace, in upstream's wording", async () => {
     await namespace('strict', { [label('enforce')]: 'restricted' });
     const refused = await pod('strict', 'p', plain);
     assert.equal(refused.code, 403);
@@ -82,14 +82,14 @@ describe('Pod Security admission', () => {
     assert.equal((await pod('strict', 'q', RESTRICTED)).code, 201);
   });
 
-  it('a version is that of the profile, not of the server', async () => {
+  it('uses the version of the profile, not of the server', async () => {
     await namespace('old', { [label('enforce')]: 'restricted', [label('enforce-version')]: 'v1.7' });
     assert.equal((await pod('old', 'p', { ...plain, securityContext: { runAsNonRoot: true } })).code, 201);
     const refused = await pod('old', 'q', plain);
     assert.match(refused.body.message, /violates PodSecurity "restricted:v1\.7": runAsNonRoot != true/);
   });
 
-  it('warns and notes where it does not refuse; workloads only so', async () => {
+  it('warns and adds audit annotations in these modes; never rejects workloads', async () => {
     await namespace('watched', { [label('warn')]: 'restricted', [label('audit')]: 'baseline' });
     const made = await pod('watched', 'p', { ...plain, hostPID: true });
     assert.equal(made.code, 201, made.text);
@@ -117,13 +117,13 @@ describe('Pod Security admission', () => {
     assert.match(warningsOf(cron)[0] ?? '', /^would violate PodSecurity "restricted:latest": host namespaces/);
   });
 
-  it('defaults hold where labels do not say', async () => {
+  it('applies defaults to namespaces without labels', async () => {
     await namespace('silent');
     const made = await pod('silent', 'p', { ...plain, hostPID: true });
     assert.deepEqual(warningsOf(made), ['would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)']);
   });
 
-  it('leaves out users, namespaces and runtime classes that are exempt', async () => {
+  it('exempts configured users, namespaces and runtime classes', async () => {
     assert.equal((await pod('strict', 'by-user', plain, exempt)).code, 201);
     const made = await namespace('free', { [label('enforce')]: 'baseline', [label('warn')]: 'restricted' });
     assert.deepEqual(warningsOf(made), [
@@ -134,7 +134,7 @@ describe('Pod Security admission', () => {
     assert.equal((await pod('strict', 'in-vm', { ...plain, runtimeClassName: 'vm' })).code, 201);
   });
 
-  it('looks at updates that can change the verdict, and at no others', async () => {
+  it('checks only updates that can change the result', async () => {
     await namespace('later');
     assert.equal((await pod('later', 'p', plain)).code, 201);
     const patch = (path: string, body: unknown, type = 'application/merge-patch+json') =>
@@ -166,7 +166,7 @@ describe('Pod Security admission', () => {
     assert.equal(status.code, 200, status.text);
   });
 
-  it('labels that cannot be read are refused', async () => {
+  it('rejects invalid labels', async () => {
     const bad = await namespace('bad', { [label('enforce')]: 'strict', [label('warn-version')]: 'new' });
     assert.equal(bad.code, 422);
     assert.equal(
@@ -175,7 +175,7 @@ describe('Pod Security admission', () => {
     );
   });
 
-  it('notes in the audit log what it decided', () => {
+  it('records its decision in audit annotations', () => {
     const noted = events
       .filter(({ annotations }) => annotations !== undefined)
       .map(({ annotations = {} }) => annotations);

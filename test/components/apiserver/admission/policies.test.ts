@@ -1,4 +1,4 @@
-/** ValidatingAdmissionPolicy, as its documentation says it works. */
+/** ValidatingAdmissionPolicy, according to its documentation. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ describe('validating admission policies', () => {
   const create = (data: Record<string, string>, metadata: object = {}, path = MAPS) =>
     server.call<Body>('POST', path, { body: { metadata: { name: `m${++serial}`, ...metadata }, data } });
 
-  it('refuse in upstream’s words, once they are bound', async () => {
+  it('reject requests in upstream’s wording, once they are bound', async () => {
     const made = await policy({
       variables: [
         { name: 'size', expression: 'size(object.data)' },
@@ -65,11 +65,11 @@ describe('validating admission policies', () => {
     assert.equal(without.code, 403);
     assert.match(without.body.message, /denied request: failed expression: 'a' in object\.data$/);
     assert.equal((await create({ a: '1' })).code, 201);
-    // Deletes are not in the rules.
+    // The rules do not contain DELETE.
     assert.equal((await server.call('DELETE', `${MAPS}/m${serial}`)).code, 200);
   });
 
-  it('warn instead of refusing where the binding says so, and only where it applies', async () => {
+  it('warn instead of rejecting with action Warn, and only for matching requests', async () => {
     await policy({ validations: [{ expression: 'false', message: 'never' }] });
     await bind({
       validationActions: ['Warn', 'Audit'],
@@ -85,7 +85,7 @@ describe('validating admission policies', () => {
     assert.equal(elsewhere.headers['warning'], undefined);
   });
 
-  it('take parameters by name and by label', async () => {
+  it('select parameters by name and by label', async () => {
     await create({ max: '1' }, { name: 'limits', labels: { limits: 'yes' } });
     await create({ max: '3' }, { name: 'other-limits', labels: { limits: 'yes' } });
     await policy({
@@ -112,7 +112,7 @@ describe('validating admission policies', () => {
     assert.equal((await create({}, judged)).code, 201);
   });
 
-  it('that fail refuse, unless failing is ignored; what cannot be compiled is not stored', async () => {
+  it('reject a request if their evaluation fails, unless failures are ignored; policies that do not compile are rejected', async () => {
     const validations = [{ expression: "object.data.missing == 'x'" }];
     await policy({ validations });
     await bind();
@@ -132,7 +132,7 @@ describe('validating admission policies', () => {
     assert.equal(paramless.code, 422, 'params without a paramKind');
   });
 
-  it('that cost too much end, and hold up nobody', async () => {
+  it('end at the cost limit without blocking the event loop', async () => {
     const loops = 'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != ""))))';
     await policy({ validations: [{ expression: loops }] });
     await bind();
@@ -147,7 +147,7 @@ describe('validating admission policies', () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
-  it('that cost too much together say so, and nothing that came before', async () => {
+  it('report only the exceeded budget if their expressions together exceed it', async () => {
     const loop = 'object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != "")))';
     const many = Array.from({ length: 40 }, (_, index) => ({ expression: `${loop} && ${index} >= 0` }));
     await policy({ validations: [{ expression: 'false', message: 'never' }, ...many] });
@@ -159,7 +159,7 @@ describe('validating admission policies', () => {
     );
   });
 
-  it('have to be seen to yield what is asked for, and to speak of what there is', async () => {
+  it('must return the expected type and may use only existing variables', async () => {
     const validation = (expression: string, more: object = {}) => ({ validations: [{ expression, ...more }] });
     const annotation = (valueExpression: string) => ({ auditAnnotations: [{ key: 'a', valueExpression }] });
     const condition = { matchConditions: [{ name: 'c', expression: 'object.data.on' }] };
@@ -190,7 +190,7 @@ describe('validating admission policies', () => {
     }
   });
 
-  it('know no namespace of what is in none, and take what has no fields for something without this one', async () => {
+  it('have no namespaceObject for cluster-scoped objects, and treat scalars as having no fields', async () => {
     await policy({
       matchConstraints: { resourceRules: [{ ...rules[0], resources: ['configmaps', 'namespaces'] }] },
       paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -212,7 +212,7 @@ describe('validating admission policies', () => {
     }
   });
 
-  it('whose parameters are of a kind that nobody serves refuse for themselves', async () => {
+  it('whose parameter kind is not served reject requests', async () => {
     await policy({ paramKind: { apiVersion: 'lab.test/v1', kind: 'Nothing' }, validations: [{ expression: 'true' }] });
     await bind({ paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } });
     assert.equal(
@@ -221,7 +221,7 @@ describe('validating admission policies', () => {
     );
   });
 
-  it('are counted by what was done', async () => {
+  it('are counted in metrics by action', async () => {
     const counted = async (action: string, error: string): Promise<number> => {
       const { text } = await server.call('GET', '/metrics');
       const labels = `enforcement_action="${action}",error_type="${error}",policy="counted",policy_binding="b"`;
@@ -244,7 +244,7 @@ describe('validating admission policies', () => {
     assert.equal(await counted('allow', 'no_error'), 0, 'what was as it should be is not counted');
   });
 
-  it('are held against the kinds they match, and what does not fit is said in their status', async () => {
+  it('are type checked against the matched kinds, with the warnings in their status', async () => {
     interface Checked {
       metadata: { generation: number };
       status?: {
@@ -332,7 +332,7 @@ describe('validating admission policies', () => {
   });
 
   for (const { label, path } of kubectls()) {
-    it(`kubectl shows the refusal (${label})`, async () => {
+    it(`kubectl shows the rejection (${label})`, async () => {
       await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
       await bind();
       const file = join(server.directory, 'map.json');

@@ -1,4 +1,4 @@
-/** Quotas over HTTPS: charged exactly however many ask at once, by one server or two; what is refused, and what is given back. */
+/** Resource quotas: exact charging of concurrent requests by one or two servers, rejections and refunds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createMemoryStore } from '../../../conformance/memory-store.ts';
@@ -12,7 +12,7 @@ interface Body {
 
 const CREATORS = 16;
 
-/** What the quota controller would say first: that nothing is used. */
+/** Creates a quota with the status that the quota controller sets first: no usage. */
 async function setQuota(
   server: TestServer,
   namespace: string,
@@ -44,7 +44,7 @@ const podBody = (name: object, resources: object = {}) => ({
   spec: { containers: [{ name: 'c', image: 'i', resources }] },
 });
 
-/** Creates until it is told three times that there is no more; how many it got. */
+/** Creates objects until three requests were rejected. Returns the number of created objects. */
 async function greedyCreator(server: TestServer, namespace: string, limit: number): Promise<number> {
   const refusals: Answer<Body>[] = [];
   let made = 0;
@@ -76,7 +76,7 @@ describe('resource quotas', () => {
   after(() => server.stop());
   const post = (path: string, body: unknown) => server.call<Body>('POST', path, { body });
 
-  it(`${CREATORS} at once get exactly what there is, and none is refused for another reason`, async () => {
+  it(`${CREATORS} concurrent clients get exactly the quota, and requests are rejected only for the quota`, async () => {
     await newNamespace(server, 'crowded');
     await setQuota(server, 'crowded', { pods: '50', 'requests.cpu': '10', 'count/pods': '60' });
     const made = await Promise.all(Array.from({ length: CREATORS }, () => greedyCreator(server, 'crowded', 50)));
@@ -89,7 +89,7 @@ describe('resource quotas', () => {
     assert.deepEqual(await usedOf(server, 'crowded'), { 'count/pods': '50', pods: '50', 'requests.cpu': '5' });
   });
 
-  it('says what is missing, and what nobody knows yet', async () => {
+  it('reports the exceeded resources, and resources whose usage is unknown', async () => {
     await newNamespace(server, 'careful');
     await setQuota(server, 'careful', { 'limits.cpu': '1' });
     const path = '/api/v1/namespaces/careful/pods';
@@ -105,7 +105,7 @@ describe('resource quotas', () => {
     assert.deepEqual(await usedOf(server, 'careful'), { 'limits.cpu': '0' });
   });
 
-  it('what is not stored is not used: a name that is taken, a rehearsal', async () => {
+  it('does not charge objects that are not stored: a conflicting name, a dry run', async () => {
     await newNamespace(server, 'honest');
     await setQuota(server, 'honest', { configmaps: '2', 'count/leases.coordination.k8s.io': '1' });
     const maps = '/api/v1/namespaces/honest/configmaps';
@@ -113,7 +113,7 @@ describe('resource quotas', () => {
     assert.deepEqual((await usedOf(server, 'honest'))?.['configmaps'], '0');
     assert.equal((await post(maps, { metadata: { name: 'a' } })).code, 201);
     const taken = await Promise.all(Array.from({ length: 5 }, () => post(maps, { metadata: { name: 'a' } })));
-    // Whoever asks while another's is set aside may be told that it is too much, but nothing of it stays.
+    // Requests during a reservation may be rejected by the quota, but their usage is refunded.
     for (const { code } of taken) assert.ok(code === 409 || code === 403);
     assert.ok(taken.some(({ code }) => code === 409));
     assert.equal((await usedOf(server, 'honest'))?.['configmaps'], '1');
@@ -130,7 +130,7 @@ describe('resource quotas', () => {
     );
   });
 
-  it('changes are charged for what they add', async () => {
+  it('charges updates for the added usage', async () => {
     await newNamespace(server, 'growing');
     await setQuota(server, 'growing', { 'services.nodeports': '2', 'requests.storage': '3Gi', 'requests.cpu': '1' });
     const at = (path: string) => `/api/v1/namespaces/growing/${path}`;
@@ -162,7 +162,7 @@ describe('resource quotas', () => {
     });
   });
 
-  it('whoever has not seen what was just stored cannot say that less is used', async () => {
+  it('rejects a status with lower usage from a client that has not seen the latest objects', async () => {
     await newNamespace(server, 'hasty');
     await setQuota(server, 'hasty', { configmaps: '5' });
     const say = (configmaps: string) =>
@@ -183,7 +183,7 @@ describe('resource quotas', () => {
     }
   });
 
-  it('what is limited by configuration needs a quota', async () => {
+  it('requires a quota for resources that the configuration limits', async () => {
     await newNamespace(server, 'limited');
     const gpu = { 'example.com/gpu': '1' };
     const refused = await post(
@@ -201,7 +201,7 @@ describe('resource quotas', () => {
 });
 
 describe('resource quotas and two servers', () => {
-  it('together they give no more than there is', async () => {
+  it('two servers together do not exceed the quota', async () => {
     const store = createMemoryStore();
     const config = { soleWriter: false };
     const one = await startServer({ store, config });
@@ -209,7 +209,7 @@ describe('resource quotas and two servers', () => {
     try {
       await newNamespace(one, 'shared');
       await setQuota(one, 'shared', { pods: '20' });
-      // Both have heard of it.
+      // Waits until both servers have the objects.
       await two.call('GET', '/api/v1/namespaces/shared/resourcequotas');
       await two.call('GET', '/api/v1/namespaces/shared/serviceaccounts');
       const made = await Promise.all(

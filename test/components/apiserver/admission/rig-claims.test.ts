@@ -29,14 +29,14 @@ const request = (operation: string, object: object | undefined, old?: object) =>
   }) as never;
 const GATE = 'rig.hyperedge.dev/mine';
 
-test('a pod that names a claim gets its gate, once', () => {
+test('a pod that names a claim gets its scheduling gate, once', () => {
   const made = pod('mine', []);
   plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
   plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
   assert.deepEqual(made.spec.schedulingGates, [{ name: GATE }]);
 });
 
-test('fixtures of a rig need a claim; others and deletes do not', () => {
+test('rejects fixtures of a rig without a claim; admits other devices and deletes', () => {
   const check = (operation: string, object?: object) => () =>
     plugin('Queued').validate?.(request(operation, object, pod(undefined, [])));
   assert.throws(check('CREATE', pod(undefined, [])), /fixture "board-1" belongs to rig "bench"; claim the rig/);
@@ -47,7 +47,7 @@ test('fixtures of a rig need a claim; others and deletes do not', () => {
   assert.doesNotThrow(check('DELETE'));
 });
 
-test('a gate is removed only when the claim is granted, and the claim of a pod stays', () => {
+test("admits the removal of a gate only for a granted claim, and rejects changes of a pod's claim", () => {
   const update = (phase: string, to: object) => () =>
     plugin(phase).validate?.(request('UPDATE', to, pod('mine', [GATE])));
   assert.throws(update('Queued', pod('mine', [])), /RigClaim "mine" is not granted; wait for its turn/);
@@ -57,7 +57,7 @@ test('a gate is removed only when the claim is granted, and the claim of a pod s
   assert.doesNotThrow(update('Queued', pod('mine', [GATE])));
 });
 
-test('a fixture of a rig is not allocated to a ResourceClaim, and what was allocated before stays', () => {
+test("rejects the allocation of a rig's fixture to a ResourceClaim, except an existing one", () => {
   const claim = (device?: string, more: object = {}) => ({
     metadata: { name: 'c', namespace: 'lab' },
     status:

@@ -1,4 +1,4 @@
-/** Hosts and certificates of routes at admission. */
+/** Admission of hosts and certificates of routes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Route } from '../../../../src/api/kinds/routes/types.ts';
@@ -6,7 +6,7 @@ import { Mutation } from '../../../../src/components/apiserver/admission/admissi
 import { routeHosts } from '../../../../src/components/apiserver/admission/route-hosts.ts';
 import type { AdmissionRequest } from '../../../../src/components/apiserver/pipeline/admission.ts';
 
-/** `verbs`: what the user may do with routes/custom-host. */
+/** `verbs`: verbs that the user may use on routes/custom-host. */
 async function admitted(route: Route, verbs: readonly string[], old?: Route): Promise<Route> {
   const plugin = routeHosts(
     {
@@ -30,14 +30,14 @@ async function admitted(route: Route, verbs: readonly string[], old?: Route): Pr
 
 const web = (spec: Route['spec'] = {}): Route => ({ metadata: { name: 'web', namespace: 'shop' }, spec });
 
-test('a route without a host gets one below the domain', async () => {
+test('a route without a host gets one in the domain', async () => {
   const route = await admitted(web(), []);
   assert.equal(route.spec?.host, 'web-shop.apps.lab');
   assert.equal(route.metadata?.annotations?.['openshift.io/host.generated'], 'true');
   assert.equal((await admitted(web({ subdomain: 'www' }), ['create'])).spec?.host, 'www.apps.lab');
 });
 
-test('hosts of the cluster are reserved for namespaces openshift-*, also when they are generated or set later', async () => {
+test('reserves hosts of the cluster for namespaces openshift-*, including generated and changed hosts', async () => {
   const reserved = /spec.host: Forbidden: .* is reserved for namespaces openshift-\*/;
   const host = 'console-openshift-console.apps.lab';
   await assert.rejects(admitted(web({ host }), ['create']), reserved);
@@ -47,7 +47,7 @@ test('hosts of the cluster are reserved for namespaces openshift-*, also when th
   assert.equal((await admitted(web({ host, path: '/x' }), [], web({ host }))).spec?.path, '/x');
 });
 
-test('a host or a certificate needs routes/custom-host', async () => {
+test('setting a host or certificate requires routes/custom-host', async () => {
   const own = await admitted(web({ host: 'own.test' }), ['create']);
   assert.equal(own.spec?.host, 'own.test');
   assert.equal(own.metadata?.annotations, undefined);
@@ -58,7 +58,7 @@ test('a host or a certificate needs routes/custom-host', async () => {
   );
 });
 
-test('a host is immutable without update, a certificate changes with create', async () => {
+test('changing a host requires update, changing a certificate requires create', async () => {
   const old = web({ host: 'a.test', tls: { key: 'old' } });
   await assert.rejects(admitted(web({ host: 'b.test', tls: { key: 'old' } }), ['create'], old), /field is immutable/);
   await admitted(web({ host: 'b.test', tls: { key: 'old' } }), ['update'], old);

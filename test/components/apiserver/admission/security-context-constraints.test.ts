@@ -1,4 +1,4 @@
-/** Security context constraints over HTTPS under both profiles: who may run what, forged annotations, removed constraints, reviews. */
+/** Security context constraints in both profiles: permissions, forged annotations, removed constraints, reviews. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
@@ -48,7 +48,7 @@ class Cluster {
   call(method: string, path: string, body?: unknown, as?: KeyPair): Promise<Answer<Body>> {
     return this.server.call<Body>(method, path, { body, ...(as === undefined ? {} : { as }) });
   }
-  /** A namespace that `dev` may edit. */
+  /** Creates a namespace in which `dev` has the role edit. */
   async namespace(name: string, labels: Record<string, string> = {}): Promise<void> {
     await this.call('POST', '/api/v1/namespaces', { metadata: { name, labels, annotations: ALLOCATED } });
     await this.call('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } });
@@ -74,7 +74,7 @@ describe('security context constraints, profile okd', () => {
   });
   after(() => cluster.server.stop());
 
-  it('start with the ten of OpenShift, shown as oc shows them', async () => {
+  it("include OpenShift's ten default constraints, in the form of oc's table", async () => {
     const { body } = await cluster.call('GET', `${SECURITY}/securitycontextconstraints`);
     assert.deepEqual(
       body.items?.map(({ metadata }) => metadata.name),
@@ -98,7 +98,7 @@ describe('security context constraints, profile okd', () => {
     ]);
   });
 
-  it("give a user's pod a user of its namespace", async () => {
+  it("set the UID of a user's pod from the range of its namespace", async () => {
     const made = await cluster.pod('shop', 'p', plain, cluster.dev);
     assert.equal(made.code, 201, made.text);
     assert.equal(sccOf(made), 'restricted-v2');
@@ -106,7 +106,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(made.body.spec?.securityContext?.['fsGroup'], MIN);
   });
 
-  it('refuse a privileged pod and name every constraint with its reason', async () => {
+  it('reject a privileged pod with the reason of every constraint', async () => {
     const refused = await cluster.pod('shop', 'no', privileged, cluster.dev);
     assert.equal(refused.code, 403);
     const message = refused.body.message ?? '';
@@ -123,10 +123,10 @@ describe('security context constraints, profile okd', () => {
     assert.ok(message.includes('provider "privileged": Forbidden'), message);
   });
 
-  it('admit what the service account of the pod may use', async () => {
+  it('admit pods by the permissions of their service account', async () => {
     const spec = { ...root, serviceAccountName: 'robot' };
     assert.equal((await cluster.pod('shop', 'r', spec, cluster.dev)).code, 403);
-    // What `oc adm policy add-scc-to-user anyuid -z robot` writes.
+    // The binding that `oc adm policy add-scc-to-user anyuid -z robot` writes.
     const bound = await cluster.call('POST', `${RBAC}/namespaces/shop/rolebindings`, {
       metadata: { name: 'system:openshift:scc:anyuid' },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:openshift:scc:anyuid' },
@@ -139,7 +139,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await cluster.pod('shop', 'r2', root, cluster.dev)).code, 403, 'other accounts have nothing of it');
   });
 
-  it('do not let a user bind constraints that he may not use', async () => {
+  it('do not let a user bind constraints without permission', async () => {
     const bound = await cluster.call(
       'POST',
       `${RBAC}/namespaces/shop/rolebindings`,
@@ -157,7 +157,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(bound.code, 403);
   });
 
-  it('write the annotation themselves', async () => {
+  it("set the annotation and overwrite a client's value", async () => {
     const forged = { annotations: { [SCC]: 'privileged' } };
     assert.equal(sccOf(await cluster.pod('shop', 'forged', plain, cluster.dev, forged)), 'restricted-v2');
     const path = '/api/v1/namespaces/shop/pods/forged';
@@ -178,7 +178,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(namespace.code, 403);
   });
 
-  it('do not let administrators of a project change what decides about its pods', async () => {
+  it('do not let project administrators change security labels and annotations of the namespace', async () => {
     const lead = await cluster.server.user('lead', 'system:authenticated');
     await cluster.call('POST', `${RBAC}/clusterrolebindings`, {
       metadata: { name: 'lead' },
@@ -205,7 +205,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(named.code, 200, named.text);
   });
 
-  it('judge debuggers of running pods', async () => {
+  it('check ephemeral containers of running pods', async () => {
     const debug = (name: string, securityContext?: object) =>
       cluster.server.call<Body>('PATCH', '/api/v1/namespaces/shop/pods/p/ephemeralcontainers', {
         raw: JSON.stringify({ spec: { ephemeralContainers: [{ ...container(securityContext), name }] } }),
@@ -229,7 +229,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(made.body.spec?.ephemeralContainers?.[0]?.securityContext?.['runAsUser'], MIN);
   });
 
-  it('keep users out of pods that reach their host', async () => {
+  it('reject exec into pods with host access', async () => {
     const made = await cluster.pod('shop', 'deep', { ...plain, hostPID: true });
     assert.equal(made.code, 201, made.text);
     assert.equal(sccOf(made), 'hostaccess');
@@ -238,12 +238,12 @@ describe('security context constraints, profile okd', () => {
     const refused = await exec('deep', cluster.dev);
     assert.equal(refused.code, 403, refused.text);
     assert.match(refused.body.message ?? '', /Host PID is not allowed to be used/);
-    // Neither pod runs: what is left is an error of another kind.
+    // The pods do not run, so a permitted exec fails with another error.
     for (const other of [await exec('deep'), await exec('p', cluster.dev)])
       assert.doesNotMatch(other.body.message ?? '', /security context constraint/);
   });
 
-  it('do not concern the platform and mirror pods of nodes', async () => {
+  it('exempt platform namespaces and mirror pods of nodes', async () => {
     await cluster.call('POST', '/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'default' } });
     const made = await cluster.pod('kube-system', 'proxy', { ...privileged, hostNetwork: true });
     assert.equal(made.code, 201, made.text);
@@ -255,7 +255,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await cluster.pod('level', 'low', privileged, cluster.dev)).code, 201);
   });
 
-  it('answer reviews of pods', async () => {
+  it('answer pod security reviews', async () => {
     const ask = (kind: string, spec: object, as?: KeyPair) =>
       cluster.call('POST', `${SECURITY}/namespaces/shop/${kind.toLowerCase()}s`, { spec }, as);
     const self = await ask('PodSecurityPolicySelfSubjectReview', { template: { spec: plain } }, cluster.dev);
@@ -283,7 +283,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await ask('PodSecurityPolicySubjectReview', { template: { spec: plain } })).code, 422);
   });
 
-  it('refuse wrong constraints', async () => {
+  it('reject invalid constraints', async () => {
     const wrong = await cluster.call('POST', `${SECURITY}/securitycontextconstraints`, {
       metadata: { name: 'wrong' },
       priority: -1,
@@ -303,7 +303,7 @@ describe('security context constraints, profile okd', () => {
       assert.ok(wrong.body.message?.includes(text), `${text}: ${wrong.body.message}`);
   });
 
-  it('are removed: new pods are refused, the others stay as they are and the platform goes on', async () => {
+  it('can be deleted: new pods are rejected, existing ones and platform namespaces are not affected', async () => {
     const removed = await cluster.call('DELETE', `${SECURITY}/securitycontextconstraints`);
     assert.equal(removed.code, 200, removed.text);
     const refused = await cluster.pod('shop', 'late', plain, cluster.dev);
@@ -321,7 +321,7 @@ describe('security context constraints, profile okd', () => {
 });
 
 describe('security context constraints, profile kubernetes', () => {
-  it('are kept and not enforced', async () => {
+  it('are stored but not enforced', async () => {
     const cluster = await Cluster.start('kubernetes');
     try {
       await cluster.namespace('shop');

@@ -1,4 +1,4 @@
-/** Certificate signing requests are read before they are stored. */
+/** Certificate signing requests are validated before they are stored. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -31,7 +31,7 @@ const post = (text: string, signerName = 'example.com/any', at = AT) =>
     },
   });
 
-test('a request with the signature of its key is stored', async () => {
+test('stores a request signed by its own key', async () => {
   for (const { privateKey } of [
     generateKeyPairSync('ec', { namedCurve: 'P-256' }),
     generateKeyPairSync('rsa', { modulusLength: 2048 }),
@@ -41,7 +41,7 @@ test('a request with the signature of its key is stored', async () => {
   }
 });
 
-test('what is no request, or none that can be signed, is refused and not stored', async () => {
+test('rejects invalid requests and requests with unsupported keys', async () => {
   const good = requestFor(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
   const forged = derOf(good);
   forged[forged.length - 1] = (forged.at(-1) ?? 0) ^ 1;

@@ -1,4 +1,4 @@
-/** The event loop while expressions cost as much as they may: others have their turns. Measured in CPU time of this thread. */
+/** Event loop delay during the most expensive expressions, measured in CPU time of this thread. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { define } from '../customresources/definition.ts';
@@ -8,7 +8,7 @@ const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 const RIGS = '/apis/lab.test/v1/namespaces/default/rigs';
 const cpuMs = (): number => process.threadCpuUsage().user / 1000;
 
-/** The longest that the loop was held up while `work` was done, and how long it was busy in all. */
+/** Longest block of the event loop during `work`, and its total busy time. */
 async function longestStall(work: () => Promise<void>): Promise<{ longest: number; total: number }> {
   let done = false;
   let longest = 0;
@@ -28,7 +28,7 @@ async function longestStall(work: () => Promise<void>): Promise<{ longest: numbe
   return { longest, total: cpuMs() - began };
 }
 
-describe('expressions that cost as much as they may', () => {
+describe('expressions at the cost limit do not block the event loop', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -36,7 +36,7 @@ describe('expressions that cost as much as they may', () => {
   after(() => server.stop());
   const post = (path: string, body: unknown) => server.call<{ message: string }>('POST', path, { body });
   const within = ({ longest, total }: { longest: number; total: number }): void => {
-    // One evaluation may take its time, ten of them make the whole: on a machine of ordinary speed that is 40 to 70 ms.
+    // Ten evaluations of 40 to 70 ms on usual hardware; each may block the event loop for its own duration.
     assert.ok(longest < Math.max(100, total / 2), `held up for ${longest} of ${total} ms`);
     assert.ok(total > longest * 1.5, `nothing that could hold it up: ${longest} of ${total} ms`);
   };

@@ -1,4 +1,4 @@
-/** A webhook as others write them: HTTPS with a certificate of its own authority, AdmissionReview in and out. */
+/** A webhook for tests: HTTPS with its own authority, AdmissionReview requests and responses. */
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';
@@ -17,7 +17,7 @@ export interface Review {
 
 export type Doc = Record<string, unknown> & { metadata: { name?: string; labels?: Record<string, string> } };
 
-/** What the webhook does: its response without the uid, a complete body, or anything with the connection. */
+/** Returns the response without its uid, or a complete body, or handles the raw connection itself. */
 export type Behaviour = (review: Review, raw: import('node:http').ServerResponse) => object | string | undefined;
 
 export class WebhookServer {
@@ -58,7 +58,7 @@ export class WebhookServer {
       names: { dns: ['localhost', 'hook.default.svc'], ips: ['127.0.0.1'] },
       validity: day,
     });
-    // Connections that callers keep are kept, however long a busy machine takes between two calls.
+    // A long keep-alive, so that connections stay open between calls on a busy machine.
     const server = createServer({ cert: pair.certPem, key: pair.keyPem, keepAliveTimeout: 120_000 });
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve);
@@ -74,14 +74,14 @@ export class WebhookServer {
     this.#behaviours.set(path, behaviour);
   }
 
-  /** What the webhook at `path` has been shown since the last call. */
+  /** Requests that the webhook at `path` has received since the last call. */
   take(path: string): Review['request'][] {
     const found = this.seen.filter((each) => each.path.split('?', 1)[0] === path).map(({ review }) => review.request);
     this.seen.length = 0;
     return found;
   }
 
-  /** A webhook of this server for a configuration. */
+  /** A webhook entry for a configuration. */
   hook(path: string, more: Record<string, unknown> = {}): Record<string, unknown> {
     return {
       name: `${path.slice(1)}.example.com`,
@@ -109,7 +109,7 @@ export const patchOf = (...operations: object[]): object => ({
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
-/** Puts a configuration of webhooks in place. */
+/** Creates or replaces a webhook configuration. */
 export async function configure(
   server: TestServer,
   kind: 'Mutating' | 'Validating',

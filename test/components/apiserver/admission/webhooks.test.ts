@@ -1,4 +1,4 @@
-/** Admission webhooks, asked for real over TLS. */
+/** Admission webhooks over TLS. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it, test } from 'node:test';
 import { readAnswer } from '../../../../src/components/apiserver/admission/webhooks/answer.ts';
@@ -16,7 +16,7 @@ interface Body {
   metadata: { name: string; uid: string; labels?: Record<string, string>; creationTimestamp: string };
 }
 
-test('answers of v1beta1 need not say what they are, those of v1 must', () => {
+test('responses of v1 must have apiVersion, kind and uid, those of v1beta1 need not', () => {
   const patch = Buffer.from('[]').toString('base64');
   const bare = { response: { allowed: true, patch } };
   assert.deepEqual(readAnswer(bare, 'u', 'v1beta1', true).patch, []);
@@ -29,7 +29,7 @@ test('answers of v1beta1 need not say what they are, those of v1 must', () => {
   assert.throws(() => readAnswer(known, 'u', 'v1', false), /response.patch must be empty/);
 });
 
-test('the user of a kubeconfig for a webhook is who has its host, then its end, then all others', () => {
+test('kubeconfig users are matched by the exact host, then by suffix, then by `*`', () => {
   const as = (name: string) => [name, { authorization: name }] as const;
   const names = ['a.test:443', 'a.test', '*.test:8443', '*.b.test', '*.test', '*'];
   const users = new Map(names.map(as));
@@ -46,7 +46,7 @@ test('the user of a kubeconfig for a webhook is who has its host, then its end, 
   assert.equal(identityFor({ users: new Map() }, 'a.test:443'), undefined);
 });
 
-test('webhooks are spoken to as the users of their kubeconfigs', async () => {
+test('webhooks get the credentials of their kubeconfig users', async () => {
   const hooks = await WebhookServer.start();
   const identity = (authorization: string) => ({ users: new Map([[`127.0.0.1:${hooks.port}`, { authorization }]]) });
   const admission = { mutatingAs: identity('Bearer m'), validatingAs: identity('Basic v') };
@@ -95,7 +95,7 @@ describe('admission webhooks', () => {
     ...more,
   });
 
-  it('see the request and refuse it in their words', async () => {
+  it('receive the request, and a rejection has their message', async () => {
     hooks.on('/deny', () => ({ allowed: false, status: { message: 'not today', code: 403, reason: 'Forbidden' } }));
     await configure(server, 'Validating', 'a', hooks.hook('/deny'));
     const refused = await call('POST', MAPS, map({ data: { a: '1' } }));
@@ -118,7 +118,7 @@ describe('admission webhooks', () => {
     assert.equal(wordless.body.message, 'admission webhook "deny.example.com" denied the request without explanation');
   });
 
-  it('have the time that is left of the request’s own, and none is asked once that is over', async () => {
+  it('get a time-out of at most the request’s remaining time, and are not called after its deadline', async () => {
     hooks.on('/one', () => ({ allowed: true }));
     hooks.on('/two', () => undefined);
     hooks.on('/three', () => ({ allowed: true }));
@@ -128,7 +128,7 @@ describe('admission webhooks', () => {
     assert.equal((await call('POST', `${MAPS}?timeout=20s`, map())).code, 201);
     const paths = hooks.seen.map(({ path }) => path);
     assert.deepEqual(paths.slice(0, 2), ['/one?timeout=3s', '/three?timeout=10s']);
-    // What is left of 20 seconds, on a busy machine too.
+    // Less than 20 seconds remain, even on a busy machine.
     assert.match(paths[2] ?? '', /^\/three\?timeout=(?:20|1\d)s$/);
     await unconfigure(server);
     hooks.seen.length = 0;
@@ -138,7 +138,7 @@ describe('admission webhooks', () => {
     assert.match(late.body.message, /^request did not complete within requested timeout/);
     assert.equal(late.body.reason, 'Timeout');
     await unconfigure(server);
-    // What is done next is behind whatever the request would still have done.
+    // The next request completes after all work of the timed-out one.
     assert.equal((await call('POST', MAPS, map())).code, 201);
     for (const { path } of hooks.seen) assert.equal(path, '/two?timeout=1s');
     const odd = await call('GET', `${MAPS}?timeout=soon`);
@@ -148,7 +148,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('are spoken to on connections that stay open', async () => {
+  it('are called over kept connections', async () => {
     const sockets = new Set<unknown>();
     hooks.on('/kept', (_review, response) => {
       sockets.add(response.socket);
@@ -159,7 +159,7 @@ describe('admission webhooks', () => {
     assert.equal(sockets.size, 1);
   });
 
-  it('see deletes and updates with the object as it is', async () => {
+  it('receive the old object of deletes and updates', async () => {
     hooks.on('/see', () => ({ allowed: true, warnings: ['mind the gap'] }));
     await configure(server, 'Validating', 'a', hooks.hook('/see'));
     const created = map({ data: { a: '1' } });
@@ -174,7 +174,7 @@ describe('admission webhooks', () => {
     assert.equal(removal?.['name'], created.metadata.name);
   });
 
-  it('are told no name when a collection is deleted, as upstream', async () => {
+  it('receive no name in a deletecollection, as upstream', async () => {
     const labelled = map({ data: { a: '1' } });
     const metadata = { ...labelled.metadata, labels: { gone: 'together' } };
     assert.equal((await call('POST', MAPS, { ...labelled, metadata })).code, 201);
@@ -189,7 +189,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('change objects in order of name, and what the server sets stays the server’s', async () => {
+  it('change objects in the order of their names, but not the fields that the server sets', async () => {
     hooks.on('/first', () => patchOf({ op: 'add', path: '/data', value: { first: 'yes' } }));
     hooks.on('/second', ({ request }) =>
       patchOf(
@@ -209,7 +209,7 @@ describe('admission webhooks', () => {
     assert.notEqual(answer.body.metadata.uid, 'forged');
   });
 
-  it('what they change in an update is not the updater’s, and owners that cannot be read stay as they were', async () => {
+  it('do not make the updater own their changes, and invalid managedFields from them are dropped', async () => {
     interface Owned {
       metadata: { managedFields?: { manager: string; fieldsV1: Record<string, unknown> }[] };
     }
@@ -217,7 +217,7 @@ describe('admission webhooks', () => {
     const path = `${MAPS}/${created.metadata.name}`;
     assert.equal((await call('POST', `${MAPS}?fieldManager=maker`, created)).code, 201);
     hooks.on('/own', ({ request }) => {
-      // They are shown with the update in them; in an order that depends on whether a second has passed between the two writes.
+      // The order of the entries depends on whether a second has passed between the two writes.
       const owners = (request.object as unknown as Owned).metadata.managedFields?.map(({ manager }) => manager).sort();
       return patchOf({ op: 'add', path: '/data/seen', value: String(owners) });
     });
@@ -249,7 +249,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('see what is deleted in the version of the request, not in the one that is stored', async () => {
+  it('receive a deleted object in the version of the request, not in the storage version', async () => {
     const version = (name: string, storage: boolean) => ({
       name,
       served: true,
@@ -283,7 +283,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('are asked again when a later one changed the object and they want to know', async () => {
+  it('are reinvoked if their policy allows it and a later webhook changed the object', async () => {
     hooks.on('/early', ({ request }) =>
       request.object?.['data'] === undefined
         ? { allowed: true }
@@ -297,7 +297,7 @@ describe('admission webhooks', () => {
     assert.equal(hooks.take('/early').length, 2);
   });
 
-  it('are chosen by rules, selectors and conditions', async () => {
+  it('are selected by rules, selectors and match conditions', async () => {
     const allow = () => ({ allowed: true });
     for (const path of ['/labels', '/spaces', '/conditions', '/scope', '/all']) hooks.on(path, allow);
     const everything = [{ operations: ['CREATE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
@@ -329,7 +329,7 @@ describe('admission webhooks', () => {
     assert.deepEqual(asked(), ['/all', '/conditions', '/spaces']);
     await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns-of-hooks' } });
     assert.deepEqual(asked(), ['/all', '/scope']);
-    // What they may cost, each and together, is said as upstream says it.
+    // Errors for exceeding the cost limit, of one condition and of all together, in upstream's wording.
     const asks = "authorizer.group('').resource('pods').check('create').allowed()";
     for (const [name, count, each, said] of [
       ['one', 1, 3, /operation cancelled: actual cost limit exceeded/],
@@ -346,7 +346,7 @@ describe('admission webhooks', () => {
     await assert.rejects(configure(server, 'Validating', 'b', wrong), /matchConditions\[0\]\.expression/);
   });
 
-  it('see the version they know, unless they insist on another', async () => {
+  it('receive the version in their rules, unless the match policy is Exact', async () => {
     hooks.on('/known', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'v1' } }));
     hooks.on('/exact', () => ({ allowed: true }));
     const rules = [{ operations: ['CREATE'], apiGroups: ['policy'], apiVersions: ['v1'], resources: ['*'] }];
@@ -373,7 +373,7 @@ describe('admission webhooks', () => {
     assert.equal(request?.object?.['apiVersion'], 'policy/v1');
   });
 
-  it('judge what is done by sub-resources: bindings, evictions, scales', async () => {
+  it('are called for subresources: binding, eviction, scale', async () => {
     hooks.on('/subs', () => ({ allowed: false, status: { message: 'no' } }));
     const rules = [
       { operations: ['*'], apiGroups: ['', 'apps'], apiVersions: ['v1'], resources: ['*/scale', 'pods/*'] },
@@ -414,7 +414,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('see questions, bindings of the old form, namespaces in themselves, evictions in their stable version and connections to pods that run nowhere', async () => {
+  it('receive reviews, legacy bindings, namespaces, evictions in policy/v1, and connections to pods', async () => {
     hooks.on('/all', () => ({ allowed: true }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
     const spec = { serviceAccountName: 'plain', containers: [{ name: 'c', image: 'i' }] };
@@ -465,7 +465,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('are asked again when the server’s own plug-ins changed what they left', async () => {
+  it('are reinvoked if built-in plug-ins changed the object after them', async () => {
     const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
     assert.equal((await call('POST', classes, { metadata: { name: 'high' }, value: 10 })).code, 201);
     await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'plain' } });
@@ -495,7 +495,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('never judge webhook configurations', async () => {
+  it('are not called for webhook configurations', async () => {
     hooks.on('/none', () => ({ allowed: false }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
     await configure(server, 'Validating', 'a', hooks.hook('/none', { rules }));
@@ -564,9 +564,9 @@ describe('webhooks that misbehave', () => {
     },
   };
   for (const [name, { behaviour, says, mutating }] of Object.entries(hostile)) {
-    it(`${name}: refused by default, let through where failing is allowed`, async () => {
+    it(`${name}: rejects the request by default, admits it with failurePolicy Ignore`, async () => {
       const kind = mutating === true ? 'Mutating' : 'Validating';
-      // Only what is to be late has little time: large answers take a while on a busy machine.
+      // Only the slow webhook has a short time-out, because large responses take long on a busy machine.
       const timeoutSeconds = name === 'slow' ? 1 : 20;
       hooks.on('/bad', behaviour);
       await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds }));
@@ -580,7 +580,7 @@ describe('webhooks that misbehave', () => {
     });
   }
 
-  it('are reached by the path that client-go joins, and by redirects that repeat the body', async () => {
+  it('are called at the path that client-go builds, and redirects repeat the body', async () => {
     const allowed = (review: Review) => ({ allowed: review.request.operation === 'CREATE' });
     hooks.on('/a/b', allowed);
     hooks.on('/moved', (_, raw) => {
@@ -596,7 +596,7 @@ describe('webhooks that misbehave', () => {
     }
   });
 
-  it('patches that do not fit are an error in any case, and change no prototype', async () => {
+  it('reject a request if their patch does not apply, and cannot change prototypes', async () => {
     hooks.on('/bad', () => patchOf({ op: 'replace', path: '/nowhere/at/all', value: 1 }));
     await configure(server, 'Mutating', 'a', hooks.hook('/bad', { failurePolicy: 'Ignore' }));
     assert.equal((await create()).code, 500);
@@ -608,7 +608,7 @@ describe('webhooks that misbehave', () => {
     assert.equal(wrong.code, 500, wrong.text);
   });
 
-  it('the figures tell what happened', async () => {
+  it('count calls and rejections in metrics', async () => {
     hooks.on('/bad', () => ({ allowed: false }));
     await configure(server, 'Validating', 'a', hooks.hook('/bad'));
     await create();
@@ -623,7 +623,7 @@ describe('webhooks that misbehave', () => {
 });
 
 describe('a webhook that is a service', () => {
-  it('without ready end points refuses, and says which address it would have had', async () => {
+  it('without ready endpoints rejects the request and names the address', async () => {
     const [server, hooks] = [await startServer(), await WebhookServer.start()];
     try {
       const at = '/api/v1/namespaces/default/services';
@@ -637,7 +637,7 @@ describe('a webhook that is a service', () => {
       };
       const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
       const made = await server.call('POST', slices, { body: slice });
-      // Loopback is no end point that may be written; what is real is not loopback.
+      // Endpoints must not be loopback addresses, and the test's webhook listens only there.
       assert.equal(made.code, 422, made.text);
       const clientConfig = { service: { namespace: 'default', name: 'hook' }, caBundle: hooks.caBundle };
       await configure(server, 'Validating', 'a', hooks.hook('/x', { clientConfig }));
@@ -653,7 +653,7 @@ describe('a webhook that is a service', () => {
   });
 });
 
-test('a webhook that refuses everything does not keep a server from getting ready', async () => {
+test('a webhook that rejects everything does not prevent a server from becoming ready', async () => {
   const first = await startServer();
   const hooks = await WebhookServer.start();
   let second: TestServer | undefined;
@@ -662,7 +662,7 @@ test('a webhook that refuses everything does not keep a server from getting read
     hooks.on('/no', () => ({ allowed: false }));
     await configure(first, 'Validating', 'a', hooks.hook('/no', { rules }));
     assert.equal((await first.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 400);
-    // Another address: something has to be written.
+    // Another address, so that the server has to write objects.
     second = await startServer({
       store: first.store,
       config: { advertiseAddress: '192.0.2.11', soleWriter: false },

@@ -1,4 +1,4 @@
-/** Another API server behind this one: registered, looked at, discovered and passed on to. */
+/** An aggregated API server: registration, availability, discovery and proxying. */
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
@@ -24,14 +24,14 @@ import {
 
 const pod = (name: string): object => ({ metadata: { name }, spec: { reference: 'x' } });
 
-describe('a server that extends the API', () => {
+describe('an aggregated API server', () => {
   let extended: Extended;
   before(async () => {
     extended = await startExtended();
   });
   after(() => extended.stop());
 
-  it('is asked with our certificate, in the name of the user, and never sees credentials', async () => {
+  it('gets the user in front-proxy headers with the proxy client certificate, and no credentials', async () => {
     const { main, flunders } = extended;
     const bob = await main.user('bob ü', 'tigers', 'a,b');
     const rules = [{ apiGroups: [GROUP], resources: ['flunders'], verbs: ['list'] }];
@@ -71,13 +71,13 @@ describe('a server that extends the API', () => {
     assert.equal(seen.headers.authorization, undefined);
     assert.equal(seen.headers['x-other'], 'stays');
     assert.equal(seen.headers['x-forwarded-for'], '192.0.2.1, 127.0.0.1');
-    // Who may not is refused here.
+    // A user without permission is rejected by the main server.
     const refused = await main.call('POST', FLUNDERS, { as: bob, body: pod('no') });
     assert.equal(refused.code, 403);
     assert.deepEqual(flunders.take(FLUNDERS), []);
   });
 
-  it('takes bodies, streams watches, and is spoken to on connections that stay', async () => {
+  it('receives bodies and serves watches over kept connections', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const events: string[] = [];
@@ -120,12 +120,12 @@ describe('a server that extends the API', () => {
       );
       return executing?.[1] === '1' ? true : undefined;
     });
-    // A client that leaves takes its watch along.
+    // The watch ends when its client disconnects.
     watching.destroy();
     await until('the watch has ended', async () => (flunders.watchers === 0 ? true : undefined));
   });
 
-  it('may switch protocols, below a resource of any depth', async () => {
+  it('can upgrade connections, for resources of any depth', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const sent = request(`${main.url}${FLUNDERS}/x/connect/22/tcp`, {
@@ -162,7 +162,7 @@ describe('a server that extends the API', () => {
     assert.equal((await main.call('GET', '/api/v1/namespaces/default/pods/x/log/more')).code, 404);
   });
 
-  it('is in every discovery document, in the place of its priority, with what it is registered for alone', async () => {
+  it('is in every discovery document, sorted by priority, only with its registered versions', async () => {
     const { main } = extended;
     const names = (await groups(main)).map(({ metadata }) => metadata.name);
     assert.deepEqual(names.slice(0, 2), ['apiregistration.k8s.io', 'apps']);
@@ -188,7 +188,7 @@ describe('a server that extends the API', () => {
     assert.equal(again.code, 304);
   });
 
-  it('says itself what its resources look like', async () => {
+  it('serves the OpenAPI v3 documents of its resources', async () => {
     const { main } = extended;
     const path = ROOT.slice(1);
     const index = await main.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
@@ -198,7 +198,7 @@ describe('a server that extends the API', () => {
     assert.equal(document.body.info.title, 'Flunders');
   });
 
-  it('adds to the one document of older clients, under other names where it differs', async () => {
+  it('adds its types to the OpenAPI v2 document, renamed if they differ', async () => {
     const { main, flunders } = extended;
     type Named = Record<string, { properties?: Record<string, { $ref?: string }> }>;
     const read = () => main.call<{ paths: Named; definitions: Named }>('GET', '/openapi/v2');
@@ -214,7 +214,7 @@ describe('a server that extends the API', () => {
     assert.deepEqual(flunders.take('/openapi/v2'), []);
   });
 
-  it('that is down is said to be, without waiting for it', async () => {
+  it('is reported as unavailable without waiting for it', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     const message = await available(main, 'MissingEndpoints');
@@ -226,7 +226,7 @@ describe('a server that extends the API', () => {
       assert.match(String(answer.headers['content-type']), /^text\/plain/);
     }
     await until('stale', async () => ((await freshness(main)) === 'Stale' ? true : undefined));
-    // What was known of it stays.
+    // Its last discovery document is kept.
     assert.equal((await groups(main)).at(-1)?.versions[0]?.resources.length, 1);
     const { text } = await main.call('GET', '/metrics');
     assert.match(text, /^aggregator_unavailable_apiservice\{name="v1alpha1\.wardle\.example\.com"\} 1$/m);
@@ -240,7 +240,7 @@ describe('a server that extends the API', () => {
     await until('current', async () => ((await freshness(main)) === 'Current' ? true : undefined));
   });
 
-  it('cannot lead clients elsewhere', async () => {
+  it('cannot redirect clients to other hosts', async () => {
     const { main, flunders } = extended;
     flunders.mischief = (_, response) => {
       response.writeHead(302, { location: 'https://169.254.169.254/' }).end('secret');
@@ -266,7 +266,7 @@ describe('registration', () => {
   const read = async (name: string): Promise<APIService> =>
     (await main.call<APIService>('GET', `${API_SERVICES}/${name}`)).body;
 
-  it('says of every group and version that this server has that it is local', async () => {
+  it('creates a local APIService for every group and version of this server', async () => {
     const { body } = await main.call<{ items: APIService[] }>('GET', API_SERVICES);
     const names = body.items.map(({ metadata }) => metadata?.name);
     for (const name of ['v1.', 'v1.apps', 'v2.autoscaling', 'v1.apiextensions.k8s.io'])
@@ -279,7 +279,7 @@ describe('registration', () => {
     assert.equal(`${condition?.type} ${condition?.status} ${condition?.reason}`, 'Available True Local');
   });
 
-  it('follows definitions of custom resources, mends what it made, and leaves alone what others made', async () => {
+  it('follows custom resource definitions, restores its own APIServices and does not change others', async () => {
     const name = 'v1.stable.example.com';
     const definition = {
       metadata: { name: 'things.stable.example.com' },
@@ -299,7 +299,7 @@ describe('registration', () => {
     await until('mended', async () => ((await read(name)).spec?.versionPriority === 100 ? true : undefined));
     await main.call('DELETE', `${API_SERVICES}/${name}`);
     await available(main, 'Local', name);
-    // A built-in one is the administrator's once it is there.
+    // A built-in APIService is not restored after an administrator has changed it.
     await main.call('PATCH', `${API_SERVICES}/v1.apps`, patch);
     await main.call('DELETE', `${definitions}/things.stable.example.com`);
     await until('gone', async () =>
@@ -308,7 +308,7 @@ describe('registration', () => {
     assert.equal((await read('v1.apps')).spec?.versionPriority, 7);
   });
 
-  it('takes the version of older manifests', async () => {
+  it('accepts manifests in v1beta1', async () => {
     const name = 'v1.older.example.com';
     const older = { ...apiService('', 'older', name), apiVersion: 'apiregistration.k8s.io/v1beta1' };
     const made = await main.call('POST', API_SERVICES.replace('/v1/', '/v1beta1/'), { body: older });
@@ -319,7 +319,7 @@ describe('registration', () => {
     await main.call('DELETE', `${API_SERVICES}/${name}`);
   });
 
-  it('refuses what makes no sense', async () => {
+  it('rejects invalid APIServices', async () => {
     const wrong = apiService('', 'x', 'v1.wrong.example.com') as APIService;
     wrong.metadata = { name: 'v2.wrong.example.com' };
     const answer = await main.call<{ message: string }>('POST', API_SERVICES, { body: wrong });
@@ -327,7 +327,7 @@ describe('registration', () => {
     assert.match(answer.body.message, /must be `spec\.version\+"\."\+spec\.group`: "v1\.wrong\.example\.com"/);
   });
 
-  it('says what each server lacks', async () => {
+  it('reports the reason why a server is unavailable', async () => {
     const name = 'v1.lacking.example.com';
     const post = (path: string, body: object) => main.call('POST', `/api/v1/namespaces/default/${path}`, { body });
     await main.call('POST', API_SERVICES, { body: apiService('', 'lacking', name) });
@@ -344,7 +344,7 @@ describe('registration', () => {
       await available(main, 'EndpointsNotFound', name),
       'cannot find endpointslices for service/lacking in "default"',
     );
-    // Its own address: what is delegated to this server would come back without end.
+    // An endpoint with this server's own address would cause an endless loop.
     const { port } = main;
     await main.call('DELETE', '/api/v1/namespaces/default/services/lacking');
     await publish(main, 'lacking', port);
@@ -359,7 +359,7 @@ describe('registration', () => {
     assert.equal((await main.call('GET', '/apis/lacking.example.com')).code, 404);
   });
 
-  it('tells other servers whom to believe, and again when somebody spoils it', async () => {
+  it('publishes the trusted authorities, and restores them after a change', async () => {
     const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
     const { body } = await main.call<{ data: Record<string, string> }>('GET', path);
     const { data } = body;
@@ -380,7 +380,7 @@ describe('registration', () => {
   });
 });
 
-it('a server without front proxies tells of its clients only', async () => {
+it('a server without front proxies publishes only its client authority', async () => {
   const main = await startServer();
   try {
     const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
@@ -394,7 +394,7 @@ it('a server without front proxies tells of its clients only', async () => {
   }
 });
 
-it('several masters, each with a certificate of its own, are believed alike and pass on alike', async () => {
+it('several masters with different proxy certificates are trusted and proxy alike', async () => {
   const config = { soleWriter: false };
   const one = await startMain({ config });
   const other = await startMain({ config, store: one.store });
@@ -415,15 +415,15 @@ it('several masters, each with a certificate of its own, are believed alike and 
   }
 });
 
-describe('servers that mean harm', () => {
-  it('hold up nobody else', async () => {
+describe('malicious aggregated servers', () => {
+  it('do not block other clients', async () => {
     const extended = await startExtended((flunders) => {
       flunders.aggregated = false;
       flunders.explained = false;
     });
     const { main, flunders } = extended;
     try {
-      // Its second version of OpenAPI is told in the third.
+      // Its OpenAPI v2 document is converted to v3.
       const at = ROOT.slice(1);
       const index = await main.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
       const url = index.body.paths[at]?.serverRelativeURL ?? '';
@@ -437,7 +437,7 @@ describe('servers that mean harm', () => {
       ] ?? { post: {} };
       const schema = { $ref: '#/components/schemas/com.example.wardle.v1alpha1.Flunder' };
       assert.deepEqual(post['requestBody'], { content: { 'application/json': { schema } } });
-      // The older form of discovery says as much.
+      // Unaggregated discovery has the same contents.
       const [resource] = (await groups(main)).at(-1)?.versions[0]?.resources ?? [];
       assert.deepEqual(resource, {
         resource: 'flunders',
@@ -450,7 +450,7 @@ describe('servers that mean harm', () => {
           { subresource: 'status', responseKind: { group: GROUP, version: VERSION, kind: 'Flunder' }, verbs: ['get'] },
         ],
       });
-      // One that never answers, one that never ends: bounded by the client's own patience, and by nothing of others'.
+      // Servers that never respond or never finish are limited only by the client's own time-out.
       flunders.mischief = (asked, response) => {
         if (asked.url === '/apis')
           response.writeHead(200, { 'content-type': 'application/json;g=apidiscovery.k8s.io' });
@@ -480,13 +480,13 @@ describe('servers that mean harm', () => {
     }
   });
 
-  it('with a certificate of another name or authority is not spoken to', async () => {
+  it('with a certificate of another name or authority get no requests', async () => {
     const main = await startMain();
     const flunders = await FlunderServer.start(main, ['elsewhere.default.svc']);
     try {
       await publish(main, 'flunders', flunders.port);
       await main.call('POST', API_SERVICES, { body: apiService(flunders.caBundle, 'flunders') });
-      // The probe does not look at certificates; whoever is asked for a client is looked at.
+      // The probe does not verify certificates; the proxy does.
       await available(main, 'Passed');
       flunders.take('/');
       const answer = await main.call('GET', FLUNDERS);

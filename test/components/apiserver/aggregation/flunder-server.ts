@@ -1,6 +1,6 @@
 /**
- * An API server that extends another, as others write them: it believes whoever has a certificate of the authority that the config map
- * extension-apiserver-authentication names, and serves flunders with discovery, OpenAPI, lists, watches and a connection of its own.
+ * An aggregated API server for tests. It trusts clients with a certificate of the authority in the config map
+ * extension-apiserver-authentication, and serves flunders with discovery, OpenAPI, lists, watches and upgrades.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -27,18 +27,18 @@ export interface Seen {
   readonly headers: IncomingHttpHeaders;
   readonly raw: readonly string[];
   readonly body: string;
-  /** Equal numbers: the same connection. */
+  /** Requests with equal numbers came over the same connection. */
   readonly connection: number;
 }
 
-/** Anything but being a good server; returns true when it has answered. */
+/** Misbehaviour for a test. Returns true if it has sent a response. */
 type Mischief = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 const VERBS = ['create', 'delete', 'get', 'list', 'watch'];
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const GVK = { group: GROUP, kind: 'Flunder', version: VERSION };
 
-/** As both versions of OpenAPI have them. */
+/** OpenAPI schemas, for both versions. */
 export const schemas = (prefix: string): Record<string, object> => ({
   'com.example.wardle.v1alpha1.Flunder': {
     description: 'A flunder is what it is.',
@@ -55,7 +55,7 @@ export const schemas = (prefix: string): Record<string, object> => ({
     type: 'object',
     properties: { reference: { description: 'What it is about.', type: 'string' } },
   },
-  // Not as the main server has it.
+  // Differs from the main server's type of the same name.
   [`${META}.ObjectMeta`]: {
     type: 'object',
     properties: { name: { type: 'string', description: 'Its own name.' }, namespace: { type: 'string' } },
@@ -91,9 +91,9 @@ export class FlunderServer {
   readonly seen: Seen[] = [];
   readonly caBundle: string;
   mischief: Mischief = () => false;
-  /** Whether it knows aggregated discovery. */
+  /** Supports aggregated discovery. */
   aggregated = true;
-  /** Whether it knows the third version of OpenAPI. */
+  /** Supports OpenAPI v3. */
   explained = true;
   resources: object[] = [
     {
@@ -121,7 +121,7 @@ export class FlunderServer {
     });
   }
 
-  /** Believes whom the config map of `main` says; its certificate is for `NAME.NAMESPACE.svc`. */
+  /** Starts a server that trusts the authorities published by `main`. Its certificate is for `NAME.NAMESPACE.svc`. */
   static async start(main: TestServer, names: readonly string[]): Promise<FlunderServer> {
     const map = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
     const { body } = await main.call<{ data: Record<string, string> }>('GET', map);
@@ -150,7 +150,7 @@ export class FlunderServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** What was asked of it below `path` since the last call. */
+  /** Requests below `path` since the last call. */
   take(path: string): Seen[] {
     const found = this.seen.filter(({ url }) => url.startsWith(path));
     this.seen.length = 0;
@@ -230,7 +230,7 @@ export class FlunderServer {
           metadata: { name: GROUP },
           versions: [{ version: VERSION, resources: this.resources, freshness: 'Current' }],
         },
-        // A lie: nobody has registered it for that.
+        // A group for which the server is not registered.
         { metadata: { name: 'apps' }, versions: [{ version: 'v1', resources: [], freshness: 'Current' }] },
       ],
     };
@@ -290,7 +290,7 @@ export class FlunderServer {
           get: operation('list', { responses, produces: ['application/json'] }),
           post: operation('post', { parameters: [body], responses }),
         },
-        // Not its business.
+        // A path outside the server's group.
         '/api/v1/nodes': { get: operation('list', { responses }) },
       },
       definitions: { ...schemas('#/definitions/'), 'com.example.unused.Thing': { type: 'object' } },

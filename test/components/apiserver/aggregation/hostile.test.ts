@@ -1,4 +1,7 @@
-/** Extension servers that answer what none should: the server in front stays, and its other clients notice nothing. */
+/**
+ * Aggregated servers with invalid or malicious responses. The main server must survive, and other clients must not be
+ * affected.
+ */
 import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -8,7 +11,7 @@ import { FLUNDERS } from './flunder-server.ts';
 import { type Extended, startExtended } from './setup.ts';
 
 const PLAIN = 'content-type: text/plain\r\n';
-/** Whole answers, byte by byte. */
+/** Complete responses as raw bytes. */
 const RAW: Readonly<Record<string, string>> = {
   'a status of 0': `HTTP/1.1 000 Zero\r\n${PLAIN}content-length: 2\r\n\r\nok`,
   'a status of 999': `HTTP/1.1 999 More\r\n${PLAIN}content-length: 2\r\n\r\nok`,
@@ -26,7 +29,7 @@ const RAW: Readonly<Record<string, string>> = {
   'two answers': 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nevil!',
 };
 
-describe('hostile extension servers', { concurrency: false, timeout: 120_000 }, () => {
+describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 }, () => {
   let extended: Extended;
   before(async () => {
     extended = await startExtended();
@@ -36,7 +39,7 @@ describe('hostile extension servers', { concurrency: false, timeout: 120_000 }, 
     extended.flunders.mischief = () => false;
   });
 
-  /** The status over HTTP/2; 0: the stream was reset. */
+  /** Status over HTTP/2. 0: the stream was reset. */
   const overHttp2 = (): Promise<number> =>
     new Promise((resolve) => {
       const { main } = extended;
@@ -59,7 +62,7 @@ describe('hostile extension servers', { concurrency: false, timeout: 120_000 }, 
     });
 
   for (const [name, raw] of Object.entries(RAW))
-    it(`${name}: is answered or cut, over HTTP/1.1 and HTTP/2`, async () => {
+    it(`${name}: returns an error or closes the stream, over HTTP/1.1 and HTTP/2`, async () => {
       const { main, flunders } = extended;
       flunders.mischief = (request, response) => {
         if (!(request.url ?? '').startsWith(FLUNDERS)) return false;
@@ -77,7 +80,7 @@ describe('hostile extension servers', { concurrency: false, timeout: 120_000 }, 
       assert.equal((await main.call('GET', '/api/v1/namespaces/default/configmaps')).code, 200);
     });
 
-  it('documents with line ends, prototypes and a million items are not passed on', async () => {
+  it('does not forward documents with line breaks, prototype names or a million items', async () => {
     const { main, flunders } = extended;
     const documents: readonly string[] = [
       JSON.stringify({

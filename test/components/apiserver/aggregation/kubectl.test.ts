@@ -1,4 +1,4 @@
-/** Stock kubectl, the installed one and (where it is found) Debian's 1.20, on what other servers have. */
+/** The installed kubectl and, if available, Debian's 1.20, with resources of aggregated servers. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { kubectls } from '../../../kubectls.ts';
@@ -15,7 +15,7 @@ const FLUNDER = (name: string): string =>
     spec: { reference: 'x' },
   });
 
-describe('kubectl and servers that extend the API', () => {
+describe('kubectl and aggregated API servers', () => {
   let extended: Extended;
   before(async () => {
     extended = await startExtended();
@@ -30,7 +30,7 @@ describe('kubectl and servers that extend the API', () => {
       return stdout;
     };
 
-    it(`lists, makes and explains their resources (${label})`, async () => {
+    it(`lists, creates and explains their resources (${label})`, async () => {
       const name = `from-${label}`;
       assert.match(await kubectl('get apiservices'), /v1alpha1\.wardle\.example\.com +default\/flunders +True +\d+/);
       assert.match(await kubectl('get apiservices'), /v1\.apps +Local +True +\d+/);
@@ -41,14 +41,14 @@ describe('kubectl and servers that extend the API', () => {
       assert.match(await kubectl('explain flunder.spec.reference'), /What it is about\./);
       assert.match(await kubectl('explain flunders'), /A flunder is what it is\./);
       assert.match(await kubectl(`get --raw ${ROOT}`), /"APIResourceList"/);
-      // Ours are explained in our words.
+      // Resources of the main server keep their own descriptions.
       assert.doesNotMatch(await kubectl('explain pod.metadata'), /Its own name\./);
       assert.match(await kubectl('explain flunder.metadata.name'), /Its own name\./);
       assert.match(await kubectl(`delete flunder ${name}`), /deleted/);
     });
   }
 
-  it('says what is not available, and goes on with the rest', async () => {
+  it('reports unavailable groups and lists the others', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     await available(main, 'MissingEndpoints');
@@ -64,13 +64,13 @@ describe('kubectl and servers that extend the API', () => {
     await available(main, 'Passed');
   });
 
-  it('shows what nodes use once there is a server for that', async () => {
+  it('shows resource usage once metrics-server is installed', async () => {
     const { main } = extended;
     const metrics = await startMetricsServer(main);
     try {
       await publish(main, 'metrics-server', metrics.port);
       const name = 'v1beta1.metrics.k8s.io';
-      // The embedded server's gives way to it.
+      // Metrics-server replaces the built-in metrics API.
       const { metadata } = JSON.parse((await main.call('GET', `${API_SERVICES}/${name}`)).text);
       const made = await main.call('PUT', `${API_SERVICES}/${name}`, {
         body: { ...apiService(metrics.caBundle, 'metrics-server', name), metadata },

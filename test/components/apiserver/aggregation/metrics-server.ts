@@ -1,4 +1,4 @@
-/** What metrics-server is to kubectl: metrics.k8s.io with one node, for callers with a front proxy's certificate. */
+/** A metrics-server for tests: serves metrics.k8s.io with one node to clients with a front-proxy certificate. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';

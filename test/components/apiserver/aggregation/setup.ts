@@ -1,4 +1,4 @@
-/** A main server with a front proxy's certificate, and one that extends it behind a service on loopback. */
+/** Starts a main server with a front-proxy certificate and an aggregated server behind a service on loopback. */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { APIService } from '../../../../src/api/kinds/apiservices/conditions.ts';
@@ -24,7 +24,7 @@ export async function startMain(options: HarnessOptions = {}): Promise<TestServe
   });
 }
 
-/** A service with one end point, written as a controller would: clients may not name loopback addresses. */
+/** Writes a service with one endpoint to the store, because the API rejects loopback endpoints. */
 export async function publish(main: TestServer, name: string, port: number): Promise<void> {
   const spec = { clusterIP: 'None', ports: [{ name: 'https', port: 443 }] };
   const service = await main.call('POST', '/api/v1/namespaces/default/services', {
@@ -79,7 +79,7 @@ export async function until<T>(what: string, look: () => Promise<T | undefined>,
   }
 }
 
-/** Waits for `reason` of the condition Available; resolves with its message. */
+/** Waits until the Available condition has `reason`. Resolves with its message. */
 export function available(main: TestServer, reason: string, name = NAME): Promise<string> {
   return until(`${name} is ${reason}`, async () => {
     const { body } = await main.call<APIService>('GET', `${API_SERVICES}/${name}`);
@@ -94,7 +94,7 @@ export interface Extended {
   stop(): Promise<void>;
 }
 
-/** Registered, reachable and discovered. */
+/** Starts both servers and waits until the aggregated one is registered, available and discovered. */
 export async function startExtended(prepare: (flunders: FlunderServer) => void = () => {}): Promise<Extended> {
   const main = await startMain();
   const flunders = await FlunderServer.start(main, ['flunders.default.svc']);
@@ -125,7 +125,7 @@ export async function groups(main: TestServer): Promise<readonly Group[]> {
   return (await main.call<{ items: Group[] }>('GET', '/apis', { headers: AGGREGATED })).body.items;
 }
 
-/** Of the flunders, in aggregated discovery. */
+/** Freshness of the flunders in aggregated discovery. */
 export async function freshness(main: TestServer): Promise<string | undefined> {
   return (await groups(main)).find(({ metadata }) => metadata.name === GROUP)?.versions[0]?.freshness;
 }

@@ -1,4 +1,4 @@
-/** What is recorded of requests: as much as the policy says, in upstream's shape. */
+/** Audit events: levels of the policy, and upstream's format. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { AuditPolicy } from '../../../../src/components/apiserver/index.ts';
@@ -68,7 +68,7 @@ describe('audit', () => {
   const MAPS = '/api/v1/namespaces/default/configmaps';
   const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: 'b' } });
 
-  it('records a write with what was sent and answered, without managed fields, in upstream’s order', async () => {
+  it('records request and response of a write without managed fields, in upstream’s field order', async () => {
     const [event, ...more] = await during(() => server.call('POST', `${MAPS}?fieldManager=test`, { body: map('one') }));
     assert.deepEqual(more, []);
     assert.deepEqual(Object.keys(event ?? {}), [
@@ -105,7 +105,7 @@ describe('audit', () => {
     assert.match(event?.requestReceivedTimestamp ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   });
 
-  it('records answers to protobuf clients, and lists, as JSON', async () => {
+  it('records responses to protobuf clients, and lists, as JSON', async () => {
     const [event] = await during(() =>
       server.call('GET', `${MAPS}/one`, { headers: { accept: 'application/vnd.kubernetes.protobuf' } }),
     );
@@ -114,7 +114,7 @@ describe('audit', () => {
     assert.equal(list?.responseObject?.items?.length, 1);
   });
 
-  it('keeps bodies of secrets out, and records nothing where the policy says so', async () => {
+  it('omits bodies of secrets, and records nothing where the policy excludes it', async () => {
     const [event] = await during(() =>
       server.call('POST', '/api/v1/namespaces/default/secrets', {
         body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { p: 'hunter2' } },
@@ -129,7 +129,7 @@ describe('audit', () => {
     assert.equal((await during(() => server.call('GET', '/api/v1/pods', { as: quiet }))).length, 1);
   });
 
-  it('records who was refused and why, and strangers', async () => {
+  it('records rejected users with the reason, and unauthenticated requests', async () => {
     const bob = await server.user('bob', 'dev');
     const [event] = await during(() => server.call('GET', '/api/v1/secrets', { as: bob }));
     assert.equal(event?.responseStatus?.code, 403);
@@ -143,7 +143,7 @@ describe('audit', () => {
     assert.ok(!JSON.stringify(stranger).includes('made-up'));
   });
 
-  it('tells who acted as whom', async () => {
+  it('records both users of an impersonation', async () => {
     const [event] = await during(() =>
       server.call('GET', '/api/v1/pods', { headers: { 'impersonate-user': 'alice', 'audit-id': 'mine' } }),
     );
@@ -156,7 +156,7 @@ describe('audit', () => {
     assert.equal(event?.auditID, 'mine');
   });
 
-  it('records a watch when it begins and when it ends', async () => {
+  it('records the start and the end of a watch', async () => {
     const events = await during(() => server.call('GET', `${MAPS}?watch=true&timeoutSeconds=1`));
     assert.deepEqual(
       events.map(({ stage }) => stage),
@@ -165,7 +165,7 @@ describe('audit', () => {
     assert.equal(new Set(events.map(({ auditID }) => auditID)).size, 1);
   });
 
-  it('records with what options something is deleted', async () => {
+  it('records delete options', async () => {
     await server.call('POST', MAPS, { body: map('gone') });
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 3 };
     const [event] = await during(() => server.call('DELETE', `${MAPS}/gone`, { body }));
@@ -174,7 +174,7 @@ describe('audit', () => {
     assert.ok(event?.responseObject);
   });
 
-  it('tells what webhooks have changed, and the patch where bodies are recorded', async () => {
+  it('records mutations by webhooks, and their patches at levels with bodies', async () => {
     const hooks = await WebhookServer.start();
     try {
       hooks.on('/label', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }));
@@ -208,7 +208,7 @@ describe('audit', () => {
     }
   });
 
-  it('tells what policies have to say: of an annotation every value once, of failures the first', async () => {
+  it('records audit annotations of policies once per value, and the first validation failure', async () => {
     const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
     const post = async (path: string, body: object): Promise<void> => {
       const made = await server.call('POST', path, { body });
@@ -257,7 +257,7 @@ describe('audit', () => {
           ['p/value', 'one, two'],
         ],
       );
-      // An annotation that fails refuses, whatever becomes of validations.
+      // A failing audit annotation rejects the request, whatever the validation actions are.
       const refused = await server.call<{ message: string; code: number }>('POST', MAPS, {
         body: { ...map('unjudged'), data: {} },
       });

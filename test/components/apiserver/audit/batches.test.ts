@@ -1,17 +1,17 @@
-/** When batches of audit events go: by number, by time, and no more in a second than a bucket of tokens has. */
+/** Delivery of audit event batches by size and time, and the rate limit. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { batchedSink, EventBatches } from '../../../../src/components/apiserver/audit/batches.ts';
 import { ManualClock, settle } from '../../../client/clocks.ts';
 
 interface Step {
-  /** Events that come. */
+  /** Number of new events. */
   readonly offer?: number;
-  /** Time that passes. */
+  /** Elapsed time. */
   readonly ms?: number;
-  /** Deliveries that end. */
+  /** Number of completed deliveries. */
   readonly answered?: number;
-  /** The sizes of the batches that have gone since. */
+  /** Sizes of the batches sent since. */
   readonly gone: readonly number[];
 }
 
@@ -93,7 +93,7 @@ describe('batches of audit events', () => {
     });
   }
 
-  it('loses what is more than may wait, and delivers what waits when it is closed', async () => {
+  it('drops events beyond the limit, and delivers waiting events on close', async () => {
     const kept: string[] = [];
     let dropped = 0;
     const sink = batchedSink(

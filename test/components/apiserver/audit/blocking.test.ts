@@ -1,4 +1,4 @@
-/** Answers wait for what is recorded of them, where that is asked for; and what a sink cannot take is left out. */
+/** Blocking audit modes, and size limits of sinks. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { AuditPolicy } from '../../../../src/components/apiserver/index.ts';
@@ -19,7 +19,7 @@ interface Held {
   release(kept: boolean): void;
 }
 
-describe('audit that blocks', () => {
+describe('blocking audit', () => {
   const held: Held[] = [];
   let holds: (stage: string) => boolean = () => false;
   let server: TestServer;
@@ -56,7 +56,7 @@ describe('audit that blocks', () => {
     ['a refusal', `${MAPS}/missing?watched=1`],
     ['a document', '/api/v1?watched=1'],
   ] as const) {
-    it(`ends ${what} when it has been recorded, not before`, async () => {
+    it(`ends ${what} only after it has been recorded`, async () => {
       holds = (stage) => stage === 'ResponseComplete';
       let answered = false;
       const answer = server.call('GET', path).finally(() => {
@@ -76,7 +76,7 @@ describe('audit that blocks', () => {
     });
   }
 
-  it('does not begin what cannot be recorded', async () => {
+  it('rejects requests that cannot be recorded', async () => {
     holds = (stage) => stage === 'RequestReceived';
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'unseen' } };
     const answer = server.call('POST', `${MAPS}?watched=1`, { body });
@@ -92,7 +92,7 @@ describe('audit that blocks', () => {
     assert.match(text, /^apiserver_audit_level_total\{level="RequestResponse"\} [1-9]\d*$/m);
   });
 
-  it('begins a watch when that has been recorded, not before', async () => {
+  it('starts a watch only after it has been recorded', async () => {
     holds = (stage) => stage === 'ResponseStarted';
     let answered = false;
     const answer = server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0&watched=1`).finally(() => {
@@ -129,7 +129,7 @@ describe('audit with limits', () => {
   });
   after(() => server.stop());
 
-  it('leaves bodies out of events that are too large for a sink, for that sink alone', async () => {
+  it('omits bodies of events that are too large, only for the sink with the limit', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'big' }, data: { a: 'x'.repeat(3000) } };
     await server.call('POST', MAPS, { body, headers: { 'audit-id': 'big' } });
     const find = (lines: readonly string[]): Record<string, unknown> =>
@@ -146,7 +146,7 @@ describe('audit with limits', () => {
     assert.deepEqual(dropped, []);
   });
 
-  it('drops and tells what is too large without bodies', async () => {
+  it('drops and reports events that are too large even without bodies', async () => {
     const query = `?labelSelector=${'x'.repeat(60)}${',y'.repeat(1000)}`;
     await server.call('GET', `${MAPS}${query}`, { headers: { 'audit-id': 'long' } });
     assert.ok(!short.some((line) => line.includes('"long"')));

@@ -1,4 +1,4 @@
-/** Events for another server: in batches, again when it fails, and never more waiting than is allowed. */
+/** Audit webhook: batches, retries and limits. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import { after, before, it } from 'node:test';
@@ -39,7 +39,7 @@ const open = (bufferEvents: number, more: Partial<Parameters<typeof createAuditW
     { backends: createHttp().backends, clock: systemClock, log: silentLog },
   );
 
-it('delivers every event once, also when the server fails for a while', async () => {
+it('delivers every event once, even if the server fails temporarily', async () => {
   failing = 2;
   const sink = open(1000);
   for (let at = 0; at < 35; at++) sink.accept(JSON.stringify({ at }));
@@ -58,34 +58,34 @@ it('delivers every event once, also when the server fails for a while', async ()
   );
 });
 
-it('drops what is too much, and delivers what waits when it is closed', async () => {
+it('drops events beyond the limit, and delivers waiting events on close', async () => {
   lists.length = 0;
   const sink = open(25, { throttle: { perSecond: 0.001, burst: 1 } });
   for (let at = 0; at < 100; at++) sink.accept(JSON.stringify({ at }));
   await sink.close();
   const delivered = lists.flatMap(({ items }) => items.map(({ at }) => at));
-  // One batch is under way, and so many wait.
+  // One batch is being sent, and the maximum number of events waits.
   assert.deepEqual(
     delivered.sort((a, b) => a - b),
     Array.from({ length: 35 }, (_, at) => at),
   );
 });
 
-it('puts no more into a batch than its bytes allow, where that is asked for', async () => {
+it('limits the bytes of a batch if configured', async () => {
   lists.length = 0;
   const sink = open(1000, { truncate: { maxBatchBytes: 30, maxEventBytes: 20 } });
   assert.equal(sink.maxEventBytes, 20);
   for (let at = 10; at < 20; at++) sink.accept(JSON.stringify({ at }));
   while (lists.flatMap(({ items }) => items).length < 10) await new Promise((resolve) => setTimeout(resolve, 5));
   await sink.close();
-  // Each is nine bytes.
+  // Each event has nine bytes.
   assert.deepEqual(
     lists.map(({ items }) => items.length).sort((a, b) => b - a),
     [3, 3, 3, 1],
   );
 });
 
-it('has who asks wait until the event is delivered, one by one, in the modes that block', async () => {
+it('blocks requests until the event is delivered, one at a time, in the blocking modes', async () => {
   lists.length = 0;
   failing = 1;
   const sink = open(1000, { mode: 'blocking' });

@@ -1,4 +1,4 @@
-/** Service accounts' tokens of other kinds than a plain TokenRequest's. */
+/** Service account tokens beyond a plain TokenRequest. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
@@ -57,7 +57,7 @@ describe('tokens of service accounts', () => {
   });
   after(() => server.stop());
 
-  it('takes the tokens that were signed before keys and issuer changed, and publishes both keys', async () => {
+  it('accepts tokens signed before keys and issuer changed, and publishes both keys', async () => {
     const claims = (more: object = {}) => ({
       aud: [ISSUER],
       iss: 'https://before.example.com',
@@ -79,7 +79,7 @@ describe('tokens of service accounts', () => {
     for (const answer of [jwks, document]) assert.equal(answer.headers['cache-control'], 'public, max-age=3600');
   });
 
-  it('takes a token that is kept in a secret as long as the secret holds it', async () => {
+  it('accepts a legacy token as long as its secret contains it', async () => {
     const key = loadSigningKey(now.private);
     const token = signToken(key, {
       iss: 'kubernetes/serviceaccount',
@@ -104,7 +104,7 @@ describe('tokens of service accounts', () => {
     assert.equal(await whoami(token), '401');
     await server.call('PUT', `${secrets}/robot-token`, { body });
     assert.equal(await whoami(token), 'system:serviceaccount:default:robot');
-    // Whoever cleans up wants to know that it is used, and may put it out of use.
+    // The token cleaner needs the day of the last use, and can invalidate the token.
     const labelsOf = async () => {
       const { body: kept } = await server.call<{ metadata: { labels?: Record<string, string> } }>(
         'GET',
@@ -135,7 +135,7 @@ describe('tokens of service accounts', () => {
     assert.equal(await whoami(token), '401');
   });
 
-  it('is asked for by no other name or namespace, and answers with the account’s UID', async () => {
+  it('rejects a TokenRequest for another name or namespace, and returns the UID of the account', async () => {
     const ask = (metadata: object) =>
       server.call<{ message: string; metadata: { uid: string } }>(
         'POST',
@@ -155,7 +155,7 @@ describe('tokens of service accounts', () => {
     assert.deepEqual([namespace.code, /does not match the namespace/.test(namespace.body.message)], [400, true]);
   });
 
-  it('gives no token for an account of the same name that was there before', async () => {
+  it('rejects a TokenRequest for an earlier account of the same name', async () => {
     const ask = (of: string) =>
       server.call<{ message: string }>('POST', '/api/v1/namespaces/default/serviceaccounts/robot/token', {
         body: { apiVersion: AUTH, kind: 'TokenRequest', metadata: { uid: of }, spec: {} },
@@ -169,7 +169,7 @@ describe('tokens of service accounts', () => {
     );
   });
 
-  it('extends the hour of a pod’s token to a year, tells the hour, and cuts what is too long', async () => {
+  it('extends an hour of a pod’s token to a year, records the hour, and limits the lifetime', async () => {
     const pod = await server.call<{ metadata: { uid: string } }>('POST', '/api/v1/namespaces/default/pods', {
       body: {
         apiVersion: 'v1',

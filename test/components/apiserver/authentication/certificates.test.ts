@@ -3,7 +3,10 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { createCertificateAuthenticator } from '../../../../src/components/apiserver/authentication/certificates.ts';
 
-/** Until 2126: an authority, and bob of dev, whose subject also says `1.3.6.1.4.1.57683.2=uid-of-bob`. */
+/**
+ * Valid until 2126: an authority and a certificate of bob in dev with the subject attribute
+ * `1.3.6.1.4.1.57683.2=uid-of-bob`.
+ */
 const AUTHORITY = `-----BEGIN CERTIFICATE-----
 MIIBcTCCARegAwIBAgIUQZxXAX9mJ3OWwvuM0znDKzb2OL4wCgYIKoZIzj0EAwIw
 DTELMAkGA1UEAwwCY2EwIBcNMjYxMTIyMDUxOTI1WhgPMjEyNjEwMjkwNTE5MjVa
@@ -26,7 +29,7 @@ qYoCIQCBa3YT/lqmMfqpvH7NHRCx6z6Zn21niQdxD8fkN2/POw==
 -----END CERTIFICATE-----
 `;
 
-test('a certificate names its user, groups and UID, and is itself the credential', () => {
+test('a certificate contains user, groups and UID, and identifies the credential', () => {
   const { raw } = new X509Certificate(BOB);
   const authenticator = createCertificateAuthenticator(AUTHORITY);
   assert.deepEqual(

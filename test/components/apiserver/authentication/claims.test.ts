@@ -1,4 +1,4 @@
-/** Claims and what becomes of them, as Kubernetes' documentation of AuthenticationConfiguration has it. */
+/** Claim mapping, according to the documentation of AuthenticationConfiguration. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
@@ -21,7 +21,7 @@ const claims = {
 };
 
 describe('claims', () => {
-  it('become users by expressions', () => {
+  it('are mapped to users by expressions', () => {
     const user = userOfClaims(
       {
         ...none,

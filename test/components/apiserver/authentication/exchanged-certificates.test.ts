@@ -1,4 +1,4 @@
-/** The server's certificate and the authorities of clients are exchanged while it runs. */
+/** Replacement of the serving certificate and of the client authorities at run time. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { Agent, request } from 'node:https';
@@ -30,7 +30,7 @@ function servedBy(port: number): Promise<string> {
   });
 }
 
-test('certificates are exchanged: new clients are known, former ones no more, not even on open connections', {
+test('certificates are replaced: clients of the new authority are accepted, of the old one rejected, even on open connections', {
   timeout: 60_000,
 }, async () => {
   const [before, later, proxies] = await Promise.all(
@@ -98,7 +98,7 @@ test('certificates are exchanged: new clients are known, former ones no more, no
         .end();
     });
     assert.equal(seen, 200);
-    // Those who extend the API believe both while clients of the former are about.
+    // The published config map contains both authorities for the transition.
     const holds = async (): Promise<boolean> => {
       const answer = await new Promise<string>((resolve, reject) => {
         const options = { ...tls, cert: fresh.certPem, key: fresh.keyPem, agent: false, path: MAP };
@@ -128,7 +128,7 @@ test('certificates are exchanged: new clients are known, former ones no more, no
   }
 });
 
-test('only the versions and suites that it is told are spoken', { timeout: 60_000 }, async () => {
+test('accepts only the configured TLS versions and cipher suites', { timeout: 60_000 }, async () => {
   const suite = 'ECDHE-ECDSA-AES256-GCM-SHA384';
   const spoken = (port: number, options: ConnectionOptions): Promise<string> =>
     new Promise((resolve) => {

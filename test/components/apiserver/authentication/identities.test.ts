@@ -48,7 +48,7 @@ describe('identities', () => {
   const whoami = async (options: CallOptions) =>
     call('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', { ...options, body: {} });
 
-  it('lets nobody in without credentials, except to ask after its health', async () => {
+  it('rejects requests without credentials, except for health', async () => {
     for (const path of ['/api', '/api/v1/pods', '/metrics', '/openapi/v2', '/apis/apps/v1', '/nothing']) {
       assert.equal((await call('GET', path, { as: null })).code, 401, path);
     }
@@ -58,7 +58,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/healthz', bearer('wrong'))).code, 401);
   });
 
-  it('reads user and groups from the certificate of its own authority only', async () => {
+  it('reads user and groups only from certificates of the client authority', async () => {
     const bob = await server.user('bob', 'dev', 'ops');
     const { body } = await whoami({ as: bob });
     assert.equal(body.status.userInfo.username, 'bob');
@@ -77,7 +77,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: proxyAsUser })).code, 401);
   });
 
-  it('lets nobody in as anonymous who shows a certificate that is not good; a token beside it counts', async () => {
+  it('rejects an invalid certificate instead of treating it as anonymous; a valid token with it is accepted', async () => {
     const subject = { commonName: 'bob' };
     const past = { notBeforeMs: Date.now() - 7_200_000, notAfterMs: Date.now() - 3_600_000 };
     const bad = {
@@ -102,7 +102,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/healthz', { as: nameless })).code, 200);
   });
 
-  it('believes X-Remote-User from the front proxy and from nobody else', async () => {
+  it('trusts X-Remote-User only from the front proxy', async () => {
     const headers = { 'x-remote-user': 'dave', 'x-remote-group': 'dev' };
     assert.equal((await call('GET', '/api', { as: null, headers })).code, 401);
     const admin = await whoami({ headers });
@@ -117,7 +117,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: other, headers })).code, 401);
   });
 
-  it('takes static tokens', async () => {
+  it('accepts static tokens', async () => {
     const { body } = await whoami(bearer('secret'));
     assert.deepEqual(
       [body.status.userInfo.username, [...body.status.userInfo.groups].sort()],
@@ -125,7 +125,7 @@ describe('identities', () => {
     );
   });
 
-  it('mints tokens that die with what they are bound to', async () => {
+  it('issues tokens that become invalid with the object they are bound to', async () => {
     const plain = await call('POST', `${ACCOUNTS}/robot/token`, { body: { spec: {} } });
     assert.equal(plain.code, 201);
     const me = await whoami(bearer(plain.body.status.token));
@@ -167,7 +167,7 @@ describe('identities', () => {
     assert.equal((await whoami(bearer(elsewhere.body.status.token))).code, 401);
   });
 
-  it('refuses forged tokens', async () => {
+  it('rejects forged tokens', async () => {
     const good = (await call('POST', `${ACCOUNTS}/default/token`, { body: { spec: {} } })).body.status.token;
     const [head = '', payload = '', signature = ''] = good.split('.');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -202,7 +202,7 @@ describe('identities', () => {
     assert.ok(createPrivateKey(privateKey.export({ type: 'pkcs8', format: 'pem' })).type === 'private');
   });
 
-  it('impersonates for those who may', async () => {
+  it('impersonates for users with the permission', async () => {
     const bob = await server.user('bob');
     const headers = { 'impersonate-user': 'alice', 'impersonate-group': 'dev' };
     assert.equal((await call('GET', '/api', { as: bob, headers })).code, 403);

@@ -17,7 +17,7 @@ const ec256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ec384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
 const ec521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
 
-/** RFC 7515 with node:crypto: the signatures are not made by the library that verifies them. */
+/** JWS (RFC 7515) signed with node:crypto, not with the library that verifies it. */
 function token(algorithm: string, key: KeyObject, header: object = {}): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = { iss: ISSUER, sub: 'ann', aud: 'cluster', exp: Math.floor(Date.now() / 1000) + 600 };
@@ -33,7 +33,7 @@ function token(algorithm: string, key: KeyObject, header: object = {}): string {
 
 const jwk = (key: KeyObject, more: object = {}): object => ({ ...key.export({ format: 'jwk' }), ...more });
 
-/** `user` of a token, with an issuer that publishes `keys`. */
+/** Returns a function that authenticates a token with an issuer that publishes `keys`, and returns the user name. */
 function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string | undefined> {
   const backends = {
     request: async ({ path }: { path: string }) => {
@@ -62,7 +62,7 @@ function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string 
   };
 }
 
-test('every algorithm that can be configured is verified, and the key must fit it', async () => {
+test('verifies every algorithm that can be configured, and requires a key that fits it', async () => {
   const pairs: Readonly<Record<string, { publicKey: KeyObject; privateKey: KeyObject }>> = {
     ES256: ec256,
     ES384: ec384,
@@ -79,7 +79,7 @@ test('every algorithm that can be configured is verified, and the key must fit i
   }
 });
 
-test('a token without kid may be signed by any of the keys; unusable keys beside them change nothing', async () => {
+test('tries all keys for a token without kid, and ignores unusable keys', async () => {
   const user = issuerWith([
     null,
     'key',
@@ -98,7 +98,7 @@ test('a token without kid may be signed by any of the keys; unusable keys beside
   assert.equal(await user(token('RS256', stranger)), undefined);
 });
 
-test('a key for encryption or for another algorithm verifies nothing, and critical extensions are rejected', async () => {
+test('rejects keys for encryption or another algorithm, and critical extensions', async () => {
   const encryption = issuerWith([jwk(rsa.publicKey, { use: 'enc' })]);
   assert.equal(await encryption(token('RS256', rsa.privateKey)), undefined);
   const pinned = issuerWith([jwk(rsa.publicKey, { alg: 'PS256' })]);
@@ -108,7 +108,7 @@ test('a key for encryption or for another algorithm verifies nothing, and critic
   assert.equal(await user(token('RS256', rsa.privateKey, { crit: ['b64'], b64: true })), undefined);
 });
 
-test('keys that are none, of odd types or giant neither verify anything nor hold others up', async () => {
+test('ignores invalid, unusual or huge keys without blocking', async () => {
   const signed = token('RS256', rsa.privateKey);
   const giant = { kty: 'RSA', n: Buffer.alloc(8192, 0xff).toString('base64url') };
   const hostile: readonly (readonly unknown[])[] = [

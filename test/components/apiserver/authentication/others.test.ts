@@ -1,4 +1,4 @@
-/** Those who say who somebody is, and what they may: bootstrap secrets, issuers of ID tokens, webhooks. */
+/** Bootstrap tokens, OIDC issuers, and webhooks for authentication and authorization. */
 
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -18,7 +18,7 @@ interface Whoami {
   };
 }
 
-/** One server that is issuer and webhooks at once. */
+/** Starts one server that acts as issuer and as all webhooks. */
 async function startPeer() {
   const day = lifetimeFrom(Date.now(), 1);
   const ca = await createAuthority('peer-ca', day);
@@ -92,7 +92,7 @@ function token(claims: object, key: KeyObject, header: { alg: string; kid?: stri
   return `${input}.${signature.toString('base64url')}`;
 }
 
-describe('credentials that others vouch for', () => {
+describe('credentials verified by other servers', () => {
   let server: TestServer;
   let peer: Awaited<ReturnType<typeof startPeer>>;
   const identities: { current: IdentitySettings } = { current: {} };
@@ -155,23 +155,23 @@ describe('credentials that others vouch for', () => {
     peer.close();
   });
 
-  it('takes ID tokens of the issuer, and maps their claims', async () => {
+  it('accepts ID tokens of the issuer, and maps their claims', async () => {
     const { code, body } = await whoami(good());
     assert.equal(code, 201);
     assert.equal(body.status.userInfo.username, 'oidc:ann@example.com');
     assert.deepEqual(body.status.userInfo.groups, ['team:a', 'team:b', 'system:authenticated']);
   });
 
-  it('asks for the keys no more often than it should, whatever strangers send', async () => {
+  it('limits requests for the keys, whatever tokens arrive', async () => {
     const before = peer.asked['/keys'] ?? 0;
     const elliptic = token(claims({ sub: 'late' }), peer.ec.privateKey, { alg: 'ES384', kid: 'ec' });
     assert.equal((await whoami(elliptic)).code, 401);
     assert.equal((await whoami(elliptic)).code, 401);
-    // The pause between two questions has not passed: strangers with made-up key ids cannot make us ask.
+    // The minimum interval has not passed, so tokens with invented key IDs cause no request.
     assert.equal(peer.asked['/keys'], before);
   });
 
-  it('refuses ID tokens that are not for it, not now, not whole or not signed as they should be', async () => {
+  it('rejects ID tokens with wrong audience, time, format or signature', async () => {
     const none = `${base64url({ alg: 'none' })}.${base64url(claims())}.`;
     const hmac = token(claims(), peer.rsa.privateKey, { alg: 'RS256', kid: 'rsa' }).replace(
       /^[^.]+/,
@@ -199,7 +199,7 @@ describe('credentials that others vouch for', () => {
     for (const [what, secret] of Object.entries(bad)) assert.equal((await whoami(secret)).code, 401, what);
   });
 
-  it('asks the webhook about the rest, once while the answer is fresh', async () => {
+  it('calls the webhook for unknown tokens, once while the response is cached', async () => {
     const { code, body } = await whoami('hooked');
     assert.equal(code, 201);
     assert.equal(body.status.userInfo.username, 'hank');
@@ -215,7 +215,7 @@ describe('credentials that others vouch for', () => {
     assert.equal((await whoami('while it is down')).code, 401);
   });
 
-  it('reviews tokens of all kinds, for the audiences that are asked for', async () => {
+  it('reviews tokens of all kinds for the requested audiences', async () => {
     const review = async (secret: string, audiences?: string[]) => {
       const { body } = await server.call<{ status: { authenticated?: boolean; audiences?: string[] } }>(
         'POST',
@@ -236,7 +236,7 @@ describe('credentials that others vouch for', () => {
     assert.equal((await review(good(), ['somebody-else'])).authenticated, undefined);
   });
 
-  it('takes bootstrap tokens while they last, with their groups', async () => {
+  it('accepts bootstrap tokens with their groups until they expire', async () => {
     const put = (id: string, more: Record<string, string>) =>
       server.call('POST', '/api/v1/namespaces/kube-system/secrets', {
         body: {
@@ -277,7 +277,7 @@ describe('credentials that others vouch for', () => {
     assert.equal((await whoami('aaaaaa.0123456789abcdef')).code, 401);
   });
 
-  it('asks the webhook what somebody may: yes, no opinion, and never', async () => {
+  it('calls the authorization webhook: allowed, no opinion, denied', async () => {
     const as = (path: string) => server.call<{ message: string }>('GET', path, { as: null, headers: bearer('hooked') });
     assert.equal((await as('/api/v1/namespaces/default/pods')).code, 200);
     const single = await as('/api/v1/namespaces/default/pods/x');
@@ -311,7 +311,7 @@ describe('credentials that others vouch for', () => {
     assert.equal(review.body.status.allowed, false);
   });
 
-  it('takes whom the configuration names now, by expressions too', async () => {
+  it('uses the current identity configuration, including expressions', async () => {
     const before = identities.current;
     const one = good({ sub: 'changing' });
     assert.equal((await whoami(one)).body.status.userInfo.username, 'oidc:ann@example.com');

@@ -18,7 +18,7 @@ const pod = (name: string, extra: object = {}, metadata: object = {}) => ({
   spec: { containers: [{ name: 'c', image: 'i' }], ...extra },
 });
 
-describe('rights', () => {
+describe('permissions', () => {
   let server: TestServer;
   let bob: KeyPair;
   let node: KeyPair;
@@ -45,7 +45,7 @@ describe('rights', () => {
     assert.equal((await call('POST', `${RBAC}/namespaces/default/rolebindings`, { body })).code, 201);
   };
 
-  it('forbids whatever no role allows, in every form of asking', async () => {
+  it('denies all forms of requests that no role allows', async () => {
     const forms = [
       'application/json',
       'application/json;as=Table;v=v1;g=meta.k8s.io',
@@ -63,7 +63,7 @@ describe('rights', () => {
     }
   });
 
-  it('allows from the moment a role does, and no longer than it does', async () => {
+  it('allows a request exactly as long as a role does', async () => {
     await grant('reader', [{ verbs: ['list'], apiGroups: [''], resources: ['configmaps'] }]);
     const list = () => call('GET', '/api/v1/namespaces/default/configmaps', { as: bob });
     await untilCode(list, 200);
@@ -72,7 +72,7 @@ describe('rights', () => {
     await untilCode(list, 403);
   });
 
-  it('shows a node the volumes behind the claims of its pods, and its own attachments', async () => {
+  it("lets a node read the volumes of its pods' claims, and its own attachments", async () => {
     const volumes = '/api/v1/persistentvolumes';
     const attachments = '/apis/storage.k8s.io/v1/volumeattachments';
     const volume = (name: string, claim: string) => ({
@@ -107,7 +107,7 @@ describe('rights', () => {
     await untilCode(() => call('GET', `${volumes}/used`, { as: node }), 403);
   });
 
-  it('hands out no right its writer lacks: on create, update, patch and apply', async () => {
+  it('prevents the escalation of permissions on create, update, patch and apply', async () => {
     await grant('role-writer', [
       {
         verbs: ['create', 'get', 'list', 'update', 'patch'],
@@ -148,7 +148,7 @@ describe('rights', () => {
     assert.equal((await call('POST', `${RBAC}/namespaces/default/rolebindings`, { as: bob, body: binding })).code, 403);
   });
 
-  it('lets a node register and write itself only', async () => {
+  it('lets a node create and update only its own Node', async () => {
     const nodes = '/api/v1/nodes';
     const labels = { 'kubernetes.io/hostname': 'n1', 'node-role.kubernetes.io/edge': '' };
     assert.equal((await call('POST', nodes, { as: node, body: { metadata: { name: 'n1', labels } } })).code, 403);
@@ -176,7 +176,7 @@ describe('rights', () => {
     assert.equal((await call('DELETE', `${nodes}/n2`, { as: node })).code, 403);
   });
 
-  it('shows a node the secrets of its own pods', async () => {
+  it('lets a node read only the secrets of its own pods', async () => {
     for (const name of ['s1', 's2'])
       await call('POST', '/api/v1/namespaces/default/secrets', { body: { metadata: { name } } });
     await call('POST', PODS, {
@@ -186,7 +186,7 @@ describe('rights', () => {
     assert.equal((await call('GET', '/api/v1/namespaces/default/secrets/s2', { as: node })).code, 403);
     assert.equal((await call('GET', '/api/v1/namespaces/default/secrets', { as: node })).code, 403);
     assert.equal((await call('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1', { as: node })).code, 200);
-    // Network policies select pods of the whole cluster.
+    // Network policies need the pods of the whole cluster.
     assert.equal((await call('GET', '/api/v1/pods', { as: node })).code, 200);
     await call('POST', PODS, { body: pod('elsewhere', { nodeName: 'n2' }) });
     assert.equal((await call('GET', `${PODS}/elsewhere`, { as: node })).code, 403);
@@ -194,7 +194,7 @@ describe('rights', () => {
     await call('DELETE', `${PODS}/elsewhere`, {});
   });
 
-  it('lets a node make mirror pods of itself and nothing more', async () => {
+  it('lets a node create only mirror pods of its own', async () => {
     const uid = (await call('GET', '/api/v1/nodes/n1')).body.metadata.uid;
     const mirror = (name: string, spec: object = {}, owner: object = {}) =>
       pod(
@@ -249,7 +249,7 @@ describe('rights', () => {
     assert.equal((await call('DELETE', `${PODS}/m-good?gracePeriodSeconds=0`, { as: node })).code, 200);
   });
 
-  it('binds a node to tokens of its own pods', async () => {
+  it('lets a node request only tokens of its own pods', async () => {
     const uid = (await call('GET', `${PODS}/with-secret`)).body.metadata.uid;
     const token = (reference: object | undefined, ...audiences: string[]) =>
       call('POST', '/api/v1/namespaces/default/serviceaccounts/default/token', {
@@ -325,7 +325,7 @@ describe('rights', () => {
     assert.equal(await asked('t-allowed', plain, 'registry'), 201);
   });
 
-  it('lets a node write how large a claim has become, and nothing else of it', async () => {
+  it('lets a node write only the size of a claim', async () => {
     const claim = '/api/v1/namespaces/default/persistentvolumeclaims/data';
     await call('POST', PODS, {
       body: pod('uses-data', {
@@ -352,7 +352,7 @@ describe('rights', () => {
       assert.equal((await status({ metadata })).code, 403, JSON.stringify(metadata));
   });
 
-  it('writes leases and CSI nodes of its own name only', async () => {
+  it('lets a node write only Leases and CSINodes with its own name', async () => {
     const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
     assert.equal(
       (await call('POST', leases, { as: node, body: { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } } }))
@@ -370,7 +370,7 @@ describe('rights', () => {
     }
   });
 
-  it('evicts pods of its own only', async () => {
+  it('lets a node evict only its own pods', async () => {
     for (const [name, nodeName, code] of [
       ['evict-mine', 'n1', 201],
       ['evict-other', 'n2', 403],
@@ -382,7 +382,7 @@ describe('rights', () => {
     }
   });
 
-  it('lets nobody ask for system:masters, approve or sign without the right to', async () => {
+  it('requires permission to request system:masters certificates, to approve and to sign', async () => {
     const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
     const key = await generateKey();
     const ask = (name: string, organizations: string[], as?: KeyPair) =>
@@ -438,7 +438,7 @@ describe('rights', () => {
     assert.match(approved.text, /"type":"Approved"/);
   });
 
-  it('changes owners only where the writer could delete', async () => {
+  it('requires the delete permission for owner references', async () => {
     await grant('creator', [{ verbs: ['create', 'get', 'patch'], apiGroups: [''], resources: ['configmaps'] }]);
     const maps = '/api/v1/namespaces/default/configmaps';
     await untilCode(() => call('POST', maps, { as: bob, body: { metadata: { generateName: 'x-' } } }), 201);

@@ -1,4 +1,4 @@
-/** Who is asked about requests, in which order, and about which: webhooks with conditions, and chains that change. */
+/** Chains of authorizers: order, match conditions and changes at run time. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
@@ -29,7 +29,7 @@ describe('conditions of authorization webhooks', () => {
   };
   const path = { nonResourceAttributes: { path: '/healthz', verb: 'get' }, user: 'ann', groups: [] };
 
-  it('speak of what is asked, as upstream shows it', () => {
+  it('access the request attributes as upstream presents them', () => {
     const yes = [
       'has(request.resourceAttributes)',
       '!has(request.nonResourceAttributes)',
@@ -43,7 +43,7 @@ describe('conditions of authorization webhooks', () => {
     assert.equal(compileAccessConditions(yes).hold(path), false);
   });
 
-  it('that are false count more than those that fail', () => {
+  it('a false condition takes precedence over a failing one', () => {
     const fails = "request.resourceAttributes.name == 'x'";
     assert.throws(
       () => compileAccessConditions(['true', fails]).hold(path),
@@ -52,7 +52,7 @@ describe('conditions of authorization webhooks', () => {
     assert.equal(compileAccessConditions([fails, 'false']).hold(path), false);
   });
 
-  it('are refused where they cannot work', () => {
+  it('are rejected if they do not compile', () => {
     for (const source of ['request.nothing', "'text'", 'object.x', "authorizer.path('/')", 'request.user ==']) {
       assert.throws(
         () => compileAccessConditions(['true', source]),
@@ -101,7 +101,7 @@ describe('the chain of authorizers', () => {
     return authorization.authorize(user, reading);
   };
 
-  it('asks one after the other until somebody has an opinion', async () => {
+  it('calls authorizers in order until one decides', async () => {
     assert.deepEqual(await decide(webhook('/yes'), { type: 'AlwaysDeny' }), {
       allowed: true,
       reason: 'said so',
@@ -112,7 +112,7 @@ describe('the chain of authorizers', () => {
     assert.equal((await decide(webhook('/broken'), webhook('/yes'))).allowed, true);
   });
 
-  it('asks a webhook only about what its conditions name', async () => {
+  it('calls a webhook only for requests that match its conditions', async () => {
     const only = (source: string, more: object = {}): Authorizer =>
       webhook('/yes', { conditions: compileAccessConditions([source]), ...more });
     assert.equal((await decide(only("request.user == 'ann'"))).allowed, true);
@@ -122,7 +122,7 @@ describe('the chain of authorizers', () => {
     assert.equal((await decide(only("request.user == 'bob'"), { type: 'AlwaysAllow' })).allowed, true);
   });
 
-  it('takes a failure as the policy says', async () => {
+  it('applies the failure policy', async () => {
     const failing = { conditions: compileAccessConditions(["request.nonResourceAttributes.path == '/'"]) };
     const allow: Authorizer = { type: 'AlwaysAllow' };
     assert.equal((await decide(webhook('/yes', { ...failing, failurePolicy: 'NoOpinion' }), allow)).allowed, true);
@@ -131,7 +131,7 @@ describe('the chain of authorizers', () => {
     assert.equal((await decide(webhook('/broken', { failurePolicy: 'NoOpinion' }), allow)).allowed, true);
   });
 
-  it('is another one as soon as it has changed, for what was remembered too', async () => {
+  it('uses a changed chain at once, even for cached decisions', async () => {
     const info = { resource: false, verb: 'get', path: '/x', query: new URLSearchParams() };
     chain = [{ type: 'AlwaysAllow' }, { type: 'RBAC' }];
     const require = async () => authorization.requireRequest(user, info as never);

@@ -1,4 +1,4 @@
-/** Acting as somebody else for certain requests only (KEP-5284). */
+/** Constrained impersonation (KEP-5284). */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
@@ -19,7 +19,7 @@ const NODE = { 'impersonate-user': 'system:node:n' };
 const ACCOUNT = { 'impersonate-user': 'system:serviceaccount:default:robot' };
 const DAVE = { 'impersonate-user': 'dave' };
 
-describe('impersonation for certain requests', () => {
+describe('constrained impersonation', () => {
   let server: TestServer;
   let carol: KeyPair;
   const post = (path: string, body: object) => server.call<Whoami>('POST', path, { body });
@@ -33,7 +33,7 @@ describe('impersonation for certain requests', () => {
       subjects: [{ kind, name: user, ...(kind === 'User' ? {} : { namespace: 'default' }) }],
     });
   };
-  /** Whom the server takes carol, or the bearer of the token, for. */
+  /** User name and groups that the server sees for carol, or for the bearer of the token. */
   const as = async (headers: Record<string, string>, who: KeyPair | null = carol) => {
     const path = `/apis/${AUTH}/v1/selfsubjectreviews`;
     const { code, body } = await server.call<Whoami>('POST', path, { as: who, headers, body: {} });
@@ -51,7 +51,7 @@ describe('impersonation for certain requests', () => {
   });
   after(() => server.stop());
 
-  it('wants the right to the request and the right to the user', async () => {
+  it('requires permission for the request and for the user', async () => {
     assert.equal(await as(DAVE), refused(on('user-info'), 'selfsubjectreviews', ''));
     await grant('on', 'User', 'carol', [
       [on('user-info'), 'selfsubjectreviews'],
@@ -81,7 +81,7 @@ describe('impersonation for certain requests', () => {
     assert.match(path.body.message, /User "carol" cannot impersonate-on:user-info:get path "\/api"/);
   });
 
-  it('makes nobody an administrator, and nodes have no groups but their own', async () => {
+  it('never permits system:masters, and gives nodes only their own groups', async () => {
     assert.equal(
       await as({ ...DAVE, 'impersonate-group': 'system:masters' }),
       `${refused('impersonate:user-info', 'groups', ' "system:masters"')}: impersonating the system:masters group is not allowed`,
@@ -99,7 +99,7 @@ describe('impersonation for certain requests', () => {
     );
   });
 
-  it('lets a pod be the node that it runs on, and no other', async () => {
+  it('lets a pod impersonate only the node on which it runs', async () => {
     await post('/api/v1/nodes', { metadata: { name: 'n' } });
     const spec = { nodeName: 'n', serviceAccountName: 'robot', containers: [{ name: 'c', image: 'i' }] };
     await post('/api/v1/namespaces/default/pods', { metadata: { name: 'p' }, spec });

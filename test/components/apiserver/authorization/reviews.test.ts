@@ -1,4 +1,4 @@
-/** What webhooks are told of requests and reviews, what their failures come to, and what is counted and recorded of it. */
+/** Requests to authorization webhooks, their failures, metrics and audit annotations. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { compileAccessConditions } from '../../../../src/components/apiserver/authorization/conditions.ts';
@@ -20,7 +20,7 @@ const FIELDS_IN_ORDER = [
 ];
 const LABELS_IN_ORDER = [field('ask', 'In', 'true'), field('tier', 'In', 'a', 'b')];
 
-describe('authorization by others', () => {
+describe('authorization webhooks', () => {
   let hooks: WebhookServer;
   let server: TestServer;
   const asked: Spec[] = [];
@@ -99,7 +99,7 @@ describe('authorization by others', () => {
     return { code, status: body.status, message: body.message };
   };
 
-  it('tells of a request its version and what its selectors demand, in order', async () => {
+  it('receive the version and the selectors of a request, in order', async () => {
     const ann = await server.user('ann', 'dev');
     const query = `fieldSelector=${encodeURIComponent(FIELDS)}&labelSelector=${encodeURIComponent(LABELS)}`;
     assert.equal((await server.call('GET', `/apis/apps/v1/deployments?${query}`, { as: ann })).code, 400);
@@ -121,7 +121,7 @@ describe('authorization by others', () => {
     assert.equal(asked[0]?.resourceAttributes?.['fieldSelector'], undefined, 'they mean nothing there');
   });
 
-  it('passes on what reviews demand as it is, but for what nobody understands', async () => {
+  it('receive the selectors of a review unchanged, without unknown operators', async () => {
     const list = { verb: 'list', resource: 'pods' };
     const requirements = [field('spec.nodeName', 'In', 'mine'), field('metadata.name', 'NotIn', 'b')];
     const labels = [field('tier', 'In', 'b', 'a'), { key: 'ask', operator: 'Exists' }];
@@ -164,7 +164,7 @@ describe('authorization by others', () => {
     }
   });
 
-  it('lets the node authorizer see them too', async () => {
+  it('selectors of reviews reach the node authorizer', async () => {
     const slices = {
       verb: 'list',
       group: 'resource.k8s.io',
@@ -177,7 +177,7 @@ describe('authorization by others', () => {
     assert.equal((await review(of('n2'), 'system:node:n1', 'system:nodes')).status['allowed'], false);
   });
 
-  it('refuses selectors that say nothing, or twice', async () => {
+  it('rejects empty and duplicate selectors', async () => {
     const cases: ReadonlyArray<readonly [object, RegExp]> = [
       [
         { rawSelector: 'a=b', requirements: [field('a', 'In', 'b')] },
@@ -203,7 +203,7 @@ describe('authorization by others', () => {
     }
   });
 
-  it('refuses reviews with names, and local ones about other places', async () => {
+  it('rejects reviews with names, and local reviews for another namespace', async () => {
     const group = 'authorization.k8s.io/v1';
     const inside = { verb: 'get', resource: 'pods', namespace: 'default' };
     const local = '/namespaces/default/localsubjectaccessreviews';
@@ -266,7 +266,7 @@ describe('authorization by others', () => {
     }
   });
 
-  it('says who has denied, and who could not be asked; a request fails then', async () => {
+  it('reports the authorizer that denied, and failures; a failing request is rejected', async () => {
     const denied = await review({ verb: 'get', resource: 'pods', namespace: 'denied' });
     assert.deepEqual(denied.status, { allowed: false, denied: true, reason: 'never' });
     const broken = await review({ verb: 'get', resource: 'pods', namespace: 'broken' });
@@ -287,7 +287,7 @@ describe('authorization by others', () => {
     assert.deepEqual(codes, [403, 500, 403, 404]);
   });
 
-  it('counts it all', async () => {
+  it('counts decisions in metrics', async () => {
     const { text } = await server.call('GET', '/metrics');
     const counts = new Map(
       text
@@ -307,7 +307,7 @@ describe('authorization by others', () => {
       assert.ok(Number(counts.get(series)) >= least, `${series}: ${counts.get(series)}`);
   });
 
-  it('asks again after what may be over in a moment, and takes what comes at last', async () => {
+  it('retries after transient errors, and uses the last result', async () => {
     let left = 2;
     hooks.on('/answer', (_review, response) => {
       if (left > 0) {

@@ -1,4 +1,4 @@
-/** The definition of Kubernetes' own documentation, with what else a definition can say. */
+/** The definition from the Kubernetes documentation, extended by further features. */
 export const CRONTAB = 'crontabs.stable.example.com';
 
 export function cronTabs(changes: Record<string, unknown> = {}): Record<string, unknown> {
@@ -73,7 +73,7 @@ export function cronTabs(changes: Record<string, unknown> = {}): Record<string, 
   };
 }
 
-/** Asks until the answer is something; control loops take their time. */
+/** Polls until `probe` returns a value, because controllers work asynchronously. */
 export async function until<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
   const end = Date.now() + 5_000;
   for (;;) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestServer } from '../harness.ts';
 
-/** Defines a namespaced kind with these properties, in version v1. */
+/** Defines a namespaced kind with these properties in version v1. */
 export async function define(
   server: TestServer,
   group: string,

@@ -1,4 +1,4 @@
-/** Definitions and resources that mean no good, or are merely large. Others must not notice. */
+/** Malicious and very large definitions and resources, which must not affect other clients. */
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { after, before, describe, it } from 'node:test';
@@ -40,7 +40,7 @@ describe('hostile definitions', () => {
     server.call<Body>(method, path, body === undefined ? {} : { body });
   const raw = (path: string, text: string) => server.call<Body>('POST', path, { raw: text });
 
-  it('with patterns that backtrack do not occupy anybody', async () => {
+  it('with backtracking patterns do not block the event loop', async () => {
     const created = await call(
       'POST',
       DEFINITIONS,
@@ -66,7 +66,7 @@ describe('hostile definitions', () => {
     assert.ok(delay.max / 1e6 < 250 * slack(), `the loop stood still for ${delay.max / 1e6} ms`);
   });
 
-  it('nested deeper than anything real are refused', async () => {
+  it('with too deep nesting are rejected', async () => {
     const depth = 400;
     const nested = `${'{"type":"object","properties":{"a":'.repeat(depth)}{"type":"string"}${'}}'.repeat(depth)}`;
     const body = JSON.stringify(definition('deep', { a: 'HERE' })).replace('"HERE"', nested);
@@ -81,7 +81,7 @@ describe('hostile definitions', () => {
     assert.match(tooDeep.body.message, /must not nest deeper than 64 levels/);
   });
 
-  it('of megabytes are taken or refused without holding up others', async () => {
+  it('of several megabytes are accepted or rejected without blocking', async () => {
     const properties = Object.fromEntries(
       Array.from({ length: 7_000 }, (_, index) => [
         `property${index}`,
@@ -106,7 +106,7 @@ describe('hostile definitions', () => {
     assert.deepEqual(resource.body.spec, { property5: { a: 'd' } });
   });
 
-  it('with the names of prototypes are plain data', async () => {
+  it('treat prototype names as plain data', async () => {
     const body = JSON.stringify(
       definition('protos', {
         HERE: 1,
@@ -139,7 +139,7 @@ describe('hostile definitions', () => {
     assert.equal((await call('GET', '/openapi/v3/apis/bad.example.com/v1')).code, 200);
   });
 
-  it('whose scale points at prototypes are refused', async () => {
+  it('with scale paths to prototypes are rejected', async () => {
     const refused = await call(
       'POST',
       DEFINITIONS,
@@ -152,7 +152,7 @@ describe('hostile definitions', () => {
     assert.equal(refused.code, 422);
   });
 
-  it('of whatever shape get an answer', async () => {
+  it('of any shape get a response', async () => {
     const base = JSON.stringify(definition('shapes', {}));
     const shapes = [
       'null',
@@ -201,7 +201,7 @@ describe('hostile definitions', () => {
     }
   });
 
-  it('that want names of others are not established', async () => {
+  it('with names of other kinds are not established', async () => {
     const first = definition('names', {});
     await call('POST', DEFINITIONS, first);
     await until(

@@ -1,6 +1,7 @@
 /**
- * What upstream's server of custom resources (1.36) answered to the definitions of test/upstream/extensions: every cause of a refusal, none
- * where a definition is taken, `null` where ours is known to say something else. Values shown that are lists or structures are left out.
+ * Validation of definitions compared with upstream. The file has the responses of upstream's API server 1.36 for the
+ * definitions in test/upstream/extensions: all causes of a rejection, none for an accepted definition, `null` for a
+ * known difference. Lists and structures in messages are omitted.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -25,7 +26,7 @@ function causes(document: Fields): string[] {
   return found.map(({ field, message }) => `${field}: ${message}`.replace(GO_VALUE, 'Invalid value: …: ')).toSorted();
 }
 
-/** What is said of metadata comes from elsewhere. */
+/** Errors of metadata are not compared. */
 const isOwn = (text: string): boolean => !text.startsWith('metadata.');
 
 describe('definitions', () => {
@@ -33,7 +34,7 @@ describe('definitions', () => {
     ['definitions', DEFINITIONS],
     ['rules', RULED],
   ] as const) {
-    it(`are taken and refused as upstream does: ${name}`, () => {
+    it(`are accepted and rejected as upstream does: ${name}`, () => {
       assert.equal(ANSWERS[name].length, documents.length, 'recorded for other definitions');
       for (const [index, document] of documents.entries()) {
         const expected = ANSWERS[name][index];

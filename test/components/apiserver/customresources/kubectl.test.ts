@@ -1,4 +1,4 @@
-/** Stock kubectl, the installed one and (where it is found) Debian's 1.20, on custom resources. */
+/** The installed kubectl and, if available, Debian's 1.20, with custom resources. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { kubectls } from '../../../kubectls.ts';
@@ -97,7 +97,7 @@ for (const { label, path } of kubectls()) {
       await ok('get ct -l a=b -o name', /my-cron/);
     });
 
-    it('explains and refuses by the schema', async () => {
+    it('explains and validates by the schema', async () => {
       await ok('explain crontab.spec.cronSpec', /When\./);
       await ok('explain ct.spec', /What is wanted\./);
       await fails('apply -f -', /should match/, RESOURCE('a').replace('* * * * */5', 'often'));
@@ -130,7 +130,7 @@ for (const { label, path } of kubectls()) {
       );
     });
 
-    it('takes what charts of Kubernetes 1.20 bring', async () => {
+    it('applies manifests of charts for Kubernetes 1.20', async () => {
       await ok('apply -f -', /toys.example.com created\npodsecuritypolicy.policy\/psp created/, OF_1_20);
       await ok('wait --for condition=established --timeout=10s crd/toys.example.com', /condition met/);
       await ok(

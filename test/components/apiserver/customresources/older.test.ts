@@ -1,4 +1,8 @@
-/** Definitions in v1beta1, and what becomes of resources whose unknown fields are kept. The facts are those of upstream's API server 1.20 (test/upstream/differential.ts, part `definitions`). */
+/**
+ * Definitions in v1beta1, and resources with preserved unknown fields. The expectations are those of upstream's API
+ * server
+ * 1.20 (test/upstream/differential.ts, part `definitions`).
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -28,7 +32,7 @@ const definition = (spec: Json, version = 'v1beta1', metadata: Json = {}): Json 
 const validation = (openAPIV3Schema: Json): Json => ({ openAPIV3Schema });
 const named = (name: string, more: Json = {}): Json => ({ name, served: true, storage: name === 'v1', ...more });
 
-/** Not structural: nobody says of what type anything is. */
+/** A schema without types, which is not structural. */
 const LOOSE = {
   properties: {
     spec: {
@@ -51,7 +55,7 @@ describe('definitions in v1beta1', () => {
     return code === 201 ? '' : answer.message.replace(/^.*? is invalid: /, '');
   };
 
-  it('are refused for what v1beta1 does not allow, and taken for what only it does', async () => {
+  it('apply the validation of v1beta1', async () => {
     const text = validation({ type: 'object' });
     const list = [named('v1', { schema: text }), named('v2', { schema: text })];
     const facts: [Json, RegExp][] = [
@@ -77,14 +81,14 @@ describe('definitions in v1beta1', () => {
       [{ version: 'v1', conversion: { strategy: 'Webhook' } }, /must be None if spec.preserveUnknownFields is true/],
     ];
     for (const [spec, refusal] of facts) assert.match(await tried(definition(spec)), refusal, JSON.stringify(spec));
-    // Groups of Kubernetes want approval in v1 only.
+    // Groups of Kubernetes need the approval annotation only in v1.
     const own = { version: 'v1', group: 'x.k8s.io' };
     assert.equal(await tried(definition(own, 'v1beta1', { name: 'things.x.k8s.io' })), '');
     const newer = { scope: 'Namespaced', preserveUnknownFields: true, versions: [named('v1', { schema: text })] };
     assert.match(await tried(definition(newer, 'v1'), NEWER), /^spec.preserveUnknownFields: .*: cannot set to true/);
   });
 
-  it('are stored as one kind with those in v1, and read in both', async () => {
+  it('share their storage with v1, and are readable in both versions', async () => {
     const column = { name: 'X', type: 'string', JSONPath: '.spec.x' };
     const more = { subresources: { status: {} }, additionalPrinterColumns: [column], validation: validation(LOOSE) };
     const made = await call('POST', OLDER, definition({ version: 'v1', ...more }));
@@ -119,7 +123,7 @@ describe('definitions in v1beta1', () => {
     );
   });
 
-  it('whose resources keep what the schema does not know, and are held to what it says', async () => {
+  it('keep unknown fields of resources, and validate known ones', async () => {
     await until('served', async () => (await call('GET', THINGS)).code === 200);
     const thing = (name: string, spec: unknown): Json => ({
       apiVersion: `${GROUP}/v1`,
@@ -156,7 +160,7 @@ describe('definitions in v1beta1', () => {
     );
   });
 
-  it('may be changed in v1 without being asked for what was not asked when they came', async () => {
+  it('can be updated in v1 without requirements that did not exist on creation', async () => {
     const one = `${NEWER}/things.${GROUP}`;
     const kept = await call('PATCH', one, { spec: { names: { shortNames: ['th'] } } }, MERGE);
     assert.equal(kept.code, 200, kept.text);

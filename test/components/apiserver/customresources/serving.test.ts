@@ -1,4 +1,4 @@
-/** Custom resources through the whole server: from the definition to its end. */
+/** Custom resources on a complete server, from the definition to its deletion. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -61,7 +61,7 @@ describe('custom resources', () => {
     assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
   });
 
-  it('are shown without what the store should not hold, and can be changed and deleted', async () => {
+  it('are served without invalid stored fields, and can be updated and deleted', async () => {
     const stored = {
       ...ct('damaged', { cronSpec: '* * * * *', replicas: 1 }),
       metadata: {
@@ -91,7 +91,7 @@ describe('custom resources', () => {
     assert.equal((await call('DELETE', `${PATH}/damaged`)).code, 200);
   });
 
-  it('get defaults of embedded metadata without what metadata does not have', async () => {
+  it('get defaults of embedded metadata, without unknown metadata fields', async () => {
     const name = { type: 'string' };
     const meta = { type: 'object', properties: { name }, default: { name: 'Bar', odd: 1 } };
     const resource = {
@@ -113,14 +113,14 @@ describe('custom resources', () => {
     });
     assert.deepEqual(made.body['held'], { apiVersion: 'v1', kind: 'Thing', kept: 1, metadata: { name: 'Bar' } });
     assert.deepEqual((await call('GET', `${path}/a`)).body['held'], made.body['held']);
-    // Above all namespaces they are only read.
+    // Across all namespaces they can only be read.
     const above = '/apis/embedding.example.com/v1/boxs';
     assert.equal((await call('GET', above)).code, 200);
     assert.equal((await call('POST', above, {})).code, 404);
     assert.equal((await call('DELETE', above)).code, 404);
   });
 
-  it('have to say what they are', async () => {
+  it('require apiVersion and kind', async () => {
     const answers = [
       ['null', 400, "unrecognized (must be of type CronTab): Object 'Kind' is missing in 'null' (6e756c6c)"],
       ['{"metadata":{}}', 400, `Object 'Kind' is missing in '{"metadata":{}}' ({"metadata":{}})`],
@@ -207,7 +207,7 @@ describe('custom resources', () => {
     assert.match(many.body.message, /spec\.tags\[1\]: Duplicate value: "a"/);
   });
 
-  it('are changed by JSON and merge patches, not by strategic ones', async () => {
+  it('accept JSON and merge patches, but no strategic merge patches', async () => {
     const merged = await call(
       'PATCH',
       `${PATH}/one`,
@@ -244,7 +244,7 @@ describe('custom resources', () => {
     assert.equal(labelled.body.metadata['generation'], 2);
   });
 
-  it('merge lists by their keys when applied', async () => {
+  it('merge lists by their keys in an apply', async () => {
     const apply = (manager: string, spec: unknown) =>
       call('PATCH', `${PATH}/applied?fieldManager=${manager}`, ct('applied', spec), {
         type: 'application/apply-patch+yaml',
@@ -265,7 +265,7 @@ describe('custom resources', () => {
     assert.match(conflict.body.message, /\.spec\.ports\[name="http"\]\.port/);
   });
 
-  it('have status and scale of their own', async () => {
+  it('have status and scale subresources', async () => {
     const status = await call('PUT', `${PATH}/one/status`, {
       ...ct('one', { cronSpec: 'ignored' }),
       metadata: {
@@ -304,7 +304,7 @@ describe('custom resources', () => {
     assert.deepEqual(put.body.status, { replicas: 2, labelSelector: 'app=x' });
   });
 
-  it('are shown as tables and found by selectable fields', async () => {
+  it('are shown as tables and selected by selectable fields', async () => {
     const table = await call('GET', PATH, undefined, {
       headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
     });
@@ -325,7 +325,7 @@ describe('custom resources', () => {
     assert.equal(partial.body['kind'], 'PartialObjectMetadata');
   });
 
-  it('follow their definition: a new default shows in what is stored', async () => {
+  it('follow their definition: a new default appears in stored objects', async () => {
     const changed = cronTabs();
     const versions = (changed['spec'] as Body)['versions'] as {
       schema: { openAPIV3Schema: { properties: { spec: { properties: Record<string, unknown> } } } };
@@ -339,7 +339,7 @@ describe('custom resources', () => {
     await until('default', async () => (await call('GET', `${PATH}/one`)).body.spec['colour'] === 'blue');
   });
 
-  it('go with their definition, those with finalizers last', async () => {
+  it('are deleted with their definition, those with finalizers last', async () => {
     await call('POST', PATH, { ...ct('held', {}), metadata: { name: 'held', finalizers: ['example.com/hold'] } });
     const deleted = await call('DELETE', `${DEFINITIONS}/${CRONTAB}`);
     assert.equal(deleted.code, 200, deleted.text);
@@ -383,7 +383,7 @@ describe('rules of custom resources', () => {
     assert.match(costly.body.message, /estimated rule cost exceeds budget by factor of more than 100x/);
   });
 
-  it('are run when resources are', async () => {
+  it('are evaluated when resources are written', async () => {
     const rule = { rule: '!has(oldSelf.image) || self.image == oldSelf.image', message: 'image is immutable' };
     assert.equal((await call('POST', DEFINITIONS, withRule(rule))).code, 201);
     await until('served', async () => (await call('GET', PATH)).code === 200);
@@ -404,7 +404,7 @@ describe('rules of custom resources', () => {
   });
 });
 
-describe('custom resources of the cluster', () => {
+describe('cluster-scoped custom resources', () => {
   let server: TestServer;
   const ROOT = '/apis/lab.example.com/v1/racks';
   const rack = (name: string, more = {}) => ({
@@ -453,7 +453,7 @@ describe('custom resources of the cluster', () => {
   const call = (method: string, path: string, body?: unknown, options = {}) =>
     server.call<Body>(method, path, { ...(body === undefined ? {} : { body }), ...options });
 
-  it('are not in namespaces', async () => {
+  it('are not served in namespaces', async () => {
     assert.equal((await call('GET', '/apis/lab.example.com/v1/namespaces/default/racks')).code, 404);
     const created = await call('POST', ROOT, rack('', { generateName: 'rack-' }));
     assert.equal(created.code, 201, created.text);
@@ -461,7 +461,7 @@ describe('custom resources of the cluster', () => {
     assert.match(String(created.headers['warning']), /lab\.example\.com\/v1 Rack is deprecated/);
   });
 
-  it('keep an empty list apart from none', async () => {
+  it('distinguish an empty list from a missing one', async () => {
     const created = await call('POST', ROOT, rack('one'));
     assert.deepEqual(created.body['slots'], []);
     const { slots: _slots, ...without } = created.body as Record<string, unknown>;
@@ -470,7 +470,7 @@ describe('custom resources of the cluster', () => {
     assert.equal(updated.body.metadata['generation'], 2);
   });
 
-  it('check what is embedded', async () => {
+  it('validate embedded resources', async () => {
     const refused = await call('POST', ROOT, { ...rack('two'), template: { spec: { x: 1 } } });
     assert.match(refused.body.message, /template\.apiVersion: Required value/);
     const created = await call('POST', ROOT, {
@@ -487,7 +487,7 @@ describe('custom resources of the cluster', () => {
     assert.equal(wrong.code, 400);
   });
 
-  it('are for whom the rules of RBAC let at them', async () => {
+  it('are protected by RBAC', async () => {
     const as = await server.user('reader');
     assert.equal((await call('GET', ROOT, undefined, { as })).code, 403);
     const rules = [{ apiGroups: ['lab.example.com'], resources: ['racks'], verbs: ['get', 'list'] }];
@@ -502,7 +502,7 @@ describe('custom resources of the cluster', () => {
     assert.equal((await call('DELETE', ROOT, undefined, { as })).code, 403);
   });
 
-  it('are tried without being stored, listed page by page and deleted together', async () => {
+  it('support dry run, paged lists and deletecollection', async () => {
     assert.equal((await call('POST', `${ROOT}?dryRun=All`, rack('dry'))).code, 201);
     assert.equal((await call('GET', `${ROOT}/dry`)).code, 404);
     const page = await call('GET', `${ROOT}?limit=1`);

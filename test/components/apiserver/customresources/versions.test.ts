@@ -1,4 +1,4 @@
-/** Several versions of one kind: renamed, or converted by a webhook; stored in one and shown in all. */
+/** Several versions of a kind, with strategy None and with a conversion webhook. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { createServer, request, type Server } from 'node:https';
@@ -61,7 +61,7 @@ const host = (version: string, name: string, spec: unknown) => ({
   spec,
 });
 
-/** Splits and joins `host:port`. */
+/** Converts between `host:port` and two separate fields. */
 function convert(object: Document, version: string): Document {
   const { hostPort, host: name, port } = object.spec;
   const spec =
@@ -74,7 +74,7 @@ function convert(object: Document, version: string): Document {
 const storageHash = (stored: string): string =>
   createHash('sha256').update(stored).digest().subarray(0, 8).toString('base64');
 
-describe('versions that differ in name only', () => {
+describe('versions with strategy None', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -83,7 +83,7 @@ describe('versions that differ in name only', () => {
   const call = (method: string, path: string, body?: unknown) =>
     server.call<Document>(method, path, body === undefined ? {} : { body });
 
-  it('are served from one storage, each by its own schema', async () => {
+  it('share their storage, and each uses its own schema', async () => {
     assert.equal((await call('POST', DEFINITIONS, definition('v1', { strategy: 'None' }))).code, 201);
     await until('served', async () => (await call('GET', at('v2'))).code === 200);
     assert.equal((await call('POST', at('v1'), host('v1', 'a', { hostPort: 'x:1' }))).code, 201);
@@ -98,13 +98,13 @@ describe('versions that differ in name only', () => {
       assert.equal(body.resources[0]?.storageVersionHash, storageHash('lab.example.com/v1/Host'));
     }
     const core = await call('GET', '/api/v1');
-    // Upstream's, as a kube-apiserver 1.20 tells them.
+    // Hashes of kube-apiserver 1.20.
     assert.match(core.text, /"name":"pods",[^}]*"storageVersionHash":"xPOwRZ\+Yhw8="/);
     const groups = await call('GET', '/apis/lab.example.com');
     assert.match(groups.text, /"preferredVersion":\{"groupVersion":"lab\.example\.com\/v2"/);
   });
 
-  it('remember every version that may be in the store', async () => {
+  it('are recorded in storedVersions', async () => {
     const { body } = await call('GET', `${DEFINITIONS}/${NAME}`);
     assert.deepEqual(body.status['storedVersions'], ['v1']);
     const next = definition('v2', { strategy: 'None' });
@@ -137,7 +137,7 @@ describe('defaults of several versions', () => {
   });
   after(() => server.stop());
 
-  it('are those of the version that is written, and those of the version that it is stored in for whoever reads', async () => {
+  it('are applied from the written version, and on reads from the storage version', async () => {
     const text = (value?: string) => ({ type: 'string', ...(value === undefined ? {} : { default: value }) });
     const version = (name: string, properties: object) => ({
       name,
@@ -177,7 +177,7 @@ describe('defaults of several versions', () => {
   });
 });
 
-describe('versions that a webhook converts', () => {
+describe('versions with a conversion webhook', () => {
   let server: TestServer;
   let webhook: Server;
   const reviews: Document[] = [];
@@ -237,10 +237,10 @@ describe('versions that a webhook converts', () => {
     await server.stop();
   });
 
-  it('are converted on their way in and out', async () => {
+  it('are converted on writes and reads', async () => {
     const created = await call('POST', at('v2'), host('v2', 'a', { host: 'example', port: '80' }));
     assert.equal(created.code, 201, created.text);
-    // As whoever reads it sees it: the default of v2 has no place in what is stored.
+    // The default of v2 is not stored but appears on reads.
     assert.deepEqual(created.body.spec, { host: 'example', port: '80' });
     const { kv } = await server.store.get('/registry/lab.example.com/hosts/default/a');
     assert.match(
@@ -256,7 +256,7 @@ describe('versions that a webhook converts', () => {
     assert.equal(reviews.length, before, 'what was converted once is kept');
   });
 
-  it('are listed, selected, patched and watched in either version', async () => {
+  it('can be listed, selected, patched and watched in each version', async () => {
     for (const name of ['b', 'c']) await call('POST', at('v1'), host('v1', name, { hostPort: `${name}:1` }));
     const before = reviews.length;
     const list = await call('GET', at('v2'));
@@ -289,7 +289,7 @@ describe('versions that a webhook converts', () => {
     assert.equal(events[1]?.object['apiVersion'], 'lab.example.com/v2');
   });
 
-  it('do not trust the webhook with anything but the conversion', async () => {
+  it('accept only the conversion from the webhook, no other changes', async () => {
     const fails = async (name: string, bad: (review: Document) => unknown, message: RegExp): Promise<void> => {
       await call('POST', at('v1'), host('v1', name, { hostPort: 'z:1' }));
       answer = bad;
@@ -305,7 +305,7 @@ describe('versions that a webhook converts', () => {
       return good;
     };
     await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
-    // A 302 is followed without the body of the request, as Go's HTTP client does.
+    // Like Go's HTTP client, a 302 is followed without the body.
     await fails('f2', () => 302, /the server could not find the requested resource/);
     await fails('f3', () => ({}), /no ConversionReview/);
     await fails(
@@ -356,7 +356,7 @@ describe('versions that a webhook converts', () => {
     assert.equal(body.metadata['finalizers'], undefined);
   });
 
-  it('leave other kinds and versions alone while the webhook is away', async () => {
+  it('do not affect other kinds and versions while the webhook is unavailable', async () => {
     await call('POST', at('v1'), host('v1', 'away', { hostPort: 'z:1' }));
     answer = () => 503;
     assert.equal((await call('GET', `${at('v2')}/away`)).code, 500);
@@ -368,7 +368,7 @@ describe('versions that a webhook converts', () => {
     answer = correct;
   });
 
-  it('reach a webhook that is a service, at an end point, by the name in its certificate', async (t) => {
+  it('reach a webhook service at an endpoint, and verify the service name in its certificate', async (t) => {
     const own = Object.values(networkInterfaces()).flat();
     const address = own.find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
     if (address === undefined) return t.skip('this host has no address but loopback, which end points may not have');
@@ -427,7 +427,7 @@ describe('versions that a webhook converts', () => {
     assert.deepEqual(new Set(hosts), new Set(['converter.default.svc:8443']));
   });
 
-  it('go with their definition although nobody converts them', async () => {
+  it('are deleted with their definition even without the webhook', async () => {
     answer = () => 503;
     assert.equal((await call('DELETE', `${DEFINITIONS}/${NAME}`)).code, 200);
     await until('gone', async () => (await call('GET', `${DEFINITIONS}/${NAME}`)).code === 404);
@@ -466,7 +466,7 @@ function watchLines(server: TestServer, path: string, count: number): Promise<st
 }
 
 describe('a definition in a group of this server', () => {
-  it('adds nothing to a version that is there, and what it says to one that is not', async () => {
+  it('does not change an existing version, and adds a new one', async () => {
     const server = await startServer();
     try {
       const schema = { openAPIV3Schema: { type: 'object' } };

@@ -1,4 +1,7 @@
-/** What upstream's own server of custom resources (1.36) answers when they are written in ways that few clients do; held against it by test/upstream/extensions.ts. */
+/**
+ * Unusual writes of custom resources, with the responses of upstream's API server 1.36. test/upstream/extensions.ts
+ * compares them with upstream.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type CallOptions, startServer, type TestServer } from '../harness.ts';
@@ -68,7 +71,7 @@ const thing = (name: string, spec: object, rest: object = {}) => ({
   ...rest,
 });
 
-describe('custom resources, written', () => {
+describe('custom resources in unusual writes', () => {
   let server: TestServer;
   const call = (method: string, path: string, options?: CallOptions) => server.call<Thing>(method, path, options);
   const patch = (path: string, type: string, body: unknown) =>
@@ -94,7 +97,7 @@ describe('custom resources, written', () => {
   });
   after(() => server.stop());
 
-  it('have to say after a patch which one they are, and of what state', async () => {
+  it('require kind and resourceVersion after a patch', async () => {
     const one = await made('named', { color: 'red' });
     for (const body of [{ metadata: null }, { metadata: { name: null } }]) {
       const refused = await merge(one, body);
@@ -119,7 +122,7 @@ describe('custom resources, written', () => {
     }
   });
 
-  it('are not applied with fields that there are not, or with owners', async () => {
+  it('reject an apply with unknown fields or managedFields', async () => {
     for (const validation of ['', '&fieldValidation=Strict', '&fieldValidation=Ignore']) {
       const unknown = await apply('applied', 'a', thing('applied', { nosuch: 1 }), validation);
       assert.equal(unknown.code, 500);
@@ -134,14 +137,14 @@ describe('custom resources, written', () => {
     assert.equal((await apply('applied', 'a', { apiVersion: `${GROUP}/v1`, kind: 'Thing' })).code, 400);
     const made = await apply('applied', 'a', thing('applied', { color: 'red' }));
     assert.equal(made.code, 201, made.body.message);
-    // What is there need not be named again.
+    // An apply to an existing object need not contain its name.
     assert.equal(
       (await apply('applied', 'a', { apiVersion: `${GROUP}/v1`, kind: 'Thing', spec: { color: 'red' } })).code,
       200,
     );
   });
 
-  it('keep what others own below a structure that is applied as null, and nulls where anything may be', async () => {
+  it('keep fields of other managers below a structure applied as null, and nulls in untyped fields', async () => {
     await apply('nulls', 'a', thing('nulls', { nested: { a: '1' }, ports: [{ port: 1 }] }));
     const kept = await apply('nulls', 'b', thing('nulls', { nested: null, any: { x: null } }));
     assert.deepEqual(kept.body.spec['nested'], { a: '1' });
@@ -152,7 +155,7 @@ describe('custom resources, written', () => {
     assert.deepEqual(own?.fieldsV1, { 'f:spec': { 'f:nested': { 'f:a': {} } } });
   });
 
-  it('are not applied with null where nothing may be null; every other write leaves it out', async () => {
+  it('reject null in an apply for non-nullable fields; other writes remove it', async () => {
     for (const [name, code] of [
       ['null-new', 201],
       ['null-there', 200],
@@ -171,7 +174,7 @@ describe('custom resources, written', () => {
     assert.equal(Object.hasOwn(merged.body.spec, 'color'), false);
   });
 
-  it('say what they are: a patch takes that away from none, nor makes another of it', async () => {
+  it('reject a patch that removes or changes apiVersion or kind', async () => {
     const one = await made('itself', { color: 'red' });
     for (const kind of [null, '']) {
       const nameless = await merge(one, { kind });
@@ -191,7 +194,7 @@ describe('custom resources, written', () => {
     }
   });
 
-  it('give no time to who applies what is there already', async () => {
+  it('keep the time of a manager whose apply changes nothing', async () => {
     await made('same', { color: 'red' });
     const { body } = await apply('same', 'b', thing('same', { color: 'red' }));
     const entry = body.metadata.managedFields.find(({ manager }) => manager === 'b');
@@ -200,7 +203,7 @@ describe('custom resources, written', () => {
     assert.equal(body.metadata.generation, 1);
   });
 
-  it('have a status that is judged alone, a number to scale that is one, and names of finalizers that are warned of', async () => {
+  it('validate status separately, require an integer for scale, and warn about finalizer names', async () => {
     const one = await made('judged', { color: 'red' });
     const status = await merge(`${one}/status`, { spec: { replicas: 'x' }, status: { replicas: 'y', phase: 1 } });
     assert.equal(status.code, 422);
@@ -223,7 +226,7 @@ describe('custom resources, written', () => {
     assert.equal((await merge(one, { metadata: { finalizers: null } })).code, 200);
   });
 
-  it('are told of what patches and YAML say twice', async () => {
+  it('report duplicate fields of patches and YAML', async () => {
     const one = await made('twice', {});
     const headers = { 'content-type': 'application/merge-patch+json' };
     const body = '{"spec":{"color":"red","color":"blue"}}';
@@ -245,7 +248,7 @@ describe('custom resources, written', () => {
     assert.equal((await applied('&fieldValidation=Strict')).code, 400);
   });
 
-  it('say which they are when there is no such sub-resource or verb, and answer HEAD', async () => {
+  it('name the resource in errors for unknown subresources and verbs, and support HEAD', async () => {
     const one = await made('asked', {});
     assert.equal((await call('GET', `${one}/nosuch`)).body.message, `things.${GROUP} "asked" not found`);
     const refused = await call('DELETE', `${one}/status`);
@@ -253,7 +256,7 @@ describe('custom resources, written', () => {
     assert.equal(refused.body.message, `delete is not supported on resources of kind "things.${GROUP}"`);
     assert.equal((await call('HEAD', one)).code, 200);
     assert.equal((await call('HEAD', `${THINGS}/absent`)).code, 404);
-    // What has a name is not watched but read.
+    // `watch=true` is ignored for a single object.
     assert.equal((await call('GET', `${one}?watch=true`)).body.metadata.name, 'asked');
     const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
     assert.equal((await call('GET', THINGS, { headers: { accept: partial } })).code, 406);
@@ -265,7 +268,7 @@ describe('custom resources, written', () => {
     assert.match(foreign.body.message, /the UID in the precondition \(x\) does not match/);
   });
 
-  it('are scaled by who owns the number, or by force', async () => {
+  it('are scaled by the owner of the replicas, or by force', async () => {
     const one = `${THINGS}/scaled`;
     const scale = (replicas: number) => ({
       apiVersion: 'autoscaling/v1',

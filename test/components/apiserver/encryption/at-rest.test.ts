@@ -1,4 +1,4 @@
-/** What is in the store is encrypted as upstream has it; what clients see is not. */
+/** Encryption at rest: values in the store are encrypted in upstream's format; clients see plain ones. */
 import assert from 'node:assert/strict';
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
@@ -17,7 +17,7 @@ const only = (...providers: EncryptionConfiguration['resources'][number]['provid
   resources: [{ resources: ['secrets', '*.example.com'], providers }],
 });
 
-/** What kube-apiserver would do with the value, written from its documentation of the format. */
+/** Decrypts a value as kube-apiserver would, written from the documentation of the format. */
 function upstreamOpensGcm(value: Buffer, prefix: string, key: Buffer, path: string): string {
   assert.equal(value.subarray(0, prefix.length).toString(), prefix);
   const rest = value.subarray(prefix.length);
@@ -62,7 +62,7 @@ describe('encryption at rest', () => {
     assert.match((await stored(store, '/registry/configmaps/default/plain')).toString(), /^\{"apiVersion"/);
   });
 
-  it('reads what another API server has written, and nothing that was moved to another place', async () => {
+  it('reads values of another API server, and rejects values moved to another key', async () => {
     const path = '/registry/secrets/default/theirs';
     const object = JSON.stringify({
       apiVersion: 'v1',
@@ -88,21 +88,21 @@ describe('encryption at rest', () => {
     assert.ok(!list.body.items.some(({ metadata }) => metadata.name === 'moved'));
   });
 
-  it('takes a new key without a restart, reads with the old one and rewrites with the new one', async () => {
+  it('adopts a new key without a restart: reads with the old key and writes with the new one', async () => {
     source.current = only(gcm({ name: 'key2', secret: KEY2 }, { name: 'key1', secret: KEY1 }), { type: 'identity' });
     const read = await server.call('GET', `${SECRET}/one`);
     assert.equal(read.code, 200);
     assert.equal((await server.call('PUT', `${SECRET}/one`, { body: read.body })).code, 200);
     const value = await stored(store, '/registry/secrets/default/one');
     upstreamOpensGcm(value, 'k8s:enc:aesgcm:v1:key2:', KEY2, '/registry/secrets/default/one');
-    // Once it is as it should be, writing the same again changes nothing.
+    // After the rewrite, an unchanged update causes no further write.
     const { body } = await server.call<{ metadata: { resourceVersion: string } }>('GET', `${SECRET}/one`);
     await server.call('PUT', `${SECRET}/one`, { body });
     const again = await server.call<typeof body>('GET', `${SECRET}/one`);
     assert.equal(again.body.metadata.resourceVersion, body.metadata.resourceVersion);
   });
 
-  it('starts on an encrypted store, with any provider first', async () => {
+  it('starts on an encrypted store with any provider in first place', async () => {
     source.current = only(
       { type: 'secretbox', keys: [{ name: 'box', secret: BOX }] },
       gcm({ name: 'key2', secret: KEY2 }, { name: 'key1', secret: KEY1 }),
@@ -125,7 +125,7 @@ describe('encryption at rest', () => {
     }
   });
 
-  it('says which key is missing, and looks again at the file', async () => {
+  it('reports a missing key, and reloads the configuration', async () => {
     const lines: string[] = [];
     const complete = source.current;
     const late = {
@@ -185,7 +185,7 @@ describe('a KMS plug-in', () => {
   };
   const source = { current: only({ type: 'kms', name: 'plug', plugin: kms }), async refresh() {} };
 
-  it('encrypts a seed; values carry it, and one call opens them all', async () => {
+  it('encrypts a seed that many values share, so that one call decrypts them all', async () => {
     const server = await startServer({ store, encryption: source });
     for (let at = 0; at < 20; at++) await server.call('POST', SECRET, { body: secret(`s${at}`, `text ${at}`) });
     for (const [path, code] of [
@@ -224,7 +224,7 @@ describe('a KMS plug-in', () => {
     await again.stop(true);
   });
 
-  it('is waited for while it is away', async () => {
+  it('reads and writes wait while it is unavailable', async () => {
     kms.down = true;
     const starting = startServer({
       store,

@@ -1,4 +1,4 @@
-/** The ciphers of stored values against known answers and against openssl; what is damaged never opens. */
+/** Ciphers of stored values: known answers, comparison with openssl, and rejection of damaged values. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -8,7 +8,7 @@ import { aesCbc, aesGcm, derivedAesGcm, secretBox } from '../../../../src/compon
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
 describe('ciphers', () => {
-  it('opens NaCl’s own example of a secretbox', () => {
+  it('decrypts the example of secretbox in the NaCl documentation', () => {
     // Source: Bernstein, "Cryptography in NaCl", section 10; tests/secretbox.c.
     const key = hex('1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389');
     const nonce = hex('69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37');
@@ -21,7 +21,7 @@ describe('ciphers', () => {
     assert.equal(plain.length, 131);
   });
 
-  it('writes AES-CBC that openssl reads', () => {
+  it('writes AES-CBC that openssl decrypts', () => {
     const key = randomBytes(32);
     for (const length of [0, 1, 15, 16, 17, 1000]) {
       const plain = randomBytes(length);
@@ -31,7 +31,7 @@ describe('ciphers', () => {
     }
   });
 
-  it('opens what it sealed, and nothing that was cut, changed or is for another key', () => {
+  it('decrypts its own output, and rejects truncated or changed values and other keys', () => {
     const makers = { aesGcm, derivedAesGcm, secretBox };
     for (const [name, make] of Object.entries(makers)) {
       const key = randomBytes(32);

@@ -1,4 +1,4 @@
-/** Keys of encryption at rest: made, exchanged, and everything written anew. */
+/** Key rotation of encryption at rest, and rewriting of all values. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ const names = (text: string): string[] => {
   return provider !== undefined && 'keys' in provider ? provider.keys.map(({ name }) => name) : [];
 };
 
-test('a key is made first, or prepared as the second and then made the first; comments stay', () => {
+test('adds a key as the first, or as the second and then promotes it; keeps comments', () => {
   const original = firstEncryptionFile('secretbox', 0);
   const [key0] = names(original);
   const rotated = withNewKey(original, 'f.yaml', false, 1000);
@@ -32,12 +32,12 @@ test('a key is made first, or prepared as the second and then made the first; co
   const promoted = withNewKey(prepared.text, 'f.yaml', false, 3000);
   assert.deepEqual(names(promoted.text), [prepared.key, rotated.key, key0]);
   assert.equal(promoted.key, prepared.key);
-  // The second is older now: the next one is new again.
+  // The second key is older now, so the next rotation creates a new one.
   const next = withNewKey(promoted.text, 'f.yaml', false, 4000);
   assert.deepEqual(names(next.text), [next.key, prepared.key, rotated.key, key0]);
 });
 
-test('everything that is covered is written anew, once, and nothing else', async () => {
+test('rewrites all covered values once, and no others', async () => {
   const store = createMemoryStore();
   const put = (key: string, kind: string) =>
     store.commit({ guards: [], puts: [{ key, value: Buffer.from(`{"kind":"${kind}","metadata":{"name":"x"}}`) }] });
@@ -76,7 +76,7 @@ test('everything that is covered is written anew, once, and nothing else', async
   assert.equal(strange.unreadable.length, 451);
 });
 
-test('a file that is wrong is refused in one line that shows no key', () => {
+test('rejects an invalid file with one line that contains no key', () => {
   const good = firstEncryptionFile('secretbox', 0);
   const cases: [string, RegExp][] = [
     [good.replace(/secret: .*/, 'secret: c2hvcnQ='), /f\.yaml:\d+: .*secret: is 5 bytes long; it must be 32/],

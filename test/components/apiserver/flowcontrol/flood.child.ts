@@ -1,4 +1,4 @@
-/** Sends the same requests over many connections, each as soon as the one before is answered, until its standard input ends. */
+/** Sends the same requests over many connections, each after the previous response, until standard input ends. */
 import { Agent, request } from 'node:https';
 
 const { port, ca, cert, key, connections, requests } = JSON.parse(process.argv[2] ?? '{}');
@@ -24,7 +24,7 @@ function ask(index: number): void {
       codes[response.statusCode ?? 0] = (codes[response.statusCode ?? 0] ?? 0) + 1;
       response.resume();
       response.once('end', () => {
-        // Those that are turned away do not wait.
+        // Rejected requests are not measured, because they do not wait.
         if ((response.statusCode ?? 0) < 400) latencies.push(performance.now() - began);
         ask(index + 1);
       });

@@ -1,4 +1,4 @@
-/** One user floods a real server in a process of its own; nodes and administrators do not notice. */
+/** A flood by one user on a server in another process, and its effect on nodes and administrators. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -115,7 +115,7 @@ async function measure(fairness: 'with' | 'without'): Promise<Outcome> {
         ca: place.ca,
         connections: CONNECTIONS,
         requests: [
-          // Looks at everything and answers little: the server is to be the bottleneck, not this client.
+          // A request that searches all objects and returns few, so that the server is the bottleneck.
           { method: 'GET', path: '/api/v1/configmaps?limit=1&labelSelector=app!%3Dnone' },
           {
             method: 'POST',
@@ -125,7 +125,7 @@ async function measure(fairness: 'with' | 'without'): Promise<Outcome> {
         ],
       }),
     );
-    // Once all its connections are there.
+    // Waits until all connections are open.
     for (let wait = 0; wait < 100; wait++) {
       const { text } = await admin.ask('GET', '/metrics');
       const served =
@@ -159,14 +159,14 @@ async function measure(fairness: 'with' | 'without'): Promise<Outcome> {
 const ms = (values: readonly number[]): string =>
   [0.5, 0.9, 0.99].map((part) => at(values, part).toFixed(1)).join(' / ');
 
-it('heartbeats and administrators go ahead of a flood of lists and creates', async (t) => {
+it('heartbeats and administrators are served before a flood of lists and creates', async (t) => {
   const { idle, beats, admins, flood, metrics } = await measure('with');
   t.diagnostic(
     `heartbeats, p50 / p90 / p99: idle ${ms(idle)} ms, in the flood ${ms(beats)} ms; administrators ${ms(admins)} ms`,
   );
   t.diagnostic(`the flood: ${JSON.stringify(flood.codes)}, median ${flood.median.toFixed(1)} ms`);
   assert.ok(Number(flood.codes['200']) > 20 && Number(flood.codes['201']) > 20, 'the flood is served too');
-  // All 200 wait for each other; without levels a heartbeat would wait as long as any of them.
+  // The 200 flood requests wait for each other. Without priority levels a heartbeat would wait as long.
   assert.ok(at(beats, 0.5) < flood.median / 4, `${at(beats, 0.5)} ms, the flood ${flood.median} ms`);
   assert.ok(at(admins, 0.5) < flood.median / 4, `${at(admins, 0.5)} ms, the flood ${flood.median} ms`);
   const counted = (name: string, level: string): number => {

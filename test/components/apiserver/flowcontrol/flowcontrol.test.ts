@@ -51,7 +51,7 @@ const schemaOf = (name: string, level: string, user: string) => ({
   },
 });
 
-describe('objects of priority and fairness', () => {
+describe('configuration objects of priority and fairness', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -62,7 +62,7 @@ describe('objects of priority and fairness', () => {
   const dangling = async (name: string) =>
     (await schema(name)).status?.conditions?.find(({ type }) => type === 'Dangling');
 
-  it('are there from the beginning, and refer to what exists', async () => {
+  it('exist from the start and refer to existing levels', async () => {
     const levels = (await server.call<List<PriorityLevelConfiguration>>('GET', LEVELS)).body.items;
     assert.deepEqual(
       levels.map(({ metadata }) => metadata?.name),
@@ -87,7 +87,7 @@ describe('objects of priority and fairness', () => {
     }
   });
 
-  it('come back when they are deleted, and lose what others do to them', async () => {
+  it('are restored after deletion or change', async () => {
     assert.equal((await server.call('DELETE', `${SCHEMAS}/service-accounts`)).code, 200);
     assert.equal((await server.call('DELETE', `${LEVELS}/workload-low`)).code, 200);
     await server.call('PATCH', `${SCHEMAS}/probes`, merge({ spec: { matchingPrecedence: 3 } }));
@@ -99,7 +99,7 @@ describe('objects of priority and fairness', () => {
     });
   });
 
-  it('belong to whoever has taken them over, unless they are mandatory', async () => {
+  it('keep changes by an administrator, unless they are mandatory', async () => {
     const own = { metadata: { annotations: { [ANNOTATION]: 'false' } }, spec: { matchingPrecedence: 9_100 } };
     await server.call('PATCH', `${SCHEMAS}/service-accounts`, merge(own));
     const refused = await server.call<{ message: string }>('PATCH', `${SCHEMAS}/catch-all`, merge(own));
@@ -109,7 +109,7 @@ describe('objects of priority and fairness', () => {
     assert.equal((await server.call('PATCH', `${LEVELS}/catch-all`, merge(level))).code, 422);
     const shares = { metadata: own.metadata, spec: { exempt: { nominalConcurrencyShares: 10 } } };
     assert.equal((await server.call('PATCH', `${LEVELS}/exempt`, merge(shares))).code, 200);
-    // Another object that the server mends shows that it has looked.
+    // When this other object has been restored, the server has completed a reconciliation.
     await server.call('DELETE', `${SCHEMAS}/kube-scheduler`);
     await until(
       'the server has looked',
@@ -120,14 +120,14 @@ describe('objects of priority and fairness', () => {
     assert.equal(exempt.body.spec?.exempt?.nominalConcurrencyShares, 10);
   });
 
-  it("that claim to be the server's and are unknown to it go away", async () => {
+  it('with the auto-update annotation and an unknown name are deleted', async () => {
     const stray = schemaOf('of-another-time', 'system', 'x');
     const marked = { ...stray, metadata: { ...stray.metadata, annotations: { [ANNOTATION]: 'true' } } };
     assert.equal((await server.call('POST', SCHEMAS, { body: marked })).code, 201);
     await until('the stray is gone', async () => (await server.call('GET', `${SCHEMAS}/of-another-time`)).code === 404);
   });
 
-  it('say when the level they name does not exist', async () => {
+  it('have a Dangling condition if their level does not exist', async () => {
     await server.call('POST', SCHEMAS, { body: schemaOf('early', 'later', 'x') });
     await until('it dangles', async () => (await dangling('early'))?.status === 'True');
     assert.equal((await dangling('early'))?.reason, 'NotFound');
@@ -141,7 +141,7 @@ describe('objects of priority and fairness', () => {
   });
 });
 
-/** A request whose body never ends by itself: it keeps its seat until it is told. */
+/** A request whose body does not end until the test ends it, so that it keeps its seat. */
 class Held {
   readonly sent: ClientRequest;
   readonly #answer: Promise<IncomingMessage>;
@@ -162,7 +162,7 @@ class Held {
       headers: { 'content-type': 'application/json', 'content-length': body.length },
     });
     this.#answer = once(this.sent, 'response').then(([response]) => response as IncomingMessage);
-    // Whoever leaves does not ask for it.
+    // A client that disconnects does not await the response.
     this.#answer.catch(() => {});
     this.sent.write(body.slice(0, 5));
   }
@@ -175,7 +175,10 @@ class Held {
   }
 }
 
-/** A server with a level of one seat and a queue of one place for the user `queued`, and one of one seat and no queue for `rejected`. */
+/**
+ * Starts a server with two levels of one seat: with a queue of length one for user `queued`, without a queue for
+ * `rejected`.
+ */
 async function startNarrow(requestTimeoutSeconds: number) {
   const server = await startServer({ config: { maxInFlight: { reading: 10, mutating: 10 }, requestTimeoutSeconds } });
   const [queued, rejected] = [await server.user('queued'), await server.user('rejected')];
@@ -231,7 +234,7 @@ describe('requests under priority and fairness', () => {
   const executing = (schema: string) => metric(server, 'current_executing_requests', `flow_schema="${schema}"`);
   const waiting = () => metric(server, 'current_inqueue_requests', 'flow_schema="queued"');
 
-  it('are told their schema and their level', async () => {
+  it('have headers with the UIDs of their flow schema and priority level', async () => {
     const mine = await server.call('GET', PATH, { as: queued });
     assert.equal(mine.headers['x-kubernetes-pf-flowschema-uid'], await uid(`${SCHEMAS}/queued`));
     assert.equal(mine.headers['x-kubernetes-pf-prioritylevel-uid'], await uid(`${LEVELS}/one-seat`));
@@ -244,7 +247,7 @@ describe('requests under priority and fairness', () => {
     assert.equal(watch.headers['x-kubernetes-pf-flowschema-uid'], await uid(`${SCHEMAS}/queued`));
   });
 
-  it('are turned away at once where there is no queue', async () => {
+  it('are rejected at once by a level without a queue', async () => {
     const first = await held(server, rejected, 'rejected', 'first');
     const body = { metadata: { name: 'second' } };
     const second = await server.call<{ message: string; reason: string }>('POST', PATH, { as: rejected, body });
@@ -263,7 +266,7 @@ describe('requests under priority and fairness', () => {
     );
   });
 
-  it('wait for a seat, in a queue of limited length, and are answered in their turn', async () => {
+  it('wait for a seat in a queue of limited length, and are served in order', async () => {
     const first = await held(server, queued, 'queued', 'third');
     const second = server.call('GET', PATH, { as: queued });
     await until('the second waits', async () => (await waiting()) === 1);
@@ -306,7 +309,7 @@ describe('requests under priority and fairness', () => {
     assert.equal((await second).code, 200);
   });
 
-  it('wait for a part of their time only', async () => {
+  it('wait for at most a part of their deadline', async () => {
     const hasty = await startNarrow(8);
     try {
       const first = await held(hasty.server, hasty.queued, 'queued', 'first');
@@ -323,7 +326,7 @@ describe('requests under priority and fairness', () => {
     }
   });
 
-  it('leave the queue when their client leaves', async () => {
+  it('leave the queue when their client disconnects', async () => {
     const first = await held(server, queued, 'queued', 'fifth');
     const second = new Held(server, queued, 'never');
     second.sent.on('error', () => {});
@@ -335,7 +338,7 @@ describe('requests under priority and fairness', () => {
     assert.equal((await server.call('GET', `${PATH}/never`)).code, 404);
   });
 
-  it('that watch give their seat back once they have begun', async () => {
+  it('release the seat of a watch once it has started', async () => {
     const watch = request({
       host: '127.0.0.1',
       port: server.port,
@@ -359,7 +362,7 @@ describe('requests under priority and fairness', () => {
     watch.destroy();
   });
 
-  it('of writers take more seats where many watch', async () => {
+  it('use more seats for a write if it has many watches', async () => {
     const watches = Array.from({ length: 20 }, () =>
       request({
         host: '127.0.0.1',
@@ -383,7 +386,7 @@ describe('requests under priority and fairness', () => {
     const events = () => metric(server, 'watch_count_samples_sum', 'flow_schema="exempt"');
     const [before, seen] = [await seats(), await events()];
     await server.call('POST', PATH, { body: { metadata: { name: 'watched' } } });
-    // The metrics' own requests have one seat each.
+    // The requests for metrics have one seat each.
     const [after, now] = [await seats(), await events()];
     assert.equal(now - seen, 20);
     assert.equal(after - before, 2 + 2);
@@ -392,7 +395,7 @@ describe('requests under priority and fairness', () => {
 });
 
 describe('requests without priority and fairness', () => {
-  it('have two limits, which administrators pass', async () => {
+  it('have two fixed limits, which do not apply to administrators', async () => {
     const server = await startServer({
       config: { priorityAndFairness: false, maxInFlight: { reading: 1, mutating: 1 } },
     });

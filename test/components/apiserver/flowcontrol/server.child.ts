@@ -1,4 +1,7 @@
-/** An API server in a process of its own; says on standard output where it is and who may ask, ends with its standard input. */
+/**
+ * An API server in its own process. Prints its address and credentials on standard output, and exits when standard
+ * input ends.
+ */
 import { startServer } from '../harness.ts';
 
 const fairness = process.argv[2] !== 'without';

@@ -9,7 +9,7 @@ function info(method: string, url: string): ResourceRequestInfo {
   return parsed;
 }
 
-it('a write concerns those who watch the kind, its namespace or the object itself, until they leave', () => {
+it('a write counts watches of its kind, namespace and object until they end', () => {
   const tracker = new WatchTracker();
   const watch = (path: string): (() => void) => tracker.register(info('GET', path));
   const leave = [

@@ -1,4 +1,4 @@
-/** What a request is about, read in the plainest way: one regular expression over the decoded path. And paths to read. */
+/** Oracle for request attributes: one regular expression over the decoded path. Also generates random paths. */
 import type { Choices } from '../../../core/patch/choices.ts';
 
 export interface Attributes {
@@ -13,9 +13,9 @@ export interface Attributes {
 
 export interface Reading {
   readonly attributes: Attributes;
-  /** Below `namespaces/NAMESPACE/`. */
+  /** True below `namespaces/NAMESPACE/`. */
   readonly below: boolean;
-  /** The name is the field selector's. */
+  /** True if the name comes from the field selector. */
   readonly selected: boolean;
   readonly tail: string;
 }
@@ -28,7 +28,7 @@ const VERBS = new Map([
   ['PATCH', 'patch'],
   ['DELETE', 'delete'],
 ]);
-/** Segments stand between NULs, which no segment may have. */
+/** NUL separates the segments, because no segment may contain it. */
 const PATH = new RegExp(
   [
     '^(?:api\\0(?<core>[^\\0]*)|apis\\0(?<group>[^\\0]*)\\0(?<version>[^\\0]*))(?<watch>\\0watch(?=\\0))?',
@@ -38,7 +38,7 @@ const PATH = new RegExp(
   's',
 );
 
-/** Undefined: a path that is refused, or is none of a resource. */
+/** Undefined for a rejected path and for a path without a resource. */
 export function readAttributes(method: string, url: string): Reading | undefined {
   const [path = '', search = ''] = url.split('?', 2);
   const query = new URLSearchParams(search);
@@ -51,7 +51,7 @@ export function readAttributes(method: string, url: string): Reading | undefined
     }
   });
   const { groups } = PATH.exec(decoded.join('\0')) ?? {};
-  // The root is not decoded: what is escaped there is no path of the API.
+  // The first segment is not decoded; with an escape it is not a path of the API.
   if (groups === undefined || raw[0] !== decoded[0]) return undefined;
   const { core, group = '', version = core ?? '', watch, resource = '', subresource = '', tail = '' } = groups;
   const isProxied = group === '' && subresource === 'proxy';
@@ -156,7 +156,7 @@ const STREAMED = [
   ...['exec', 'attach', 'portforward'].map((each) => `pods/one/${each}`),
 ];
 
-/** A path of a connection, in a place that may not be its own. */
+/** A path of an upgrade, sometimes in the wrong scope. */
 export function someStream(choices: Choices): string {
   const watched = choices.chance(0.2) ? '/watch' : '';
   const place = choices.chance(0.7) ? `/namespaces/${choices.one(['mine', 'other', 'none'])}` : '';
@@ -164,7 +164,7 @@ export function someStream(choices: Choices): string {
   return `/api/v1${watched}${place}/${choices.one(STREAMED)}${tail}${choices.chance(0.5) ? '?command=id' : ''}`;
 }
 
-/** A path that is mostly of the shape of one, with changes here and there. */
+/** A path that is mostly valid, with random changes. */
 export function somePath(choices: Choices): string {
   const parts: string[] = [];
   if (choices.chance(0.08)) parts.push('watch');

@@ -1,4 +1,7 @@
-/** What is authorised is what is served: random paths through the whole server, beside an oracle that reads them in another way. */
+/**
+ * Checks that each request is authorized for what it is served: random paths on a complete server, compared with an
+ * oracle that parses paths differently.
+ */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { after, before, describe, it, mock } from 'node:test';
@@ -15,7 +18,7 @@ const SEED = 20_260_111;
 const PATHS = 100_000;
 const UPGRADES = 5_000;
 const METHODS = ['GET', 'GET', 'GET', 'GET', 'GET', 'GET', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-/** Of what the paths name; the others are namespaced. */
+/** Cluster-scoped resources in the paths; all others are namespaced. */
 const CLUSTER_SCOPED = new Set(['namespaces', 'nodes', 'clusterroles', 'widgets']);
 const WATCHED = new Set(['true', '1']);
 const NODE_ADDRESS = '10.9.0.1';
@@ -105,7 +108,7 @@ describe('request attributes', () => {
     await server.stop();
   });
 
-  /** Everything that a path may name, in a namespace. */
+  /** Creates all objects that a path may name, in a namespace. */
   async function fill(namespace: string, podIP: string): Promise<void> {
     await send('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
     const at = (rest: string, group = '/api/v1'): string => `${group}/namespaces/${namespace}/${rest}`;
@@ -136,10 +139,10 @@ describe('request attributes', () => {
     }
   }
 
-  /** Whether there is a place for the path in the API: cluster-scoped resources stand outside of namespaces, others in one. */
+  /** Reports whether the path has the scope of its resource. */
   function hasPlace({ attributes, below, selected }: Reading): boolean {
     const { resource, group, verb, name, subresource } = attributes;
-    // Aggregated servers have routes of their own, and judge again.
+    // Aggregated servers have their own routes and authorize again.
     if (group === 'agg.example.com') return true;
     if (verb === 'watch' && subresource !== '') return false;
     if (CLUSTER_SCOPED.has(resource)) return !below;
@@ -155,7 +158,7 @@ describe('request attributes', () => {
     if (name !== '' && verb !== 'create') assert.equal(metadata.name, name, what);
   };
 
-  /** Holds what was answered against what was authorised. Whether anything was served. */
+  /** Compares the response with the authorization. Returns whether something was served. */
   function judge(method: string, url: string, served: Served): boolean {
     const what = `seed ${SEED}: ${method} ${url}: ${served.code} ${served.text.slice(0, 300)}`;
     const reading = readAttributes(method, url);
@@ -167,7 +170,7 @@ describe('request attributes', () => {
         assert.deepEqual([action?.path, served.backend.path], [url.split('?', 1)[0], url], what);
         assert.match(action?.path ?? '', /^\/apis\/agg\.example\.com\/v1\/?$/, what);
       }
-      // Documents of discovery are no resources.
+      // Discovery documents are not resources.
       if (action === undefined) assert.equal(served.code, 400, what);
       return false;
     }
@@ -217,7 +220,7 @@ describe('request attributes', () => {
     return method === 'POST' || method === 'PUT' ? '{"metadata":{"name":"made"}}' : undefined;
   };
 
-  it(`are those of the answer, for ${PATHS} paths`, { timeout: 300_000 }, async () => {
+  it(`match the responses, for ${PATHS} paths`, { timeout: 300_000 }, async () => {
     const choices = new Choices(SEED);
     let count = 0;
     for (let index = 0; index < PATHS; index++) {
@@ -233,7 +236,7 @@ describe('request attributes', () => {
     assert.ok(count > PATHS / 10, `only ${count} of ${PATHS} paths served anything`);
   });
 
-  it(`are those of the connection, for ${UPGRADES} upgrades`, { timeout: 120_000 }, async () => {
+  it(`match the connections, for ${UPGRADES} upgrades`, { timeout: 120_000 }, async () => {
     const choices = new Choices(SEED + 1);
     let count = 0;
     for (let index = 0; index < UPGRADES; index++) {

@@ -1,4 +1,4 @@
-/** What the protobuf compiler knows of Kubernetes' messages: the descriptors that kubectl, as every client-go program, carries. */
+/** Protobuf descriptors of Kubernetes messages, extracted from kubectl, and the protobuf compiler that uses them. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,13 +10,13 @@ const GZIP_HEADER = 10;
 const MAX_DESCRIPTOR = 1 << 20;
 
 export interface Protoc {
-  /** Text format. Throws when the bytes are no such message. */
+  /** Returns text format. Throws if the bytes are not a message of the type. */
   decode(type: string, bytes: Uint8Array): string;
   encode(type: string, text: string): Buffer;
   knows(type: string): boolean;
 }
 
-/** Undefined when this machine lacks the compiler or kubectl. */
+/** Undefined if protoc or kubectl is not installed. */
 export function protocOf(directory: string): Protoc | undefined {
   const kubectl = programOf('kubectl');
   if (kubectl === undefined || programOf('protoc') === undefined) return undefined;
@@ -28,11 +28,11 @@ export function protocOf(directory: string): Protoc | undefined {
       const name = new Reader(bytes);
       if (name.field() === 1) files.set(name.string(), bytes);
     } catch {
-      // Other compressed data of the program.
+      // Other compressed data in the program.
     }
   }
   const set = new Writer();
-  // Its options say how Go code looks; nothing here asks.
+  // Its options concern only generated Go code, so an empty file is sufficient.
   set.message(1, new Writer().string(1, 'github.com/gogo/protobuf/gogoproto/gogo.proto').finish());
   for (const [name, bytes] of files) if (name.includes('k8s.io/')) set.message(1, bytes);
   const path = join(directory, 'descriptors.bin');

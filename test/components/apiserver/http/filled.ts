@@ -1,4 +1,4 @@
-/** A document of each type with every field filled, always the same: what encodings are held against. */
+/** Creates a document of each type with every field set, always with the same values. */
 import type { JsonObject, JsonValue } from '../../../../src/api/meta/object.ts';
 import type { ScalarType, SchemaNode } from '../../../../src/api/schema/index.ts';
 

@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { createLog } from '../../../../src/base/log.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
-describe('hostile and odd clients', () => {
+describe('malicious and unusual clients', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -31,7 +31,7 @@ describe('hostile and odd clients', () => {
     });
   }
 
-  it('keeps tokens out of the log at its most talkative', async () => {
+  it('keeps tokens out of the log at the highest verbosity', async () => {
     const lines: string[] = [];
     const log = createLog({
       component: 'api',
@@ -50,14 +50,14 @@ describe('hostile and odd clients', () => {
     }
   });
 
-  it('refuses a request with both lengths', async () => {
+  it('rejects a request with both Content-Length and Transfer-Encoding', async () => {
     const text = await raw(
       'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     );
     assert.match(text, /^HTTP\/1\.1 400 /);
   });
 
-  it('answers what announces no body and has none, one after the other on a connection', async () => {
+  it('answers consecutive requests without a body on one connection', async () => {
     const maps = '/api/v1/namespaces/default/configmaps';
     const bare = (method: string, path: string, more = ''): string =>
       `${method} ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
@@ -77,13 +77,13 @@ describe('hostile and odd clients', () => {
     );
   });
 
-  it('refuses oversized headers', async () => {
-    // The answer may be lost when the connection is reset with unread bytes; that it is refused is what counts.
+  it('rejects oversized headers', async () => {
+    // The response may be lost when the connection is reset with unread bytes; only the rejection matters.
     const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`);
     assert.match(text, /^(?:HTTP\/1\.1 431 .*)?$/s);
   });
 
-  it('answers a body that is too large before it has come, and closes', async () => {
+  it('answers a body that is too large before it has arrived, and closes the connection', async () => {
     const text = await raw(
       'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n{',
     );
@@ -99,7 +99,7 @@ describe('hostile and odd clients', () => {
     assert.match(text, /^HTTP\/1\.1 413 /);
   });
 
-  it('answers paths that try to be something else', async () => {
+  it('answers paths with escapes and dot segments', async () => {
     for (const path of [
       '/api/v1/namespaces/a%2fb/pods',
       '/api/v1/namespaces/%2e%2e/secrets',
@@ -133,14 +133,14 @@ describe('hostile and odd clients', () => {
       stream.end();
     });
 
-  it('makes no series of metrics of what somebody calls a sub-resource', async () => {
+  it('creates no metric series for unknown subresources', async () => {
     assert.equal((await server.call('GET', '/api/v1/namespaces/default/pods/x/invented-by-a-client')).code, 404);
     const { text } = await server.call('GET', '/metrics');
     assert.match(text, /apiserver_request_total\{/);
     assert.doesNotMatch(text, /invented-by-a-client/);
   });
 
-  it('asks no value of a document to make a text of itself', async () => {
+  it('does not call toString of decoded documents', async () => {
     for (const field of ['kind', 'apiVersion']) {
       for (const value of ['{"toString":1,"valueOf":2}', '[{"toString":1,"valueOf":2}]', '5', '{}']) {
         const raw = `{"metadata":{"name":"x"},"${field}":${value}}`;
@@ -150,7 +150,7 @@ describe('hostile and odd clients', () => {
     }
   });
 
-  it('watches for those who read only', async () => {
+  it('serves watches to clients with read permission only', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'HEAD']) {
       const answer = await server.call(method, '/api/v1/watch/namespaces/default/pods/x', {
         ...(method === 'HEAD' ? {} : { body: {} }),
@@ -159,7 +159,7 @@ describe('hostile and odd clients', () => {
     }
   });
 
-  it('speaks HTTP/2, many requests at once', async () => {
+  it('serves many concurrent requests over HTTP/2', async () => {
     const client = await session();
     try {
       const answers = await Promise.all(Array.from({ length: 100 }, () => ask(client, '/api/v1/namespaces/default')));
@@ -170,7 +170,7 @@ describe('hostile and odd clients', () => {
     }
   });
 
-  it('ends a connection that resets streams rapidly, and others do not notice', async () => {
+  it('closes a connection that resets streams rapidly, without affecting other clients', async () => {
     const other = await session();
     const attacker = await session();
     let ended = false;
@@ -178,7 +178,7 @@ describe('hostile and odd clients', () => {
     attacker.on('goaway', () => (ended = true));
     try {
       for (let round = 0; round < 60 && !ended; round++) {
-        // Watches do not end by themselves, so every one of them is ended by its reset.
+        // Watches do not end by themselves, so each is ended by its reset.
         const streams = Array.from({ length: 100 }, () => attacker.request({ ':path': '/api/v1/pods?watch=true' }));
         for (const stream of streams) stream.on('error', () => {});
         await sleep(5);
@@ -196,7 +196,7 @@ describe('hostile and odd clients', () => {
     }
   });
 
-  it('gives each path that is no resource its answer', async () => {
+  it('answers every path that is not a resource', async () => {
     const version = await server.call<{ gitVersion: string }>('GET', '/version');
     assert.match(version.body.gitVersion, /^v1\.\d+\.\d+\+hyperedge/);
     assert.match((await server.call('GET', '/readyz?verbose')).text, /\[\+\]etcd ok\n[\s\S]*readyz check passed/);

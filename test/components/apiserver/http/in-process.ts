@@ -1,4 +1,4 @@
-/** An API server without sockets: requests go straight to its front end, and what it would connect to is noted. */
+/** An API server without sockets: requests go directly to its frontend, and requests to backends are recorded. */
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -11,7 +11,7 @@ import type {
   ListenOptions,
 } from '../../../../src/components/apiserver/port.ts';
 
-/** Marks what is done for a request of the test, beside the server's own. */
+/** Header that distinguishes the test's requests from the server's own. */
 const MARK = 'x-in-process';
 
 class MemoryResponse extends Writable {
@@ -20,7 +20,7 @@ class MemoryResponse extends Writable {
   #chunks: Buffer[] = [];
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
-    // The sender uses the buffer again after `done`.
+    // The sender reuses the buffer after `done`.
     this.#chunks.push(Buffer.from(chunk));
     done();
   }
@@ -36,7 +36,7 @@ class MemoryResponse extends Writable {
   }
 
   flushHeaders(): void {
-    // A stream has begun: what there is now comes before the next turn but one.
+    // A stream has started. It is closed after two turns, so that its first data arrives.
     setImmediate(() => setImmediate(() => this.destroy()));
   }
 
@@ -104,7 +104,7 @@ export class InProcess {
     return { code: response.statusCode, text: response.text, backend: this.#backend };
   }
 
-  /** Asks for an upgrade, which no back end grants. */
+  /** Sends an upgrade request, which the recorded backend rejects. */
   async upgrade(connection: ConnectionInfo, method: string, url: string): Promise<Served> {
     this.#backend = undefined;
     const socket: Duplex = new PassThrough();

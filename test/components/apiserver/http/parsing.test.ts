@@ -18,17 +18,17 @@ const pick = (method: string, url: string) => {
     : `${info.verb} ${info.path}`;
 };
 
-describe('how long a request may take', () => {
+describe('request time limit', () => {
   const limit = (query: string) => requestLimit(parseRequestInfo('GET', `/api/v1/pods${query}`), 60_000);
 
-  it('is what the client says where that is less', () => {
+  it("is the client's time-out if that is shorter", () => {
     assert.deepEqual(['', '?timeout=', '?timeout=0s', '?timeout=-1s', '?timeout=2m'].map(limit), Array(5).fill(60_000));
     assert.deepEqual(['?timeout=1500ms', '?timeout=1m', '?limit=1&timeout=7s'].map(limit), [1500, 60_000, 7000]);
     for (const bad of ['1', 'soon', '1 s', '1'.repeat(16_000)])
       assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
   });
 
-  it('is 34 seconds for the write of one object', () => {
+  it('is 34 seconds for a write of one object', () => {
     assert.deepEqual([writeDeadline(1000, 61_000), writeDeadline(1000, 6000)], [35_000, 6000]);
     const at = (method: string, path: string) => isWrite(parseRequestInfo(method, path));
     const one = '/api/v1/namespaces/a/pods/b';
@@ -45,7 +45,7 @@ describe('how long a request may take', () => {
 });
 
 describe('request info', () => {
-  // Upstream's table of request_info_test.go, as facts.
+  // Cases of upstream's request_info_test.go.
   const cases: readonly (readonly [string, string, string])[] = [
     ['GET', '/api/v1/namespaces', 'list||v1||namespaces||'],
     ['GET', '/api/v1/namespaces/other', 'get||v1|other|namespaces|other|'],
@@ -96,10 +96,10 @@ describe('request info', () => {
     '/healthz/%2e%2e/metrics',
     'x',
   ]) {
-    it(`refuses ${url}`, () => assert.throws(() => parseRequestInfo('GET', url), { httpCode: 400 }));
+    it(`rejects ${url}`, () => assert.throws(() => parseRequestInfo('GET', url), { httpCode: 400 }));
   }
 
-  it('tells what is below a sub-resource, and refuses there what it refuses elsewhere', () => {
+  it('returns the path below a subresource, with the same rules for segments', () => {
     const info = parseRequestInfo('GET', '/apis/g/v1/namespaces/a/pods/x/log/y/z');
     assert.equal(info.resource && info.tail, '/y/z');
     for (const below of ['..', 'a%2fb', '%00']) {
@@ -107,13 +107,13 @@ describe('request info', () => {
     }
   });
 
-  it('is one and the same answer for a path that comes again, for the method it came with', () => {
+  it('returns the same object for a repeated path and method', () => {
     const path = '/api/v1/namespaces/a/pods/again';
     const first = parseRequestInfo('GET', path);
     assert.equal(parseRequestInfo('GET', path), first);
     assert.equal(parseRequestInfo('DELETE', path).verb, 'delete');
     assert.notEqual(parseRequestInfo('GET', `${path}?watch=1`), parseRequestInfo('GET', `${path}?watch=1`));
-    // Nobody makes the server remember without bound.
+    // The cache is limited.
     for (let other = 0; other < 5000; other++) parseRequestInfo('GET', `${path}-${other}`);
     assert.notEqual(parseRequestInfo('GET', path), first);
     assert.deepEqual(parseRequestInfo('GET', path), first);
@@ -126,7 +126,7 @@ describe('JSON scan', () => {
     assert.deepEqual(duplicateFields(Buffer.from(text)), ['a.c[1].x', 'a.b', 'key']);
   });
 
-  it('tells unknown and duplicate fields as they come, and what is in unknown ones not at all', () => {
+  it('reports unknown and duplicate fields in document order, but none inside unknown fields', () => {
     const text = '{"u":{"x":1,"x":2},"a":1,"b":{"v":1,"c":2,"c":3,"v":4},"a":2,"u":5,"w":[{"k":1}]}';
     assert.deepEqual(strictErrors(Buffer.from(text), ['b.v', 'u', 'w[0].k', 'elsewhere']), [
       'unknown field "u"',
@@ -138,11 +138,11 @@ describe('JSON scan', () => {
     ]);
   });
 
-  it('is not led astray by values that look like fields', () => {
+  it('ignores string values that look like fields', () => {
     assert.deepEqual(duplicateFields(Buffer.from('{"a":"a","b":["a","a",{"a":"a"}],"c":{"a":"b"}}')), []);
   });
 
-  it('tells by counting whether there are any, whatever strings hold', () => {
+  it('detects duplicates by counting, whatever strings contain', () => {
     let state = 7;
     const random = (below: number): number => {
       state = (state * 48_271) % 2_147_483_647;
@@ -181,7 +181,7 @@ describe('JSON scan', () => {
     assert.ok(found > 100, `${found} with duplicates`);
   });
 
-  it('refuses depth before anything recursive sees it', () => {
+  it('rejects too deep nesting before recursive steps', () => {
     const deep = Buffer.from('['.repeat(100_000) + ']'.repeat(100_000));
     assert.throws(() => decodeJson(deep), { httpCode: 400 });
     assert.throws(() => checkDepth(Buffer.from('{"a":'.repeat(100_000))), { httpCode: 400 });
@@ -198,7 +198,7 @@ describe('bodies', () => {
     assert.equal(({} as Record<string, unknown>)['x'], undefined);
   });
 
-  it('reads YAML', () => {
+  it('parses YAML', () => {
     const document = decodeBody(Buffer.from('a: 1\nb: [x, "y"]\nc: &k {d: true}\ne: *k\n'), 'yaml');
     assert.deepEqual(document, { a: 1, b: ['x', 'y'], c: { d: true }, e: { d: true } });
   });
@@ -217,14 +217,14 @@ describe('bodies', () => {
     ['broken YAML', 'a: [1'],
     ['deep flow', '['.repeat(5000)],
   ] as const) {
-    it(`refuses ${name}`, () => {
+    it(`rejects ${name}`, () => {
       const began = performance.now();
       assert.throws(() => decodeBody(Buffer.from(text), 'yaml'), { httpCode: 400 });
       assert.ok(performance.now() - began < 2000);
     });
   }
 
-  it('reads YAML of any size that a body may have, but for too many tokens, and refuses deep nesting before it is parsed', () => {
+  it('parses YAML up to the body limit, rejects too many tokens, and rejects deep nesting before parsing', () => {
     const line = '    a line of a script, as config maps have them, some sixty letters\n';
     const block = `data:\n  script: |\n${line.repeat(40_000)}`;
     const document = decodeBody(Buffer.from(block), 'yaml') as { data: { script: string } };
@@ -234,7 +234,7 @@ describe('bodies', () => {
     assert.throws(() => decodeBody(Buffer.from(`a: [${'[], '.repeat(700_000)}`), 'yaml'), { httpCode: 413 });
   });
 
-  it('reads a YAML map of thousands of keys in time that grows with their number', () => {
+  it('parses a YAML map of thousands of keys in linear time', () => {
     const map = (keys: number): Buffer =>
       Buffer.from(Array.from({ length: keys }, (_, index) => `k${index}: v\n`).join(''));
     const timed = (keys: number): number => {
@@ -248,12 +248,13 @@ describe('bodies', () => {
     assert.throws(() => decodeBody(map(50_000), 'yaml'), { httpCode: 413 });
   });
 
-  it('refuses numbers that are beyond all numbers, and takes texts that look like them', () => {
+  it('rejects infinite numbers, and accepts strings that look like them', () => {
     for (const text of ['{"a":1e400}', '{"a":[{"b":-1E+999}]}', `{"a":${'9'.repeat(400)}}`])
       assert.throws(() => decodeJson(Buffer.from(text)), { httpCode: 400, message: /cannot unmarshal number/ });
     const uid = { uid: '4c1e1234-0000-4000-8000-000000000000', large: 1e300 };
     assert.deepEqual(decodeJson(Buffer.from(JSON.stringify(uid))), uid);
-    // Whatever looks like a number nearly everywhere takes no longer than its length. A second is a hundred times what it takes.
+    // Text that almost matches the pattern everywhere is processed in linear time. A second is a hundred times the
+    // usual time.
     for (const piece of ['1.', '1e', '1e11', `${'1'.repeat(308)},`, '1234567890123456']) {
       const text = JSON.stringify({ a: piece.repeat(Math.floor(2_000_000 / piece.length)) });
       const began = process.threadCpuUsage();
@@ -262,7 +263,7 @@ describe('bodies', () => {
     }
   });
 
-  it('takes the last of a YAML map’s equal keys, and says in which line they are', () => {
+  it('uses the last of duplicate keys in a YAML map, and reports their lines', () => {
     for (const [text, value, line] of [
       ['a: 1\n"a": 2\n', { a: 2 }, 'line 2: key "a" already set in map'],
       ['b: {1: x,\n "1": z}\n', { b: { 1: 'z' } }, 'line 2: key "1" already set in map'],
@@ -274,7 +275,7 @@ describe('bodies', () => {
     }
   });
 
-  it('reads YAML as upstream does: the first document, numbers and truths of YAML 1.1, dates and times of day as texts', () => {
+  it('parses YAML as upstream: the first document, YAML 1.1 numbers and booleans, dates and times as strings', () => {
     const text = 'a: yes\nb: off\nc: 0x10\nd: 010\ne: 1e1\nf: 2020-01-02\ng: 12:30:45\nh: "no"\n---\ni: 1\n';
     assert.deepEqual(decodeBody(Buffer.from(text), 'yaml'), {
       a: true,
@@ -288,7 +289,7 @@ describe('bodies', () => {
     });
   });
 
-  it('refuses bytes that are not UTF-8 and documents that are not objects', () => {
+  it('rejects bytes that are not UTF-8 and documents that are not objects', () => {
     assert.throws(() => decodeBody(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'json'), {
       httpCode: 400,
     });
@@ -298,7 +299,7 @@ describe('bodies', () => {
 });
 
 describe('negotiation', () => {
-  it("takes the client's first acceptable form", () => {
+  it("uses the client's first acceptable form", () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
     assert.deepEqual(negotiate(table, true), { format: 'json', as: 'Table', version: 'v1' });
@@ -323,7 +324,7 @@ describe('negotiation', () => {
     assert.equal(negotiate(undefined, true).format, 'json');
   });
 
-  it('says 406 when there is none', () => {
+  it('returns 406 if no form is acceptable', () => {
     assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', false), { httpCode: 406 });
     assert.throws(() => negotiate('text/html', true), { httpCode: 406 });
   });

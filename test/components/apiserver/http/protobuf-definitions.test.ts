@@ -1,6 +1,6 @@
 /**
- * CustomResourceDefinition in protobuf form. Golden bytes: `Marshal` of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1
- * v0.36.3, of the document below read from JSON.
+ * Protobuf form of CustomResourceDefinition. Expected bytes: `Marshal` of
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 v0.36.3 for the document below.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -66,15 +66,15 @@ const decoded = (message: Uint8Array): unknown => {
   return rest;
 };
 
-test('upstream’s bytes of a definition with a schema are read as its JSON', () => {
+test('decodes upstream’s bytes of a definition with a schema', () => {
   assert.deepEqual(decoded(Buffer.from(UPSTREAM, 'hex')), DOCUMENT);
 });
 
-test('a definition with a schema is read again as it was written', () => {
+test('encodes and decodes a definition with a schema', () => {
   assert.deepEqual(decoded(encodeMessage(TYPE, DOCUMENT)), DOCUMENT);
 });
 
-test('a schema beside several schemas and texts keeps its form', () => {
+test('keeps schemas in lists of schemas and strings', () => {
   const schema = {
     type: 'object',
     items: [{ type: 'string' }, { type: 'integer' }],
@@ -85,7 +85,7 @@ test('a schema beside several schemas and texts keeps its form', () => {
   assert.deepEqual(decoded(encodeMessage(TYPE, document)), document);
 });
 
-test('a double that is cut short is a bad request', () => {
+test('rejects a truncated double as a bad request', () => {
   // spec.versions[0].schema.openAPIV3Schema.maximum
   const message = Buffer.from('12083a0622040a024900', 'hex');
   assert.throws(() => decoded(message), /not valid protobuf: message is cut short/);

@@ -25,14 +25,14 @@ const RUNS = 25;
 const directory = mkdtempSync(join(tmpdir(), 'he-proto-'));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Groups of other projects than Kubernetes, which speak JSON only. */
+/** API groups of other projects, which support JSON only. */
 const JSON_ONLY = /(\.openshift\.io|\.hyperedge\.dev|\.coreos\.com|^metal3\.io|^metrics\.k8s\.io)$/;
 
 const gvks = [...builtinKinds, ...subresourceKinds]
   .flatMap((kind) => [kind, ...(kind.aliases ?? [])].map(({ group, version }) => ({ group, version, kind: kind.kind })))
   .filter(({ group }) => !JSON_ONLY.test(group));
 
-/** Names of a message's fields, those of its inlined parts included. */
+/** Field names of a message, including inlined ones. */
 function fieldsOf(index: number): Map<string, Field> {
   const found = new Map<string, Field>();
   for (const field of messageAt(index).values()) {
@@ -42,7 +42,7 @@ function fieldsOf(index: number): Map<string, Field> {
   return found;
 }
 
-/** The document without fields that are newer than the numbers: they have none. */
+/** The document without fields that have no number because they are newer than the table. */
 function numbered(node: SchemaNode, index: number, value: JsonValue): JsonValue {
   if (node.kind === 'list') return (value as JsonValue[]).map((each) => numbered(node.items, index, each));
   if (node.kind === 'map') {
@@ -56,7 +56,7 @@ function numbered(node: SchemaNode, index: number, value: JsonValue): JsonValue 
   for (const [name, each] of Object.entries(value as JsonObject)) {
     const field = fields.get(name);
     const type = node.fields.get(name);
-    // Where Go has no pointer, false is absence.
+    // A false without a Go pointer counts as absent.
     if (field === undefined || type === undefined || (field.omitZero && each === false)) continue;
     kept[name] = numbered(type, field.message, each);
   }
@@ -70,7 +70,7 @@ function documentOf(typeName: string, seed: number): JsonObject {
   return numbered(schema, index, randomDocument(schema, randomOf(seed))) as JsonObject;
 }
 
-test('every built-in kind but old definitions of custom ones has a protobuf form, in every version', () => {
+test('every built-in kind except v1beta1 definitions has a protobuf form, in every version', () => {
   for (const gvk of gvks) {
     const has = hasMessage(schemaNameOf(gvk));
     assert.equal(has, gvk.group !== 'apiextensions.k8s.io' || gvk.version === 'v1', `${apiVersionOf(gvk)} ${gvk.kind}`);
@@ -92,7 +92,7 @@ test('every field of every kind has upstream’s bytes', () => {
     const name = `${apiVersionOf(gvk)} ${gvk.kind}`;
     const known = golden.get(name);
     if (known === undefined) {
-      // Not in k8s.io/api, or no longer.
+      // Kinds that are not in k8s.io/api, or not any more.
       assert.match(
         name,
         /^(api(extensions|registration)\.k8s\.io|autoscaling\/v2beta[12] |policy\/v1beta1 PodSecurityPolicy)/,
@@ -105,7 +105,7 @@ test('every field of every kind has upstream’s bytes', () => {
     const bytes = envelope(apiVersionOf(gvk), gvk.kind, encodeMessage(typeName, document));
     const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
     assert.equal(`${bytes.length} ${digest}`, known, name);
-    // Kinds of objects within objects do not travel in this form.
+    // apiVersion and kind of nested objects are not encoded.
     const { apiVersion, kind, ...decoded } = decodeProtobuf(bytes);
     assert.deepEqual(encodeMessage(typeName, decoded), encodeMessage(typeName, document), `${apiVersion} ${kind}`);
     golden.delete(name);
@@ -113,7 +113,7 @@ test('every field of every kind has upstream’s bytes', () => {
   assert.deepEqual([...golden.keys()], []);
 });
 
-test('a zero in a map is null where Go has a time, and a quantity of nothing is 0', () => {
+test('an empty map value is null for a time, and 0 for a quantity', () => {
   const budget = { status: { disruptedPods: { a: null } } };
   assert.deepEqual(
     decodeProtobuf(
@@ -126,7 +126,7 @@ test('a zero in a map is null where Go has a time, and a quantity of nothing is 
   assert.deepEqual(decodeProtobuf(envelope('v1', 'ResourceQuota', quota))['spec'], { hard: { cpu: '0' } });
 });
 
-test('a zero is said where upstream’s JSON says it, and left out where that leaves it out', () => {
+test('zero values are present or absent as in upstream’s JSON', () => {
   const zeros: readonly (readonly [string, string, JsonObject, JsonObject])[] = [
     ['apps/v1', 'DaemonSet', { numberReady: 0, numberAvailable: 0 }, { numberReady: 0 }],
     ['policy/v1', 'PodDisruptionBudget', { disruptionsAllowed: 0, observedGeneration: 0 }, { disruptionsAllowed: 0 }],
@@ -141,11 +141,11 @@ test('a zero is said where upstream’s JSON says it, and left out where that le
   }
 });
 
-test('what is encoded is decoded again as it was', () => {
+test('decodes what it has encoded', () => {
   let compared = 0;
   for (const gvk of gvks) {
     const typeName = schemaNameOf(gvk);
-    // The schema of definitions is open where their messages have nothing; protobuf-definitions.test.ts is about them.
+    // The schema of definitions is open; protobuf-definitions.test.ts tests them.
     if (!hasMessage(typeName) || gvk.group === 'apiextensions.k8s.io') continue;
     for (let seed = 1; seed <= RUNS; seed++) {
       const document = documentOf(typeName, seed);
@@ -160,7 +160,7 @@ test('what is encoded is decoded again as it was', () => {
   assert.ok(compared > 1000);
 });
 
-/** Texts in string fields, which a decoder must show under the field's name. */
+/** Strings of a document with their field names, which a decoder must show. */
 function texts(node: SchemaNode, value: JsonValue, name: string, found: [string, string][]): void {
   if (node.kind === 'list') for (const each of value as JsonValue[]) texts(node.items, each, name, found);
   else if (node.kind === 'object') {
@@ -171,7 +171,7 @@ function texts(node: SchemaNode, value: JsonValue, name: string, found: [string,
   } else if (node.kind === 'scalar' && node.type === 'string') found.push([name, String(value)]);
 }
 
-/** As the compiler's text format writes strings. */
+/** A string as protoc's text format quotes it. */
 function quoted(text: string): string {
   const bytes = [...Buffer.from(text)];
   const shown = bytes.map((byte) =>
@@ -180,7 +180,7 @@ function quoted(text: string): string {
   return `"${shown.join('')}"`;
 }
 
-test('the protobuf compiler reads it with the descriptors of kubectl, and writes the same bytes', (t) => {
+test("protoc decodes the bytes with kubectl's descriptors, and encodes the same bytes", (t) => {
   const protoc = protocOf(directory);
   if (protoc === undefined) return t.skip('no protoc or no kubectl on this machine');
   let compared = 0;
@@ -191,7 +191,7 @@ test('the protobuf compiler reads it with the descriptors of kubectl, and writes
     const document = documentOf(typeName, 7);
     const bytes = encodeMessage(typeName, document);
     const text = protoc.decode(message, bytes);
-    // A number instead of a name is a field that the descriptors do not know; an older kubectl has fewer.
+    // A number instead of a name is a field unknown to the descriptors; an older kubectl has fewer.
     const unknown = /^\s*\d+[ :{]/m.test(text);
     const schema = schemaOfType(typeName);
     assert.ok(schema);
@@ -210,7 +210,7 @@ test('the protobuf compiler reads it with the descriptors of kubectl, and writes
   assert.ok(compared > 30, String(compared));
 });
 
-test('bytes of the envelope, a list and a frame', () => {
+test('encodes the envelope, a list and a frame', () => {
   const lease = encodeMessage('io.k8s.api.coordination.v1.Lease', {
     metadata: { name: 'a', creationTimestamp: '1970-01-01T00:00:01Z' },
     spec: { leaseDurationSeconds: 15, renewTime: '1970-01-01T00:00:02.000003Z' },
@@ -237,7 +237,7 @@ test('bytes of the envelope, a list and a frame', () => {
   assert.equal(list.toString('hex'), `6b3873000a070a02763112014c120a${'0a03120139'}${'120178'}${'1200'}1a002200`);
 });
 
-test('zeroes that somebody said are said; what nobody said is not', () => {
+test('keeps explicit zeros, and omits absent ones', () => {
   const deployment = (spec: JsonObject): JsonValue =>
     decodeProtobuf(envelope('apps/v1', 'Deployment', encodeMessage('io.k8s.api.apps.v1.Deployment', { spec })))[
       'spec'
@@ -248,7 +248,7 @@ test('zeroes that somebody said are said; what nobody said is not', () => {
   });
 });
 
-test('hostile keys are plain data', () => {
+test('treats prototype names as plain data', () => {
   const object = JSON.parse(
     '{"metadata":{"labels":{"__proto__":"x","constructor":"y"}},"data":{"__proto__":"z"}}',
   ) as JsonObject;
@@ -257,9 +257,9 @@ test('hostile keys are plain data', () => {
   assert.equal(JSON.stringify(decoded), JSON.stringify(object));
 });
 
-test('fields of a newer release are passed over; what is broken is refused', () => {
+test('skips fields of newer releases, and rejects invalid bytes', () => {
   const known = encodeMessage('io.k8s.api.core.v1.ConfigMap', { data: { a: 'b' } });
-  // Fields 900 to 903, of every wire type.
+  // Fields 900 to 903, one of each wire type.
   const newer = Buffer.from('a03801a1380000000000000000aa3802abcdb53800000000', 'hex');
   const decoded = decodeProtobuf(envelope('v1', 'ConfigMap', Buffer.concat([newer, known])));
   assert.deepEqual(decoded, { apiVersion: 'v1', kind: 'ConfigMap', data: { a: 'b' } });

@@ -1,9 +1,9 @@
-/** What is counted of requests bears upstream's labels, which dashboards and alerts ask for. */
+/** Request metrics with upstream's labels, which dashboards and alerts use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startServer } from '../harness.ts';
 
-test('requests are counted by method and scope, and so are those for deprecated versions', async () => {
+test('counts requests by method and scope, and requests of deprecated versions', async () => {
   const server = await startServer();
   try {
     const maps = '/api/v1/namespaces/default/configmaps';
@@ -85,7 +85,7 @@ test('requests are counted by method and scope, and so are those for deprecated 
   }
 });
 
-test('what health checks have said is told apart, by check and by whom it was asked for', async () => {
+test('counts results of health checks by check and endpoint', async () => {
   const server = await startServer();
   try {
     await server.call('GET', '/livez');
@@ -102,7 +102,7 @@ test('what health checks have said is told apart, by check and by whom it was as
   }
 });
 
-test('sizes of answers are counted as they are sent, compressed ones when they have been', async () => {
+test('counts response sizes as sent, after compression', async () => {
   const server = await startServer();
   try {
     const maps = '/api/v1/namespaces/default/configmaps';
@@ -125,7 +125,7 @@ test('sizes of answers are counted as they are sent, compressed ones when they h
   }
 });
 
-test('files that are followed say how that goes', async () => {
+test('reports reloads of configuration files', async () => {
   const reloads = { text: 'of now', success: { count: 2, lastMs: 1_500 }, failure: undefined };
   const server = await startServer({ identities: { current: {}, reloads } as never });
   try {

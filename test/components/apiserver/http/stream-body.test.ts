@@ -1,4 +1,4 @@
-/** Bodies in pieces: what is sent is what was given, at the pace of whoever reads, and from memory that nobody reads any more. */
+/** Streamed bodies: the content, the pace of the reader, and buffers that are reused only after they were sent. */
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
@@ -6,7 +6,7 @@ import { it } from 'node:test';
 import { writeParts } from '../../../../src/components/apiserver/http/stream-body.ts';
 import { Choices } from '../../../core/patch/choices.ts';
 
-/** A stream that reads what it was given only when it is told to, as TLS may; and remembers whose memory it was. */
+/** A stream that reads its input only on request, as TLS may do, and records the memory of its buffers. */
 class Late extends Writable {
   readonly memory = new Set<ArrayBufferLike>();
   readonly read: Buffer[] = [];
@@ -24,7 +24,7 @@ class Late extends Writable {
     return true;
   }
 
-  /** Reads the oldest; false when there is none. */
+  /** Reads the oldest write. Returns false if there is none. */
   flush(): boolean {
     const next = this.#waiting.shift();
     if (next === undefined) return false;
@@ -51,7 +51,7 @@ async function sent(parts: readonly Buffer[], flushes: () => number): Promise<La
   return target;
 }
 
-it('sends what it was given, however late its memory is read', async () => {
+it('sends the given bytes, however late the buffers are read', async () => {
   for (let seed = 0; seed < 40; seed++) {
     const choices = new Choices(seed);
     const parts = Array.from({ length: choices.below(600) }, (_, n) =>
@@ -62,22 +62,22 @@ it('sends what it was given, however late its memory is read', async () => {
   }
 });
 
-it('takes two buffers for a list of any length, however slowly it is read', async () => {
+it('uses two buffers for a list of any length, however slowly it is read', async () => {
   const part = Buffer.alloc(1000, 'x');
   const target = await sent(Array<Buffer>(20_000).fill(part), () => 1);
   assert.equal(
     target.read.reduce((sum, each) => sum + each.length, 0),
     20_000_000,
   );
-  // The last piece, which nothing follows, has memory of its own.
+  // The last piece has its own memory.
   assert.ok(target.most <= 3);
   assert.ok(target.memory.size <= 3, `${target.memory.size} buffers`);
 });
 
-it('waits for a reader that does not read, and ends when it goes, even without a word of being destroyed', async () => {
+it('waits for a reader that does not read, and ends on its close event', async () => {
   for (const goes of ['close', 'failure']) {
     const dones: ((error?: Error) => void)[] = [];
-    // The surface of an answer over HTTP/2, which has no `destroyed`.
+    // Like an HTTP/2 response, without `destroyed`.
     const target = Object.assign(new EventEmitter(), {
       write: (_chunk: Buffer, done: (error?: Error) => void) => dones.push(done) === 0,
     });

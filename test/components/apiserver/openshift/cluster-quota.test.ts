@@ -1,4 +1,4 @@
-/** Quotas of several projects together: refusals by a whole API server, and what is said of them. */
+/** ClusterResourceQuota: rejections by a complete API server, and the usage in the status. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { clusterTotals, holdsFor } from '../../../../src/core/quota/cluster.ts';
@@ -29,7 +29,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   const create = (namespace: string, name: string, query = '') =>
     server.call(`POST`, `/api/v1/namespaces/${namespace}/configmaps${query}`, { body: { metadata: { name } } });
 
-  test('refuse what is more than all projects may have, and nothing elsewhere', async () => {
+  test('reject objects above the total of their projects, and no others', async () => {
     assert.equal((await create('a', 'dry', '?dryRun=All')).code, 201);
     const answers = await Promise.all(
       ['a', 'b', 'a', 'b', 'a', 'b'].map((namespace, index) => create(namespace, `m${index}`)),
@@ -42,7 +42,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
     assert.equal((await create('c', 'm')).code, 201);
   });
 
-  test('are shown in the projects that they hold for', async () => {
+  test('are shown as AppliedClusterResourceQuotas in their projects', async () => {
     const list = async (namespace: string) => {
       const path = `/apis/quota.openshift.io/v1/namespaces/${namespace}/appliedclusterresourcequotas`;
       const { body } = await server.call<{ items: { kind: string; metadata: object }[] }>('GET', path);
@@ -58,7 +58,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
     assert.equal((await server.call('GET', one.replace('/b/', '/c/'))).code, 404);
   });
 
-  test('have to select projects', async () => {
+  test('require a selector', async () => {
     const body = { ...QUOTA, metadata: { name: 'all' }, spec: { ...QUOTA.spec, selector: {} } };
     const { code, text } = await server.call('POST', '/apis/quota.openshift.io/v1/clusterresourcequotas', { body });
     assert.equal(code, 422);
@@ -66,7 +66,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   });
 });
 
-test('totals are those of the projects together and of each by itself', () => {
+test('compute the total of all projects and of each project', () => {
   const quota = { spec: { selector: { annotations: { owner: 'ann' } }, quota: { hard: { configmaps: '5' } } } };
   assert.ok(holdsFor(quota, { metadata: { annotations: { owner: 'ann' } } }));
   assert.ok(!holdsFor(quota, { metadata: { annotations: { owner: 'bob' } } }));

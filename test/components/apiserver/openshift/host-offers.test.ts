@@ -1,4 +1,4 @@
-/** Offers of blank hosts: what is accepted without credentials, and what hostile hosts are answered. */
+/** Offers of blank hosts: what is accepted without credentials, and rejection of malicious offers. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -70,7 +70,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await hosts()).length, 1);
   });
 
-  test('nothing else is allowed without credentials', async () => {
+  test('rejects all other requests without credentials', async () => {
     for (const [method, path] of [
       ['GET', OFFERS],
       ['POST', `${OFFERS}/h1`],
@@ -83,7 +83,7 @@ describe('offers of hosts', { concurrency: false }, () => {
       );
   });
 
-  test('a signature that does not fit is refused, whatever part was changed', async () => {
+  test('rejects an invalid signature, whatever part was changed', async () => {
     const offer = offerOf(own, {});
     for (const change of [
       { state: 'joined' },
@@ -98,7 +98,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     }
   });
 
-  test('a sealing key that keeps nothing secret is refused', async () => {
+  test('rejects a sealing key of low order', async () => {
     const zero = Buffer.alloc(32);
     const one = Buffer.alloc(32, 0);
     one[0] = 1;
@@ -110,7 +110,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     }
   });
 
-  test('a name, a machine-id or a sealing key of another host is refused', async () => {
+  test('rejects the name, machine ID or sealing key of another host', async () => {
     const other = newKeys();
     const name = await send(offerOf(other, { machineID: machineId(2) }));
     assert.equal(name.code, 409);
@@ -133,7 +133,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await hosts()).length, 1);
   });
 
-  test('oversized and malformed facts are refused', async () => {
+  test('rejects oversized and malformed facts', async () => {
     const keys = newKeys();
     const base = { name: 'h4', machineID: machineId(9) };
     const cases: readonly [unknown, number, RegExp][] = [
@@ -164,7 +164,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await hosts()).length, 1);
   });
 
-  test('a host that runs as a node makes no host, and is released by an order alone', async () => {
+  test('a host that runs as a node creates no BareMetalHost, and is released only by a request', async () => {
     const keys = newKeys();
     const unknown = await send(offerOf(keys, { name: 'h5', machineID: machineId(5), state: 'joined' }));
     assert.deepEqual(unknown.body.status, { phase: 'Joined' });
@@ -178,7 +178,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.deepEqual(released.body.status, { host: 'h1', phase: 'Released', cleaning: 'metadata' });
   });
 
-  test('what a claimed host joins with is sent to that host alone', async () => {
+  test('sends join data only to the claimed host', async () => {
     const sealed = '{"sealed":"x"}';
     await server.call('PATCH', `${HOSTS}/h1`, {
       body: {
@@ -191,7 +191,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.deepEqual(body.status, { host: 'h1', machine: 'm', phase: 'Claimed', sealedJoin: sealed });
   });
 
-  test('a flood is bounded and leaves known hosts alone', async () => {
+  test('limits a flood of offers, without affecting known hosts', async () => {
     const codes: number[] = [];
     for (let index = 0; index < 80; index += 1)
       codes.push((await send(offerOf(newKeys(), { name: `f${index}`, machineID: machineId(1000 + index) }))).code);
@@ -205,7 +205,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await send(offerOf(own, {}))).code, 201);
   });
 
-  test('an approved host is heard while others use up what strangers may write', async () => {
+  test('accepts reports of an approved host while the limits for unapproved hosts are used up', async () => {
     const known = 'machine.hyperedge.dev/reported';
     await server.call('PATCH', `${HOSTS}/h1`, {
       body: { metadata: { annotations: { [known]: 'joined' } }, spec: { online: true } },
@@ -218,7 +218,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal(host?.metadata?.annotations?.[known], 'blank');
   });
 
-  test('offers are looked at as often as an address may send them', async () => {
+  test('limits the offers of an address', async () => {
     const codes: number[] = [];
     const offer = offerOf(newKeys(), { name: 'often', machineID: machineId(78), state: 'joined' });
     for (let index = 0; index < 400 && !codes.includes(429); index += 1) codes.push((await send(offer)).code);
@@ -228,7 +228,7 @@ describe('offers of hosts', { concurrency: false }, () => {
   });
 });
 
-test('addresses have shares of their own; of IPv6 a link is one', () => {
+test('limits each address separately; an IPv6 link counts as one address', () => {
   assert.equal(peerNetwork('::ffff:10.0.0.7'), '10.0.0.7');
   assert.equal(peerNetwork('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
   assert.equal(peerNetwork('2001:db8:1:2::9'), '2001:db8:1:2::/64');
@@ -244,7 +244,7 @@ test('addresses have shares of their own; of IPv6 a link is one', () => {
         admitOffer(context, source);
         count += 1;
       } catch {
-        // Refused.
+        // The offer was rejected.
       }
     }
     return count;

@@ -1,4 +1,4 @@
-/** Image streams, images of the host and what `oc` asks of projects, by a whole API server. */
+/** Image streams, images of the host, and requests of `oc` for projects, on a complete API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -59,7 +59,7 @@ describe('images of streams', { concurrency: false }, () => {
     return answer.body.status.images[0];
   };
 
-  test('are imported from registries that the configuration names, and from no others', async () => {
+  test('are imported only from registries that the configuration names', async () => {
     const found = await importOf('registry.lab/app:1');
     assert.equal(found?.status.status, 'Success');
     assert.deepEqual(found?.image?.dockerImageMetadata, { Config: { ExposedPorts: { '8080/tcp': {} } } });
@@ -137,7 +137,7 @@ describe('images of streams', { concurrency: false }, () => {
       assert.deepEqual([first, rest.at(-1)], ['ADDED seen:1 a.lab/x:1', 'DELETED seen:1 a.lab/x:3']);
     });
 
-  test('show the host’s programs to pods of the cluster’s own namespaces alone', async () => {
+  test('show the host’s programs only to pods of the cluster’s own namespaces', async () => {
     const pod = (namespace: string, image: string) =>
       server.call<{ spec: { affinity: object; nodeSelector: object }; message: string }>(
         'POST',
@@ -168,7 +168,7 @@ describe('images of streams', { concurrency: false }, () => {
     }
   });
 
-  test('the admin of a project gets it by name, and reviews name projects without their group', async () => {
+  test('the admin of a project gets it by name, and reviews may name projects without their group', async () => {
     const ann = await server.user('ann');
     const project = '/apis/project.openshift.io/v1/projects/shop';
     assert.equal((await server.call('GET', project, { as: ann })).code, 403);
@@ -179,7 +179,7 @@ describe('images of streams', { concurrency: false }, () => {
         subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ann' }],
       },
     });
-    // As `oc adm new-project --admin` waits for.
+    // The review for which `oc adm new-project --admin` waits.
     const review = { namespace: 'shop', verb: 'get', resourceAPIGroup: '', resource: 'projects', user: 'ann' };
     let allowed: unknown;
     for (let tries = 0; tries < 50 && allowed !== true; tries++) {

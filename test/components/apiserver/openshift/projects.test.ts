@@ -1,4 +1,4 @@
-/** OpenShift's groups project, authorization and config, by a whole API server. */
+/** The OpenShift groups project, authorization and config on a complete API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
@@ -35,7 +35,7 @@ describe('projects', { concurrency: false }, () => {
       type: 'application/merge-patch+json',
     });
 
-  test('users who have logged in may request them; others read why not', async () => {
+  test('authenticated users may request projects; others get the reason', async () => {
     const allowed = await server.call('GET', REQUESTS, { as: ann });
     assert.deepEqual([allowed.code, allowed.body['kind'], allowed.body['status']], [200, 'Status', 'Success']);
     const refused = await server.call('GET', REQUESTS, { as: bob });
@@ -45,7 +45,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await server.call('POST', REQUESTS, { as: bob, body: request('his') })).code, 403);
   });
 
-  test('the requester administers what is made, and sees it at once', async () => {
+  test('the requester is the administrator of the new project, and sees it at once', async () => {
     const made = await server.call<{ kind: string; metadata: { annotations: Record<string, string> } }>(
       'POST',
       REQUESTS,
@@ -68,7 +68,7 @@ describe('projects', { concurrency: false }, () => {
     assert.deepEqual([again.code, again.body['message']], [409, 'project.project.openshift.io "shop" already exists']);
   });
 
-  test('names of the system are refused', async () => {
+  test('rejects reserved names', async () => {
     for (const name of ['openshift', 'kube', 'kube-x', 'openshift-x']) {
       const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request(name) });
       assert.equal(code, 403, text);
@@ -77,7 +77,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await server.call('POST', REQUESTS, { as: ann, body: request('Bad_Name') })).code, 422);
   });
 
-  test('a template that is not there makes nothing', async () => {
+  test('a missing template creates no project', async () => {
     await configure({ projectRequestTemplate: { name: 'missing' } });
     const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request('other') });
     assert.equal(code, 404, text);
@@ -85,7 +85,7 @@ describe('projects', { concurrency: false }, () => {
     await configure({ projectRequestTemplate: null });
   });
 
-  test('the template of the cluster makes them, whole or not at all', async () => {
+  test("creates projects from the cluster's template completely or not at all", async () => {
     const parameter = (name: string): string => `$\{${name}}`;
     const project = {
       apiVersion: 'project.openshift.io/v1',
@@ -129,14 +129,14 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await labels('by-good'))['team'], 'blue');
     assert.equal((await server.call('GET', '/api/v1/namespaces/by-good/configmaps/settings')).code, 200);
     assert.equal((await server.call('GET', '/api/v1/namespaces/by-wide')).code, 404);
-    // No controller runs here that would empty it.
+    // No controller runs in this test that would delete the contents.
     const undone = await server.call<{ status: { phase: string } }>('GET', '/api/v1/namespaces/by-broken');
     assert.equal(undone.body.status.phase, 'Terminating');
     assert.equal((await server.call('GET', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sneaks')).code, 404);
     await configure({ projectRequestTemplate: null });
   });
 
-  test('reviews say who can, and whether', async () => {
+  test('reviews list the subjects that may act, and check single subjects', async () => {
     const action = { verb: 'get', resource: 'pods', resourceAPIGroup: '' };
     const review = (kind: string, body: object) =>
       server.call<{ users: string[]; groups: string[]; allowed: boolean; kind: string }>(
@@ -161,7 +161,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await review('ResourceAccessReview', { verb: 'get' })).code, 422);
   });
 
-  test('role bindings are one object under both names', async () => {
+  test('role bindings are the same object in both groups', async () => {
     const at = `${REVIEWS}/namespaces/shop/rolebindings`;
     const binding = {
       apiVersion: 'authorization.openshift.io/v1',
@@ -182,12 +182,12 @@ describe('projects', { concurrency: false }, () => {
     const shown = await server.call('GET', `${at}/view`);
     assert.deepEqual(shown.body['userNames'], ['bob', 'system:serviceaccount:shop:default']);
     assert.deepEqual(shown.body['roleRef'], { name: 'view' });
-    // What ann may not do in her project she cannot give by the older name either.
+    // The legacy group enforces the same rules against escalation.
     const more = { ...binding, metadata: { name: 'more' }, roleRef: { name: 'cluster-admin' } };
     assert.equal((await server.call('POST', at, { body: more, as: ann })).code, 403);
   });
 
-  test('restrictions say whom role bindings may name', async () => {
+  test('restrictions limit the subjects of role bindings', async () => {
     const restriction = {
       apiVersion: 'authorization.openshift.io/v1',
       kind: 'RoleBindingRestriction',
@@ -212,7 +212,7 @@ describe('projects', { concurrency: false }, () => {
     assert.match(refused.text, /rolebindings to User \\"eve\\" are not allowed in project \\"shop\\"/);
   });
 
-  test('the configuration of the cluster is there with true values, and stays as it is changed', async () => {
+  test('creates the cluster configuration with correct values, and keeps changes', async () => {
     const spec = async (plural: string, name = 'cluster') =>
       (await server.call<{ spec: Record<string, unknown> }>('GET', `/apis/config.openshift.io/v1/${plural}/${name}`))
         .body.spec;
@@ -229,7 +229,7 @@ describe('projects', { concurrency: false }, () => {
   });
 });
 
-test('under the profile kubernetes only administrators make projects', async () => {
+test('in profile kubernetes only administrators create projects', async () => {
   const server = await startServer();
   try {
     const ann = await server.user('ann', 'system:authenticated:oauth');
@@ -240,7 +240,7 @@ test('under the profile kubernetes only administrators make projects', async () 
   }
 });
 
-test('ProjectRequestLimit bounds the projects of a user by the labels of the user', async () => {
+test('ProjectRequestLimit limits the projects of a user by the labels of the user', async () => {
   const projectRequestLimits = [
     { selector: { level: 'admin' }, maxProjects: undefined },
     { selector: { level: 'advanced' }, maxProjects: 2 },
@@ -270,7 +270,7 @@ test('ProjectRequestLimit bounds the projects of a user by the labels of the use
   }
 });
 
-test('the binding of self-provisioners goes with the profile okd, unless it was changed', async () => {
+test('the binding of self-provisioners is deleted without profile okd, unless it was changed', async () => {
   const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/self-provisioners';
   const okd = { openshift: { profile: 'okd', domain: 'apps.lab.example' } } as const;
   const first = await startServer({ config: okd });

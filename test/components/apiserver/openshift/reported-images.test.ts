@@ -1,4 +1,4 @@
-/** Images by the reports of nodes: a report is a claim. */
+/** Image digests from the reports of nodes, which are not trusted by themselves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -20,14 +20,14 @@ const resolved = (nodes: readonly Node[], name = 'app:1'): string => {
   return found.digest ?? found.problem;
 };
 
-test('a node that reports a tag with an image of another repository is ignored', () => {
+test('ignores a report of a tag with an image of another repository', () => {
   const liar = node('liar', [`${APP}:1`, `evil.lab/app@${digest('e')}`]);
   assert.match(resolved([liar, node('other', [])]), /not found in the image store/);
   assert.match(resolved([liar, node('other', [])], `app@${digest('e')}`), /not found in the image store/);
   assert.equal(resolved([liar, has('a', 'a'), has('b', 'a')]), digest('a'));
 });
 
-test('one node does not decide what a tag means, unless it is a master or the only node', () => {
+test('one node does not determine the image of a tag, unless it is a master or the only node', () => {
   const liar = has('liar', 'e');
   assert.match(resolved([liar, node('other', [])]), /is reported by one node only/);
   assert.match(resolved([liar, has('a', 'a')]), /is not the same image/);
@@ -38,7 +38,7 @@ test('one node does not decide what a tag means, unless it is a master or the on
   assert.match(resolved([has('m', 'a', true), has('n', 'b', true)]), /is not the same image/);
 });
 
-test('a digest means itself, whatever else nodes report for it', () => {
+test('a digest resolves to itself, whatever nodes report', () => {
   const liar = node('liar', [`${APP}@${digest('a')}`, `${APP}@${digest('e')}`]);
   assert.equal(resolved([liar, node('other', [])], `app@${digest('a')}`), digest('a'));
 });

@@ -1,6 +1,7 @@
 /**
- * An operator as others write them, on @kubernetes/client-node: leader election by a Lease, an informer, one reconcile for everything. Backups get a finalizer, a
- * config map that stands for what the operator made elsewhere, and a status; when they go, that goes first.
+ * An operator based on @kubernetes/client-node: leader election by a Lease, an informer and a reconcile loop. A Backup
+ * gets a finalizer, a config map that represents an external resource, and a status. The external resource is deleted
+ * before the Backup.
  */
 import {
   CoordinationV1Api,
@@ -36,7 +37,7 @@ const custom = config.makeApiClient(CustomObjectsApi);
 const coordination = config.makeApiClient(CoordinationV1Api);
 const hasCode = (error: unknown, ...codes: number[]): boolean => codes.includes((error as { code?: number }).code ?? 0);
 
-/** Takes or keeps the lease; true when it is held. */
+/** Acquires or renews the lease. Returns true if it is held. */
 async function elect(): Promise<boolean> {
   const now = new V1MicroTime(new Date().toISOString());
   const spec = { holderIdentity: identity, leaseDurationSeconds: LEASE_SECONDS, renewTime: now };
@@ -44,7 +45,7 @@ async function elect(): Promise<boolean> {
     const lease = await coordination.readNamespacedLease({ name: LEASE, namespace });
     const { holderIdentity, renewTime, leaseTransitions = 0, acquireTime = now } = lease.spec ?? {};
     const mine = holderIdentity === identity;
-    // The client hands times of microseconds on as they came.
+    // The client returns times with microseconds as strings.
     const silentMs = Date.now() - Date.parse(String(renewTime));
     if (!mine && silentMs < LEASE_SECONDS * 1000) return false;
     lease.spec = {
@@ -126,7 +127,7 @@ for (let elected = 0; ; ) {
     if (Date.now() - elected > RETRY_MS) elected = (await elect()) ? Date.now() : 0;
     for (const name of elected > 0 ? [...dirty] : []) {
       dirty.delete(name);
-      // Tried again: a conflict, or a server that is away.
+      // Retries after a conflict or while the server is unavailable.
       await reconcile(name).catch(() => dirty.add(name));
     }
   } catch {

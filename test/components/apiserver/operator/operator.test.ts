@@ -1,6 +1,7 @@
 /**
- * An operator's life: a definition of two versions with a conversion webhook, a mutating and a validating one, a status, a finalizer; two processes of the operator
- * that elect a leader. One is killed, and the API server is started anew meanwhile.
+ * Life cycle of an operator: a definition with two versions and a conversion webhook, mutating and validating webhooks,
+ * a status and a finalizer. Two operator processes elect a leader. One is killed, and the API server is restarted
+ * meanwhile.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -47,7 +48,7 @@ function specOf({ object }: Review['request']): { path: string; keep?: number } 
   return object?.['spec'] as { path: string; keep?: number };
 }
 
-/** v1 says `source: host:/path`, v2 has both apart. */
+/** v1 has `source: host:/path`, v2 has separate fields. */
 function converted(object: { spec: Record<string, unknown> }, apiVersion: string): object {
   const { source, host, path, ...rest } = object.spec;
   const [first, second] = String(source).split(':');
@@ -56,7 +57,7 @@ function converted(object: { spec: Record<string, unknown> }, apiVersion: string
   return { ...object, apiVersion, spec };
 }
 
-describe("an operator's life", () => {
+describe('life cycle of an operator', () => {
   let store: MemoryStore;
   let server: TestServer;
   let hooks: WebhookServer;
@@ -64,7 +65,7 @@ describe("an operator's life", () => {
   const call = (method: string, path: string, body?: unknown): Promise<Answer<Doc>> =>
     server.call<Doc>(method, path, body === undefined ? {} : { body });
 
-  /** Control loops take their time, and this machine may be busy. */
+  /** Polls for long, because controllers are asynchronous and the machine may be busy. */
   async function eventually<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
     const end = Date.now() + PATIENCE_MS;
     for (;;) {
@@ -157,7 +158,7 @@ describe("an operator's life", () => {
       });
       operators.set(name, child);
     }
-    // Both have read their kubeconfig: it goes with the first API server, and one of them may be slow to start.
+    // Waits until both have read their kubeconfig, which is deleted with the first API server.
     await Promise.all(Array.from(operators.values(), ({ stdout }) => once(stdout as Readable, 'data')));
   });
   after(async () => {
@@ -167,7 +168,7 @@ describe("an operator's life", () => {
     await store.close();
   });
 
-  it('converts, mutates and validates what is made in the old version', async () => {
+  it('converts, mutates and validates objects created in the old version', async () => {
     const refused = await call('POST', at('v1'), {
       apiVersion: 'lab.test/v1',
       kind: 'Backup',
@@ -187,7 +188,7 @@ describe("an operator's life", () => {
     assert.deepEqual((await backup('first'))?.spec, { host: 'db', path: '/var/lib', keep: 3 });
   });
 
-  it('is reconciled by the leader alone, and a status makes no generation', async () => {
+  it('only the leader reconciles, and a status update does not change the generation', async () => {
     const { status, metadata } = await done('first', 1);
     assert.equal(metadata.generation, 1);
     assert.deepEqual(metadata.finalizers, ['lab.test/cleanup']);
@@ -201,7 +202,7 @@ describe("an operator's life", () => {
     assert.equal((await call('GET', `${at('v1')}/first`)).body.spec['source'], 'db:/var/lib');
   });
 
-  it('goes on when the API server has been away', async () => {
+  it('continues after a restart of the API server', async () => {
     const { port } = server;
     await server.stop(true);
     server = await startServer({ store, config: { port } });
@@ -216,7 +217,7 @@ describe("an operator's life", () => {
     assert.equal(made.body.data?.['keep'], '5');
   });
 
-  it('is taken over from a leader that was killed, and cleans up before it goes', async () => {
+  it('another process takes over from a killed leader, and cleans up before the deletion', async () => {
     const killed = await leader();
     const child = operators.get(killed) as ChildProcess;
     const gone = once(child, 'exit');

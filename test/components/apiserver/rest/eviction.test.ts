@@ -1,4 +1,4 @@
-/** Evictions, and the disruption budgets that must allow them. */
+/** Evictions with disruption budgets. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -41,7 +41,7 @@ describe('evictions', () => {
     });
     assert.equal(answer.code, 200, answer.text);
   };
-  /** As the disruption controller leaves it. */
+  /** A budget with a status as the disruption controller writes it. */
   const budgetWith = async (name: string, status: object, spec: object = {}) => {
     const selector = { matchLabels: { app: 'web' } };
     const body = { metadata: { name }, spec: { minAvailable: 1, selector, ...spec } };
@@ -58,7 +58,7 @@ describe('evictions', () => {
     });
   const codeOf = async (name: string): Promise<number> => (await server.call('GET', `${PODS}/${name}`)).code;
 
-  it('take what the budget allows, and no more', async () => {
+  it('succeed as often as the budget allows', async () => {
     for (const name of ['a', 'b']) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     const dry = await evict('a', { query: '?dryRun=All' });
@@ -91,7 +91,7 @@ describe('evictions', () => {
     assert.equal((await server.call<Pod>('GET', `${PODS}/b`)).body.metadata?.deletionTimestamp, undefined);
   });
 
-  it('of one pod each are allowed once, whoever comes first', async () => {
+  it('of several pods are allowed once if one disruption is left', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
     for (const name of names) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 3, currentHealthy: 8 });
@@ -101,7 +101,7 @@ describe('evictions', () => {
     assert.equal((await budget('web')).status?.disruptionsAllowed, 0);
   });
 
-  it('wait for the controller to have seen the budget, and fail under two of them', async () => {
+  it('require an observed budget, and fail with two budgets for a pod', async () => {
     await podNamed('a');
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     await patch(`${BUDGETS}/web`, { spec: { minAvailable: 2 } });
@@ -114,7 +114,7 @@ describe('evictions', () => {
     assert.match(two.body.message ?? '', /^This pod has more than one PodDisruptionBudget/);
   });
 
-  it('ask no budget where nobody misses the pod', async () => {
+  it('of pods that are not running need no budget', async () => {
     await podNamed('waits', { phase: 'Pending', ready: false });
     await podNamed('ended', { phase: 'Succeeded' });
     await podNamed('other', { labels: { app: 'other' } });
@@ -127,7 +127,7 @@ describe('evictions', () => {
     assert.deepEqual((await budget('web')).status?.disruptedPods ?? {}, {});
   });
 
-  it('of a pod that is not ready go by what the budget says of those', async () => {
+  it('of unready pods follow unhealthyPodEvictionPolicy', async () => {
     await podNamed('ill', { ready: false });
     await budgetWith('web', { disruptionsAllowed: 0, currentHealthy: 0 });
     assert.equal((await evict('ill')).code, 429);
@@ -143,7 +143,7 @@ describe('evictions', () => {
     assert.equal((await evict('ill-too')).code, 201);
   });
 
-  it('keep to the caller’s preconditions, and to the name in the path', async () => {
+  it('apply the caller’s preconditions, and require the name in the path', async () => {
     await podNamed('a');
     const wrong = await evict('a', { deleteOptions: { preconditions: { uid: 'another' } } });
     assert.equal(wrong.code, 409, wrong.text);

@@ -10,7 +10,7 @@ interface Page {
   readonly items: readonly { readonly metadata: { readonly name: string } }[];
 }
 
-test('a page’s token ends with its history, also for a kind that has not changed since', async (t) => {
+test('a continue token expires with its history, even for a kind that has not changed since', async (t) => {
   const server = await startServer({ config: { compactionIntervalSeconds: 1 } });
   t.after(() => server.stop());
   const template = { spec: { containers: [{ name: 'c', image: 'i' }] } };
@@ -20,7 +20,7 @@ test('a page’s token ends with its history, also for a kind that has not chang
   const second = `${TEMPLATES}?limit=1&continue=${token}`;
   let answer = await server.call<Page>('GET', second);
   for (let round = 0; round < 100 && answer.code === 200; round++) {
-    // History goes on with other kinds, by more than a calm interval's.
+    // Changes of other kinds advance the history by more than the minimum of a compaction.
     for (let i = 0; i < 30; i++) {
       const body = { metadata: { name: `m${round}-${i}` } };
       await server.call('POST', '/api/v1/namespaces/default/configmaps', { body });

@@ -1,4 +1,4 @@
-/** The same objects in protobuf, YAML and older versions: what clients of all ages get over the wire. */
+/** Formats and versions of objects: protobuf, YAML, tables and older versions. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
@@ -37,7 +37,7 @@ function opened(bytes: Buffer): Unknown {
   return { apiVersion, kind, raw };
 }
 
-/** A list's metadata as it travels, and its items. */
+/** Encoded metadata and items of a list. */
 function openedList(bytes: Buffer): Unknown & { readonly items: Buffer[]; readonly metadata: Buffer } {
   const whole = opened(bytes);
   const items: Buffer[] = [];
@@ -89,7 +89,7 @@ describe('formats', () => {
   });
   after(() => server.stop());
 
-  it('takes and gives objects in protobuf', async () => {
+  it('reads and writes objects in protobuf', async () => {
     const created = await server.call('POST', MAPS, {
       raw: envelope('v1', 'ConfigMap', encodeMessage('io.k8s.api.core.v1.ConfigMap', named('one'))),
       type: PROTOBUF,
@@ -105,7 +105,7 @@ describe('formats', () => {
     assert.ok(both.bytes.equals(read.bytes));
   });
 
-  it('answers failures and statuses in protobuf', async () => {
+  it('returns errors and statuses in protobuf', async () => {
     const missing = await server.call('GET', `${MAPS}/nobody`, { headers: accept });
     assert.equal(missing.code, 404);
     assert.equal(missing.headers['content-type'], PROTOBUF);
@@ -137,7 +137,7 @@ describe('formats', () => {
     const form = `${PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`;
     const partial = openedList((await server.call('GET', MAPS, { headers: { accept: form } })).bytes);
     assert.deepEqual([partial.apiVersion, partial.kind], ['meta.k8s.io/v1', 'PartialObjectMetadataList']);
-    // Metadata is field 1 of every object, so what is left is an object without its content.
+    // Metadata is field 1 of every object, so it decodes as an object without other fields.
     const [first] = partial.items.map((item) => decodeProtobuf(envelope('v1', 'ConfigMap', item)));
     assert.deepEqual(metadataOf(first), metadataOf(items[0]));
     assert.equal(first?.['data'], undefined);
@@ -171,7 +171,7 @@ describe('formats', () => {
       yaml.text.replaceAll(/\s+/g, ' '),
       /accepted: application\/json;stream=watch, application\/vnd\.kubernetes\.protobuf;stream=watch/,
     );
-    // What is no form of anything is refused as for every read.
+    // An unknown form is rejected as for every read.
     const table = await server.call<{ message: string }>('GET', `${MAPS}?watch=1&timeoutSeconds=1`, {
       headers: { accept: `${PROTOBUF};as=Table;g=meta.k8s.io;v=v1` },
     });
@@ -186,7 +186,7 @@ describe('formats', () => {
     assert.equal((await server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1`, either)).code, 200);
   });
 
-  it('shows what is served as YAML too', async () => {
+  it('returns YAML where it returns objects', async () => {
     for (const path of ['/api', '/apis', '/api/v1', '/apis/apps']) {
       const shown = await server.call('GET', path, { headers: { accept: 'application/yaml' } });
       assert.equal(shown.headers['content-type'], 'application/yaml');
@@ -194,7 +194,7 @@ describe('formats', () => {
     }
   });
 
-  it('says what it cannot show, in upstream’s words', async () => {
+  it('reports unsupported forms in upstream’s wording', async () => {
     const versionOfNothing = { headers: { accept: 'application/json;g=meta.k8s.io;v=v1' } };
     assert.equal((await server.call('GET', MAPS, versionOfNothing)).code, 406);
     const table = { headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' } };
@@ -206,14 +206,14 @@ describe('formats', () => {
     );
   });
 
-  it('takes the core group’s version with its empty name', async () => {
+  it('accepts the core group’s version with a leading slash', async () => {
     const made = await server.call<{ apiVersion: string }>('POST', MAPS, {
       body: { ...named('nameless-group'), apiVersion: '/v1' },
     });
     assert.deepEqual([made.code, made.body.apiVersion], [201, 'v1']);
   });
 
-  it('answers reviews, scales and discovery in protobuf', async () => {
+  it('returns reviews, scales and discovery in protobuf', async () => {
     const review = await server.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
       body: { spec: { nonResourceAttributes: { path: '/x', verb: 'get' } } },
       headers: accept,
@@ -224,7 +224,7 @@ describe('formats', () => {
     assert.ok(groups.raw.includes('autoscaling/v2beta2'));
   });
 
-  it('has no table of what is only answered', async () => {
+  it('has no tables of virtual kinds', async () => {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',
@@ -249,7 +249,7 @@ describe('formats', () => {
     assert.equal((parse(missing.text) as JsonObject)['code'], 404);
   });
 
-  it('shows tables and metadata alone in YAML', async () => {
+  it('returns tables and metadata in YAML', async () => {
     for (const path of [MAPS, `${MAPS}/one`]) {
       const isList = path === MAPS;
       for (const as of ['Table', isList ? 'PartialObjectMetadataList' : 'PartialObjectMetadata']) {
@@ -258,14 +258,14 @@ describe('formats', () => {
         assert.equal(yaml.headers['content-type'], 'application/yaml');
         const json = await server.call<JsonObject>('GET', path, { headers: { accept: `application/json${form}` } });
         assert.equal(json.body['kind'], as);
-        // Who is asked a second later is a second older.
+        // The ages differ by the time between the two requests.
         const ageless = (value: unknown): string => JSON.stringify(value).replaceAll(/"\d+[smh]\w*"/g, '""');
         assert.equal(ageless(parse(yaml.text)), ageless(json.body));
       }
     }
   });
 
-  it('takes the media types of upstream, and no others', async () => {
+  it("accepts only upstream's media types", async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'typed' } };
     const send = (type: string) =>
       server.call<{ message: string }>('POST', `${MAPS}?dryRun=All`, { body, headers: { 'content-type': type } });
@@ -288,7 +288,7 @@ describe('formats', () => {
     }
   });
 
-  it('refuses media types that no route knows as upstream’s routes do', async () => {
+  it('rejects unknown media types as upstream’s routes do', async () => {
     const types = `application/json, application/yaml, ${PROTOBUF}`;
     const streams = `application/json;stream=watch, ${PROTOBUF};stream=watch`;
     for (const [method, path, available] of [
@@ -312,7 +312,7 @@ describe('formats', () => {
     );
   });
 
-  it('falls back to JSON for kinds without numbers, or says 406', async () => {
+  it('falls back to JSON for kinds without protobuf, or returns 406', async () => {
     const path = '/apis/route.openshift.io/v1/routes';
     const both = await server.call('GET', path, { headers: { accept: `${PROTOBUF},application/json` } });
     assert.equal(both.headers['content-type'], 'application/json');
@@ -321,7 +321,7 @@ describe('formats', () => {
     assert.match(only.text, /only the following media types are accepted: application\/json, application\/yaml/);
   });
 
-  it('warns of kinds that are deprecated as a whole, and of jobs that leave their pods', async () => {
+  it('warns about deprecated kinds, and about deletes of jobs that leave their pods', async () => {
     const warning = async (method: string, path: string, body?: object) =>
       (await server.call(method, path, body === undefined ? {} : { body })).headers['warning'];
     const endpoints = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"';
@@ -347,7 +347,7 @@ describe('formats', () => {
     assert.match(String(await warning('DELETE', jobs)), /child pods are preserved/);
   });
 
-  it('serves one object in several versions, and says which are old', async () => {
+  it('serves an object in several versions, and warns about deprecated ones', async () => {
     const budgets = (version: string): string => `/apis/policy/${version}/namespaces/default/poddisruptionbudgets`;
     const created = await server.call('POST', budgets('v1beta1'), {
       body: { metadata: { name: 'web' }, spec: { minAvailable: 1, selector: {} } },
@@ -380,7 +380,7 @@ describe('formats', () => {
     assert.equal(wrong.code, 400);
   });
 
-  it('serves versions of the same shape without reading the object', async () => {
+  it('serves versions with the same schema without parsing the object', async () => {
     const path = (version: string): string => `/apis/scheduling.k8s.io/${version}/priorityclasses`;
     await server.call('POST', path('v1'), { body: { metadata: { name: 'fast' }, value: 7 } });
     const one = await server.call('GET', `${path('v1')}/fast`);

@@ -1,4 +1,4 @@
-/** What is kept of lists and of other versions has memory of its own: pieces of Node's shared pool kept megabytes alive for kilobytes. */
+/** Memory of cached lists and versions: slices of Node's shared pool would keep megabytes alive. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtinKinds } from '../../../../src/api/registry/index.ts';
@@ -10,7 +10,7 @@ import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-
 
 const PREFIX = '/registry/events/';
 
-test('a kept list and a kept version keep alive as many bytes as they have', () => {
+test('a cached list or version keeps no more bytes alive than it has', () => {
   const definition = builtinKinds.find(({ kind, group }) => kind === 'Event' && group === '');
   assert.ok(definition !== undefined);
   const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });

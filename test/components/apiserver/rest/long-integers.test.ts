@@ -1,4 +1,4 @@
-/** Integers that a double would round, through everything that reads, compares, changes and shows documents. */
+/** Integers that a double would round, in all operations on documents. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { define } from '../customresources/definition.ts';
@@ -9,7 +9,7 @@ const ODD = '9007199254740993';
 const PATH = '/apis/example.com/v1/namespaces/default/counters';
 const PODS = '/api/v1/namespaces/default/pods';
 
-describe('integers beyond the safe ones', () => {
+describe('integers beyond the safe range', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -55,7 +55,7 @@ describe('integers beyond the safe ones', () => {
     return specOf(answer.text);
   };
 
-  it('are stored and shown as they are, in JSON, indented and in YAML', async () => {
+  it('are stored and returned exactly, in JSON, indented and in YAML', async () => {
     const spec = `{"count":${MAX},"free":{"negative":-${ODD},"list":[${ODD},1],"__proto__":${ODD}},"kept":1}`;
     assert.equal(await made('shown', spec), `"spec":${spec}`);
     for (const path of [`${PATH}/shown`, PATH]) {
@@ -68,7 +68,7 @@ describe('integers beyond the safe ones', () => {
     }
   });
 
-  it('come in YAML too, and what has more than 64 bits is a double', async () => {
+  it('are parsed from YAML, and become doubles beyond 64 bits', async () => {
     const yaml = `apiVersion: example.com/v1\nkind: Counter\nmetadata: {name: yaml}\nspec:\n  count: ${MAX}\n  free: {a: 18446744073709551615, b: 0x20000000000001, c: 1.5}\n`;
     const answer = await send('POST', PATH, yaml, 'application/yaml');
     assert.equal(answer.code, 201, answer.text);
@@ -78,7 +78,7 @@ describe('integers beyond the safe ones', () => {
     assert.equal(json.code, 422, json.text);
   });
 
-  it('are compared as what they are', async () => {
+  it('are compared exactly', async () => {
     const refused = async (spec: string, words: RegExp): Promise<void> => {
       const answer = await send('POST', PATH, counter('refused', spec));
       assert.equal(answer.code, 422, answer.text);
@@ -122,12 +122,12 @@ describe('integers beyond the safe ones', () => {
     assert.ok(second.text.includes(`{"id":${ODD},"text":"a"},{"id":9007199254740992,"text":"b"}`), second.text);
     assert.ok(second.text.includes(String.raw`"k:{\"id\":${ODD}}"`), second.text);
     assert.ok(second.text.includes(`"v:${ODD}"`), second.text);
-    // What a manager no longer applies goes, found by its key.
+    // An item that a manager no longer applies is removed by its key.
     const gone = await apply('[]', 'one');
     assert.ok(!specOf(gone.text).includes(`{"id":${ODD}`) && gone.text.includes('"id":9007199254740992'), gone.text);
   });
 
-  it('of built-in kinds are kept in JSON and protobuf, and what does not fit is refused', async () => {
+  it('of built-in kinds are exact in JSON and protobuf, and overflows are rejected', async () => {
     const pod = (name: string, seconds: string): string =>
       `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"${name}"},"spec":{"containers":[{"name":"c","image":"i"}],"tolerations":[{"operator":"Exists","effect":"NoExecute","tolerationSeconds":${seconds}}]}}`;
     const answer = await send('POST', PODS, pod('long', MAX));
@@ -135,9 +135,9 @@ describe('integers beyond the safe ones', () => {
     const { bytes } = await server.call('GET', `${PODS}/long`, {
       headers: { accept: 'application/vnd.kubernetes.protobuf' },
     });
-    // Nine bytes of a varint that has all of its 63 bits.
+    // Nine bytes of a varint with 63 bits set.
     assert.ok(bytes.includes(Buffer.from([0x28, ...Array<number>(8).fill(0xff), 0x7f])), bytes.toString('hex'));
-    // The same bytes as the body of an update, which changes nothing.
+    // An update with the same bytes changes nothing.
     const again = await server.call('PUT', `${PODS}/long`, {
       raw: bytes,
       headers: { 'content-type': 'application/vnd.kubernetes.protobuf' },
@@ -149,7 +149,7 @@ describe('integers beyond the safe ones', () => {
     assert.match(wide.body.message ?? '', /cannot unmarshal number .* of type int64/);
   });
 
-  it('may be a grace period or a generation', async () => {
+  it('are accepted as a grace period and a generation', async () => {
     const grace = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"grace"},"spec":{"nodeName":"n","terminationGracePeriodSeconds":${MAX},"containers":[{"name":"c","image":"i"}]}}`;
     const created = await send('POST', PODS, grace);
     assert.equal(created.code, 201, created.text);

@@ -1,4 +1,4 @@
-/** Lists of megabytes: what they say is what the objects say, and they are made as they are sent. */
+/** Lists of several megabytes, which are produced while they are sent. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
@@ -8,7 +8,7 @@ import { Choices } from '../../../core/patch/choices.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
-/** Together more than what is kept joined. */
+/** The objects together exceed the limit of cached lists. */
 const COUNT = 45;
 const FILLER = 'x'.repeat(200_000);
 
@@ -31,17 +31,17 @@ describe('a list of nine megabytes', () => {
   });
   after(() => server.stop());
 
-  it('holds every object once, in order', async () => {
+  it('contains every object once, in order', async () => {
     const { code, headers, body } = await server.call<{ kind: string; items: object[] }>('GET', MAPS);
     assert.equal(code, 200);
     assert.equal(headers['content-type'], 'application/json');
-    // Nobody has counted it.
+    // The length is not known in advance.
     assert.equal(headers['content-length'], undefined);
     assert.equal(body.kind, 'ConfigMapList');
     assert.deepEqual(body.items, expected);
   });
 
-  it('holds those that are asked for, by label and by page', async () => {
+  it('contains the objects selected by label and page', async () => {
     const odd = await server.call<{ items: object[] }>('GET', `${MAPS}?labelSelector=odd%3Dtrue`);
     assert.deepEqual(
       odd.body.items,
@@ -55,13 +55,13 @@ describe('a list of nine megabytes', () => {
     assert.equal(page.body.metadata.remainingItemCount, COUNT - 30);
   });
 
-  it('is compressed for who takes it so', async () => {
+  it('is compressed if the client accepts it', async () => {
     const { headers, bytes } = await server.call('GET', MAPS, { headers: { 'accept-encoding': 'gzip' } });
     assert.equal(headers['content-encoding'], 'gzip');
     assert.deepEqual(JSON.parse(gunzipSync(bytes).toString('utf8')).items, expected);
   });
 
-  it('is refused in forms that need all of it at once', async () => {
+  it('is rejected in forms that need the whole list in memory', async () => {
     const pretty = await server.call('GET', `${MAPS}?pretty=true`);
     const yaml = await server.call('GET', MAPS, { headers: { accept: 'application/yaml' } });
     assert.deepEqual([pretty.code, yaml.code], [406, 406]);
@@ -106,7 +106,7 @@ it('a list is the same in pieces of any size', () => {
   }
 });
 
-it('an object is not looked at before its turn', () => {
+it('an object is not read before its turn', () => {
   const touched = new Set<number>();
   const source = new ListSource(kind, things(10_000, touched), HEAD, TAIL);
   assert.equal(source.fill(Buffer.alloc(10_000)), 10_000);

@@ -76,7 +76,7 @@ describe('objects over HTTPS', () => {
   const call = (method: string, path: string, options: Parameters<TestServer['call']>[2] = {}) =>
     server.call<Thing>(method, path, options);
 
-  it('creates, reads its own write, refuses a second one, and generates names', async () => {
+  it('creates, reads its own write, rejects a duplicate, and generates names', async () => {
     const created = await call('POST', MAPS, { body: configMap('a', { k: 'v' }) });
     assert.equal(created.code, 201);
     const read = await call('GET', `${MAPS}/a`);
@@ -89,7 +89,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/none`)).code, 404);
   });
 
-  it('leaves kind and version to the list where items are built in', async () => {
+  it('omits kind and version in list items of built-in kinds', async () => {
     await call('POST', MAPS, {
       body: { ...configMap('listed'), metadata: { name: 'listed', labels: { listed: 'x' } } },
     });
@@ -108,7 +108,7 @@ describe('objects over HTTPS', () => {
     assert.deepEqual(Object.keys(one.body).slice(0, 2), ['apiVersion', 'kind']);
   });
 
-  it('adds to an updated pod what it adds to a new one', async () => {
+  it('sets the same defaults in updated pods as in new ones', async () => {
     const own = { serviceAccountName: 'default', automountServiceAccountToken: false };
     assert.equal((await call('POST', PODS, { body: pod('resent', own) })).code, 201);
     const sent = await call('PUT', `${PODS}/resent`, { body: pod('resent', own) });
@@ -120,7 +120,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('DELETE', `${PODS}/resent?gracePeriodSeconds=0`)).code, 200);
   });
 
-  it('says of a body that is none what upstream says', async () => {
+  it('reports invalid bodies in upstream’s wording', async () => {
     const said = async (raw: string, type = 'application/json'): Promise<string> => {
       const { code, body } = await call('POST', MAPS, { raw, type });
       assert.equal(code, 400, raw);
@@ -138,7 +138,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('HEAD', MAPS)).code, 405);
   });
 
-  it('refuses to apply what the kind does not have, in upstream’s words', async () => {
+  it('rejects an apply with unknown fields, in upstream’s wording', async () => {
     const apply = (document: object) =>
       call('PATCH', `${MAPS}/applied?fieldManager=m`, { body: document, type: 'application/apply-patch+yaml' });
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' } };
@@ -159,7 +159,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/applied`)).code, 404);
   });
 
-  it('shows nothing as the log of a pod that no node has, and refuses options that make no sense', async () => {
+  it('returns an empty log for an unscheduled pod, and rejects invalid log options', async () => {
     assert.equal((await call('POST', PODS, { body: pod('silent', { serviceAccountName: 'default' }) })).code, 201);
     const log = (query: string, name = 'silent') => call('GET', `${PODS}/${name}/log${query}`);
     assert.equal((await log('')).code, 204);
@@ -176,7 +176,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('DELETE', `${PODS}/silent?gracePeriodSeconds=0`)).code, 200);
   });
 
-  it('keeps __proto__ as a key and changes no prototype', async () => {
+  it('stores __proto__ as an ordinary key', async () => {
     const raw = '{"metadata":{"name":"proto"},"data":{"__proto__":"x"}}';
     assert.equal((await call('POST', MAPS, { raw })).code, 201);
     assert.match((await call('GET', `${MAPS}/proto`)).text, /"data":\{"__proto__":"x"\}/);
@@ -192,7 +192,7 @@ describe('objects over HTTPS', () => {
     assert.match((await call('GET', `${MAPS}/proto`)).text, /"__proto__":"[vw]"/);
   });
 
-  it('answers a patch that does not fit the kind with 422, in the words of whoever fills structures', async () => {
+  it("returns 422 in upstream's wording for a patch whose result does not fit the kind", async () => {
     await call('POST', DEPLOYMENTS, { body: deployment('patched', 1) });
     const refused = async (form: string, patch: unknown, path = `${DEPLOYMENTS}/patched`): Promise<string> => {
       const { code, body } = await call('PATCH', path, { body: patch, type: `application/${form}+json` });
@@ -228,7 +228,7 @@ describe('objects over HTTPS', () => {
     assert.equal(written.code, 400, 'a document is another matter');
   });
 
-  it('indents JSON for people: where it is asked to, and for browsers and tools on a terminal unless they ask it not to', async () => {
+  it('indents JSON on request, and by default for browsers and command-line tools', async () => {
     await call('POST', MAPS, { body: configMap('read') });
     const review = { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } } };
     const asked: [string, string, unknown][] = [
@@ -254,7 +254,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('says what stands in the place of the kind that is wanted', async () => {
+  it('names the unexpected kind in a body', async () => {
     const refusal = async (apiVersion: string, kind: string): Promise<string> => {
       const { code, body } = await call('POST', MAPS, { body: { ...configMap('x'), apiVersion, kind } });
       assert.equal(code, 400);
@@ -274,7 +274,7 @@ describe('objects over HTTPS', () => {
     assert.match(older.body.message, /API version in the data \(batch\/v1beta1\) does not match the expected/);
   });
 
-  it('guards updates with resourceVersion and uid', async () => {
+  it('checks resourceVersion and uid on updates', async () => {
     const created = (await call('POST', MAPS, { body: configMap('guarded', { n: '0' }) })).body;
     const first = await call('PUT', `${MAPS}/guarded`, { body: { ...created, data: { n: '1' } } });
     assert.equal(first.code, 200);
@@ -339,7 +339,7 @@ describe('objects over HTTPS', () => {
       ['Name', 'Desired', 'Available', 'Age'],
     );
     assert.deepEqual(table.body.rows[0]?.cells.slice(0, 3), ['parts', 2, 5]);
-    // Ansible names the kind of what it scales.
+    // Ansible sends the kind of the scaled object instead of Scale.
     const named = { kind: 'Deployment', spec: { replicas: 3 } };
     for (const [type, code] of [
       ['application/strategic-merge-patch+json', 200],
@@ -361,7 +361,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('applies on the server: creates, owns, conflicts, forces', async () => {
+  it('server-side apply creates, owns, conflicts and forces', async () => {
     const apply = (manager: string, replicas: number, query = '') =>
       call('PATCH', `${DEPLOYMENTS}/applied?fieldManager=${manager}${query}`, {
         raw: JSON.stringify(deployment('applied', replicas)),
@@ -380,7 +380,7 @@ describe('objects over HTTPS', () => {
     assert.equal(unnamed.code, 422);
   });
 
-  it('keeps account of writes in the version they come in', async () => {
+  it('records field ownership in the version of the write', async () => {
     const owners = (thing: Thing) =>
       thing.metadata.managedFields?.map((each) => [each.manager, each.apiVersion, each.fieldsV1]);
     const scaler = {
@@ -438,7 +438,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('knows who owns what across versions', async () => {
+  it('tracks field ownership across versions', async () => {
     const path = (version: string) => `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers/h`;
     const apply = (version: string, manager: string, spec: object, query = '') =>
       call('PATCH', `${path(version)}?fieldManager=${manager}${query}`, {
@@ -461,7 +461,7 @@ describe('objects over HTTPS', () => {
     assert.equal(conflict.code, 409);
     assert.match(conflict.body.message, /conflict with "one": \.spec\.targetCPUUtilizationPercentage$/);
     assert.equal((await apply('v2', 'two', cpu(60), '&force=true')).code, 200);
-    // What it let go in the other version goes, and what the other one has stays.
+    // A field that the manager no longer applies in the other version is removed; fields of the other manager stay.
     const dropped = await apply('v2', 'one', target);
     assert.equal(dropped.code, 200, dropped.text);
     const seen = await call('GET', path('v1'));
@@ -471,7 +471,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', path('v1'))).body.spec['targetCPUUtilizationPercentage'], 80);
   });
 
-  it('keeps each owner once, and says so', async () => {
+  it('removes duplicate owner references with a warning', async () => {
     const owner = (uid: string, name = 'n') => ({ apiVersion: 'v1', kind: 'Node', name, uid });
     const named = (ownerReferences: object[]) => ({
       ...configMap('owned'),
@@ -490,7 +490,7 @@ describe('objects over HTTPS', () => {
     assert.match(String(patched.headers['warning']), /duplicate entries after mutating admission happens; /);
   });
 
-  it('tries without writing', async () => {
+  it('does not write in a dry run', async () => {
     assert.equal((await call('POST', `${MAPS}?dryRun=All`, { body: configMap('dry') })).code, 201);
     assert.equal((await call('GET', `${MAPS}/dry`)).code, 404);
     await call('POST', MAPS, { body: configMap('dry', { a: '1' }) });
@@ -509,7 +509,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('applies what is empty: it takes the place of what was there, and is owned', async () => {
+  it('applies empty values, which replace the old ones and are owned', async () => {
     const pod = (more: object, value: string) => ({
       ...more,
       containers: [{ name: 'c', image: 'i', env: [{ name: 'A', value }] }],
@@ -556,7 +556,7 @@ describe('objects over HTTPS', () => {
     assert.match(String((await unpaused('two', false)).body.message), /conflict with "one": \.spec\.paused$/);
   });
 
-  it('gives nobody what the status does not write: labels of deployments and of flow schemas', async () => {
+  it('records no ownership of labels that the status endpoint of deployments and flow schemas does not write', async () => {
     const kinds = [
       [DEPLOYMENTS, 'apps/v1', 'Deployment'],
       ['/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas', 'flowcontrol.apiserver.k8s.io/v1', 'FlowSchema'],
@@ -591,7 +591,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('refuses unknown and duplicate fields when asked to, warns otherwise', async () => {
+  it('rejects unknown and duplicate fields under strict validation, and otherwise warns', async () => {
     const raw = '{"metadata":{"name":"strict"},"spec":{"containers":[{"name":"c","image":"i","nope":1,"image":"j"}]}}';
     const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { raw });
     assert.equal(strict.code, 400);
@@ -607,7 +607,7 @@ describe('objects over HTTPS', () => {
     assert.doesNotMatch(ignored.text, /nope/);
   });
 
-  it('says what is wrong with an object', async () => {
+  it('reports invalid fields', async () => {
     const bad = await server.call<{ reason: string; details: { causes: { field: string }[] } }>('POST', PODS, {
       body: { ...pod('Bad Name'), metadata: { name: 'Bad Name' } },
     });
@@ -624,7 +624,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', '/api/v1/namespaces/default/nothings')).code, 404);
   });
 
-  it('deletes pods with grace, and for good when told', async () => {
+  it('deletes pods gracefully, or immediately on request', async () => {
     await call('POST', PODS, { body: pod('graceful', { nodeName: 'n1', terminationGracePeriodSeconds: 20 }) });
     const marked = await call('DELETE', `${PODS}/graceful`);
     assert.equal(marked.body.metadata.deletionGracePeriodSeconds, 20);
@@ -650,7 +650,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);
   });
 
-  it('answers with what was deleted at the revision of that, and changes nothing of a deletion that has begun but its end', async () => {
+  it('returns the deleted object at the revision of the delete, and only shortens a running deletion', async () => {
     const cases: [path: string, begun: boolean, options: object, changes: boolean][] = [
       ['/api/v1/namespaces/default/serviceaccounts', false, {}, true],
       ['/api/v1/namespaces/default/serviceaccounts', true, {}, false],
@@ -684,7 +684,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('gives each pod of a collection the grace of its own', async () => {
+  it("uses each pod's own grace period in a deletecollection", async () => {
     const labelled = (name: string, spec: object) => {
       const { metadata, ...rest } = pod(name, spec);
       return { ...rest, metadata: { ...metadata, labels: { together: 'yes' } } };
@@ -705,11 +705,11 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('waits for finalizers, and goes with the last one', async () => {
+  it('waits for finalizers, and deletes with the last one', async () => {
     await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
     const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     assert.deepEqual([marked.code, marked.body.metadata.finalizers], [200, ['a.b/c', 'foregroundDeletion']]);
-    // Who says it in the older way is told that it is not gone yet.
+    // With the deprecated option, a pending deletion is reported by 202.
     assert.equal((await call('DELETE', `${MAPS}/held`, { body: { orphanDependents: false } })).code, 202);
     await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     const patch = (finalizers: string[]) =>
@@ -729,7 +729,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/held`)).code, 404);
   });
 
-  it('empties a namespace only through finalize', async () => {
+  it('removes the finalizer of a namespace only through finalize', async () => {
     await call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'going' } } });
     const marked = await call('DELETE', '/api/v1/namespaces/going');
     assert.equal(marked.body.status['phase'], 'Terminating');
@@ -745,7 +745,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('DELETE', '/api/v1/namespaces/default')).code, 403);
   });
 
-  it('lists in pages that show one and the same moment', async () => {
+  it('lists pages of one consistent revision', async () => {
     for (const name of ['p-a', 'p-b', 'p-c', 'p-d', 'p-e']) {
       await call('POST', MAPS, { body: { ...configMap(name), metadata: { name, labels: { page: 'yes' } } } });
     }
@@ -799,7 +799,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
-  it('goes on right after the page before, also for who asks on without its selector', async () => {
+  it('continues directly after the previous page, even without its selector', async () => {
     for (const [name, side] of [
       ['s-a', 'left'],
       ['s-b', 'right'],
@@ -809,7 +809,7 @@ describe('objects over HTTPS', () => {
       await call('POST', MAPS, { body: { ...configMap(name), metadata: { name, labels: { side } } } });
     const first = await call('GET', `${MAPS}?labelSelector=side%3Dleft&limit=1`);
     for (const change of [undefined, 's-d']) {
-      // The second time the state of then is read from the store.
+      // In the second round the old state is read from the store.
       if (change !== undefined) await call('DELETE', `${MAPS}/${change}`);
       const rest = await call('GET', `${MAPS}?labelSelector=side&continue=${first.body.metadata.continue}`);
       assert.deepEqual(
@@ -819,7 +819,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('creates by PUT where upstream does, for those who may create', async () => {
+  it('creates by PUT for kinds where upstream does, with the create permission', async () => {
     const ranges = '/api/v1/namespaces/default/limitranges/put';
     const range = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'put' } };
     const classes = '/apis/node.k8s.io/v1/runtimeclasses/put';
@@ -848,7 +848,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PUT', `${MAPS}/not-by-put`, { body: configMap('not-by-put') })).code, 404);
   });
 
-  it('does not write a collection as a whole', async () => {
+  it('rejects a PUT of a collection', async () => {
     assert.equal((await call('PUT', MAPS, { body: configMap('whole') })).code, 405);
     assert.equal((await call('PATCH', MAPS, { raw: '{}', type: 'application/merge-patch+json' })).code, 405);
   });
@@ -866,7 +866,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}?labelSelector=a+in`)).code, 400);
   });
 
-  it('shows at once who bears a label now, in many objects that are asked for again and again', async () => {
+  it('label selectors find current objects among many in repeated lists', async () => {
     for (let n = 0; n < 40; n++)
       await call('POST', MAPS, { body: { metadata: { name: `lot-${n}`, labels: { lot: String(n % 2) } } } });
     const names = async (selector: string) =>
@@ -881,7 +881,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await names('lot'))?.length, 39);
   });
 
-  it('answers as table, as metadata alone and as YAML', async () => {
+  it('returns tables, metadata only and YAML', async () => {
     const as = (form: string) => ({ headers: { accept: form } });
     const rows = await call('GET', PODS, as('application/json;as=Table;v=v1;g=meta.k8s.io'));
     assert.equal(rows.body.kind, 'Table');
@@ -895,7 +895,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/a`, as('text/html'))).code, 406);
   });
 
-  it('stores what is too large only because of who owns what without that, unless it is applied', async () => {
+  it('stores an object that exceeds the limit only by its managedFields without them, except for an apply', async () => {
     const data = Object.fromEntries(Array.from({ length: 9000 }, (_, at) => [`${'k'.repeat(80)}-${at}`, 'A']));
     const created = await call('POST', MAPS, { body: configMap('very-large', data) });
     assert.equal(created.code, 201);
@@ -908,14 +908,14 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PATCH', `${MAPS}/grows?fieldManager=a`, apply)).code, 413);
   });
 
-  it('takes an applied configuration that is YAML in braces', async () => {
+  it('accepts an applied configuration in YAML flow style', async () => {
     const raw = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "braces",}, "data": {"a": "1",},}';
     const options = { raw, type: 'application/apply-patch+yaml' };
     assert.equal((await call('PATCH', `${MAPS}/braces?fieldManager=a`, options)).code, 201);
     assert.equal((await call('PATCH', `${MAPS}/braces`, { raw, type: 'application/merge-patch+json' })).code, 400);
   });
 
-  it('takes the namespace off what is in none', async () => {
+  it('removes the namespace of cluster-scoped objects', async () => {
     const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'spaceless', namespace: 'default' } };
     const created = await call('POST', '/api/v1/nodes', { body });
     assert.equal(created.code, 201);
@@ -924,20 +924,20 @@ describe('objects over HTTPS', () => {
     for (const { metadata } of [created.body, put.body]) assert.ok(!('namespace' in metadata));
   });
 
-  it('has no other methods at streams, and no reviews by name', async () => {
+  it('rejects other methods on streams, and reviews with a name', async () => {
     assert.equal((await call('PUT', `${PODS}/a/exec`)).code, 405);
     assert.equal((await call('POST', `${PODS}/a/log`)).code, 405);
     assert.equal((await call('GET', '/api/v1/namespaces/default/bindings/a')).code, 404);
     assert.equal((await call('GET', '/api/v1/namespaces/default/bindings')).code, 405);
   });
 
-  it('knows a namespace without a phase as active', async () => {
+  it('treats a namespace without a phase as active', async () => {
     assert.equal((await call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'no-phase' } } })).code, 201);
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'no-phase' }, status: {} };
     assert.equal((await call('PUT', '/api/v1/namespaces/no-phase/status', { body })).code, 200);
   });
 
-  it('takes YAML and zipped bodies, and refuses what is too large before looking into it', async () => {
+  it('accepts YAML and compressed bodies, and rejects large ones before parsing', async () => {
     const yaml = await call('POST', MAPS, {
       raw: 'metadata: {name: from-yaml}\ndata: {a: "1"}\n',
       type: 'application/yaml',
@@ -962,7 +962,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('zips large answers for clients that take it', async () => {
+  it('compresses large responses if the client accepts it', async () => {
     for (const name of ['z-1', 'z-2']) {
       await call('POST', MAPS, {
         body: { metadata: { name, labels: { big: 'yes' } }, data: { t: 'x'.repeat(200_000) } },
@@ -995,7 +995,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('shows the range of services, which is ready, and judges others', async () => {
+  it('serves the service range as a ready ServiceCIDR, and validates others', async () => {
     const range = await call('GET', `${RANGES}/kubernetes`);
     assert.equal(range.code, 200, range.text);
     assert.deepEqual(range.body.spec, { cidrs: ['172.30.0.0/16'] });
@@ -1033,7 +1033,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('takes only selectors of devices that can be compiled', async () => {
+  it('rejects device selectors that do not compile', async () => {
     const post = async (expression: string) => {
       const body = { metadata: { generateName: 'c-' }, spec: { selectors: [{ cel: { expression } }] } };
       const { code, body: answer } = await call('POST', '/apis/resource.k8s.io/v1/deviceclasses', { body });
@@ -1055,7 +1055,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('gives services addresses and ports of their own, and takes them back', async () => {
+  it('allocates and releases addresses and ports of services', async () => {
     const service = (name: string, spec: object) => ({ metadata: { name }, spec: { ports: [{ port: 80 }], ...spec } });
     const path = '/api/v1/namespaces/default/services';
     const fixed = await call('POST', path, {
@@ -1083,7 +1083,7 @@ describe('objects over HTTPS', () => {
     assert.deepEqual(object.body.spec, { parentRef: { resource: 'services', namespace: 'default', name: 'fixed' } });
     assert.match(object.body.metadata.uid, /^[0-9a-f-]{36}$/);
     assert.equal((await call('DELETE', `${ADDRESSES}/172.30.9.9`)).code, 200);
-    // Who takes the object away takes nothing from the service, nor does it get the service into the way of its end.
+    // Deleting the IPAddress object neither releases the service's address nor prevents the deletion of the service.
     assert.equal((await call('POST', path, { body: service('thief', { clusterIP: '172.30.9.9' }) })).code, 422);
     await call('DELETE', `${path}/fixed`);
     assert.ok(!(await keys()).includes('/registry/ipaddresses/172.30.9.9'));
@@ -1100,7 +1100,7 @@ describe('objects over HTTPS', () => {
     assert.equal(headless.body.spec['clusterIP'], 'None');
   });
 
-  it('binds a pod once', async () => {
+  it('binds a pod only once', async () => {
     await call('POST', PODS, { body: pod('tobind') });
     const bind = (node: string) =>
       call('POST', `${PODS}/tobind/binding`, {
@@ -1111,7 +1111,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await bind('n2')).code, 409);
   });
 
-  it('forgets who owns what when a whole object says that nobody does', async () => {
+  it('removes all managedFields when an update contains an empty entry', async () => {
     const owned = configMap('shared-out', { key: 'value' });
     const headers = { 'content-type': 'application/apply-patch+yaml' };
     const made = await call('PATCH', `${MAPS}/shared-out?fieldManager=m`, { body: owned, headers });
@@ -1120,7 +1120,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PUT', `${MAPS}/shared-out`, { body })).body.metadata.managedFields, undefined);
   });
 
-  it('keeps pod security policies, and says that nothing enforces them', async () => {
+  it('stores pod security policies, and warns that they are not enforced', async () => {
     const path = '/apis/policy/v1beta1/podsecuritypolicies';
     const any = { rule: 'RunAsAny' };
     const spec = { seLinux: any, runAsUser: any, supplementalGroups: any, fsGroup: any, volumes: ['*'] };
@@ -1142,7 +1142,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/a`)).code, 200);
   });
 
-  it('refuses writes on a full disk with the mend, and goes on by itself', {
+  it('rejects writes on a full disk with the fix in the message, and recovers by itself', {
     skip: process.env[STORE_VARIABLE] === undefined ? false : 'only the memory store is full when asked to be',
   }, async () => {
     server.store.setFull(true);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { OpenWatches } from '../../../../src/components/apiserver/rest/open-watches.ts';
 
-/** A clock whose timers run when it is told. */
+/** A clock whose timers are run by the test. */
 class Clock {
   now = 0;
   readonly timers = new Set<{ atMs: number; callback: () => void }>();
@@ -47,7 +47,7 @@ class Watch {
   }
 }
 
-it('has every watch act when it is due, with one timer for all', () => {
+it('runs every watch when it is due, with one timer for all', () => {
   const clock = new Clock();
   const watches = new OpenWatches({ clock, stopping: new AbortController().signal });
   const [slow, fast, gone] = [new Watch(10_000), new Watch(700), new Watch(500)];
@@ -70,7 +70,7 @@ it('has every watch act when it is due, with one timer for all', () => {
   assert.equal(clock.timers.size, 0);
 });
 
-it('ends all when the server stops', () => {
+it('ends all watches when the server stops', () => {
   const stopping = new AbortController();
   const watches = new OpenWatches({ clock: new Clock(), stopping: stopping.signal });
   const [one, other] = [new Watch(1000), new Watch(2000)];

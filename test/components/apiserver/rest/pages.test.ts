@@ -10,7 +10,7 @@ import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-
 
 const REVISION = 9;
 
-/** How often the keys of objects are asked for while `work` is done. */
+/** Counts how often keys of objects are read during `work`. */
 async function keysSeen(work: () => Promise<void>): Promise<number> {
   const own = Object.getOwnPropertyDescriptor(CachedObject.prototype, 'key');
   assert.ok(own?.get !== undefined);
@@ -34,14 +34,14 @@ for (const [plural, namespaces] of [
   ['configmaps', ['a', 'a-b', 'ab', 'b']],
   ['persistentvolumes', ['']],
 ] as const) {
-  test(`pages of ${plural} follow each other without a gap, and none looks through those before it`, async () => {
+  test(`pages of ${plural} have no gaps, and a page does not search the earlier ones`, async () => {
     const definition = builtinKinds.find((each) => each.plural === plural && each.group === '');
     assert.ok(definition !== undefined);
     const { version, group, kind, namespaced } = definition;
     const cache = new KindCache({ prefix: `/registry/${plural}/`, namespaced, fieldReaders: {} });
     const objects = namespaces.flatMap((namespace) =>
       Array.from({ length: 1000 }, (_, n) => {
-        // '-' and '.' come before '/', letters and digits after it.
+        // '-' and '.' sort before '/', letters and digits after it.
         const name = `n${['', '-', '.', 'x'][n % 4]}${n >> 2}`;
         return new CachedObject(namespace, name, Buffer.from(`{"metadata":{"name":"${name}"}}`), 5, 5);
       }),

@@ -1,4 +1,4 @@
-/** Two API servers on one store: every answer is as new as the newest write of either, and what must be unique is. */
+/** Two API servers on one store: consistent reads and unique allocations. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
@@ -26,7 +26,7 @@ describe('two API servers', () => {
     await one.stop();
   });
 
-  it('read what the other has just written', async () => {
+  it("read each other's latest writes", async () => {
     await one.call('POST', MAPS, { body: { metadata: { name: 'shared' }, data: { n: '0' } } });
     for (let n = 1; n <= 30; n++) {
       const [writer, reader] = n % 2 === 0 ? [one, two] : [two, one];
@@ -40,7 +40,7 @@ describe('two API servers', () => {
     }
   });
 
-  it('lose no change that both make', async () => {
+  it('lose no concurrent change', async () => {
     const patch = (server: TestServer, key: string) =>
       server.call('PATCH', `${MAPS}/shared`, {
         raw: JSON.stringify({ metadata: { annotations: { [key]: 'x' } } }),
@@ -53,7 +53,7 @@ describe('two API servers', () => {
     assert.deepEqual(Object.keys(body.metadata.annotations ?? {}).sort(), [...keys].sort());
   });
 
-  it('never give out an address or port twice', async () => {
+  it('never allocate an address or port twice', async () => {
     const create = (server: TestServer, index: number) =>
       server.call<Thing>('POST', SERVICES, {
         body: { metadata: { name: `s${index}` }, spec: { type: 'NodePort', ports: [{ port: 80 }] } },
@@ -66,11 +66,11 @@ describe('two API servers', () => {
     const addresses = made.map((each) => each.body.spec.clusterIP);
     assert.equal(new Set(ports).size, ports.length);
     assert.equal(new Set(addresses).size, addresses.length);
-    // A port range this tight makes servers collide; whoever loses takes another, until all are gone.
+    // The small port range causes conflicts; the losing server tries another port until all are allocated.
     assert.ok(made.length >= 35, `${made.length}: ${answers.find((each) => each.code !== 201)?.text}`);
   });
 
-  it('stand both behind the kubernetes service', async () => {
+  it('are both endpoints of the kubernetes service', async () => {
     const { text } = await one.call('GET', '/api/v1/namespaces/default/endpoints/kubernetes');
     assert.match(text, /192\.0\.2\.10/);
     assert.match(text, /192\.0\.2\.11/);

@@ -1,4 +1,4 @@
-/** Events of different kinds reach a client in the order of the changes. */
+/** Order of events of different kinds on one connection. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2';
@@ -20,7 +20,7 @@ interface Seen {
 const session = (): ClientHttp2Session =>
   connect(server.url, { ca: server.ca.certPem, cert: server.admin.certPem, key: server.admin.keyPem });
 
-/** The events of the watches on one connection, as they arrive. */
+/** Events of the watches on one connection, in order of arrival. */
 async function watching(client: ClientHttp2Session, paths: readonly string[]): Promise<Seen[]> {
   const seen: Seen[] = [];
   await Promise.all(
@@ -57,7 +57,7 @@ async function create(client: ClientHttp2Session, path: string, name: string): P
 const disorders = (seen: readonly Seen[]): Seen[] =>
   seen.filter(({ revision }, at) => revision < (seen[at - 1]?.revision ?? 0));
 
-test('a client sees changes of several kinds in their order, also while many are made', async () => {
+test('a client receives changes of several kinds in order, even under load', async () => {
   const plurals = ['configmaps', 'secrets', 'serviceaccounts'];
   const [watcher, writer] = [session(), session()];
   try {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { type PacedWatch, WatchPace } from '../../../../src/components/apiserver/rest/watch-pace.ts';
 
-/** Time and turns of the event loop, both of which the test controls. */
+/** A clock and event loop controlled by the test. */
 class Loop {
   now = 0;
   #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
@@ -61,7 +61,7 @@ it('sends the lines of one turn together at its end, without a timer', () => {
   assert.deepEqual(texts(), ['w:d']);
 });
 
-it('sends the kinds of one connection in the order of the changes, each run of a kind in a turn of its own', () => {
+it('sends kinds of one connection in the order of changes, one run of a kind per turn', () => {
   const { loop, pace, connection } = setUp();
   const [namespaces, jobs] = [watchOf('ns', connection, {}), watchOf('job', connection, {})];
   pace.write(namespaces, line('1'));
@@ -77,7 +77,7 @@ it('sends the kinds of one connection in the order of the changes, each run of a
   assert.equal(loop.waiting, 0);
 });
 
-it('sends a queue that has grown long at once, still in order', () => {
+it('sends a long queue at once, still in order', () => {
   const { loop, pace, connection } = setUp();
   const watches = [watchOf('a', connection, {}), watchOf('b', connection, {})];
   for (let at = 0; at < 40; at++) pace.write(watches[at % 2] as PacedWatch, line(`${at}`));
@@ -88,7 +88,7 @@ it('sends a queue that has grown long at once, still in order', () => {
   );
 });
 
-it('paces a watch far above the usual rate, and the other watches of its connection wait behind it', () => {
+it('paces a watch far above the usual rate, and other watches of its connection wait behind it', () => {
   const { loop, pace, connection } = setUp();
   const [busy, idle] = [watchOf('busy', connection, {}), watchOf('idle', connection, {})];
   const other = watchOf('other', {}, {});
@@ -112,7 +112,7 @@ it('paces a watch far above the usual rate, and the other watches of its connect
   assert.deepEqual(texts(), ['busy:5']);
 });
 
-it('joins the same lines once for all watches that have them', () => {
+it('joins equal lines once for all watches', () => {
   const { loop, pace, connection } = setUp();
   const kind = {};
   const [one, two, other] = [watchOf('1', connection, kind), watchOf('2', connection, kind), watchOf('3', {}, kind)];
@@ -124,7 +124,7 @@ it('joins the same lines once for all watches that have them', () => {
   assert.deepEqual(texts(), ['1:abc', '2:abc', '3:cba']);
 });
 
-it('writes what a watch that ends has not been sent, once', () => {
+it('sends the remaining lines of an ending watch once', () => {
   const { loop, pace, connection } = setUp();
   const [ending, other] = [watchOf('ending', connection, {}), watchOf('other', connection, {})];
   pace.write(ending, line('a'));

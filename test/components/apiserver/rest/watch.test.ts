@@ -101,7 +101,7 @@ describe('watches', () => {
     });
   const summary = (lines: WatchLine[]) => lines.map((each) => `${each.type} ${each.object.metadata.name}`);
 
-  it('goes on from a version without gap or repetition', async () => {
+  it('continues from a version without gaps or duplicates', async () => {
     const from = await create('w-a');
     await label('w-a', { x: '1' });
     const stream = watch(`${MAPS}?watch=true&resourceVersion=${from}`);
@@ -118,7 +118,7 @@ describe('watches', () => {
     assert.equal(new Set(versions).size, 3);
   });
 
-  it('turns changes of labels into what a selector sees', async () => {
+  it('converts label changes to events of a selector', async () => {
     const from = await create('w-c', { tier: 'back' });
     const stream = watch(`${MAPS}?watch=true&resourceVersion=${from}&labelSelector=tier%3Dfront`);
     await label('w-c', { tier: 'front' });
@@ -131,7 +131,7 @@ describe('watches', () => {
     assert.deepEqual(summary(lines), ['ADDED w-c', 'MODIFIED w-c', 'DELETED w-c', 'ADDED w-c', 'DELETED w-c']);
   });
 
-  it('sends the state first, marks its end, then what comes', async () => {
+  it('sends the state first, then a bookmark, then events', async () => {
     await create('w-e', { first: 'yes' });
     const stream = watch(
       `${MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=first`,
@@ -147,7 +147,7 @@ describe('watches', () => {
     assert.equal(lines[1]?.object.kind, 'ConfigMap');
   });
 
-  it('sends a state larger than what a client may leave unread', async () => {
+  it('sends a state larger than the unread limit of a client', async () => {
     const data = { text: 'y'.repeat(900_000) };
     for (let index = 0; index < 14; index++) {
       await server.call('POST', MAPS, { body: { metadata: { name: `big-${index}`, labels: { big: 'yes' } }, data } });
@@ -161,7 +161,7 @@ describe('watches', () => {
     await server.call('DELETE', `${MAPS}?labelSelector=big`);
   });
 
-  it('ends in time, with a last bookmark', async () => {
+  it('ends at its timeout, with a last bookmark', async () => {
     const stream = watch(
       `${MAPS}?watch=true&resourceVersion=${await create('w-g')}&timeoutSeconds=3&allowWatchBookmarks=true`,
     );
@@ -169,7 +169,7 @@ describe('watches', () => {
     assert.equal(stream.lines.at(-1)?.type, 'BOOKMARK');
   });
 
-  it('ends after the server’s time, or up to twice that, when it does not say how long it is to last', async () => {
+  it('without a timeout ends after the server’s minimum, or up to twice as long', async () => {
     const impatient = await startServer({ config: { minWatchSeconds: 0.05 } });
     const stream = new Watch(impatient, `${MAPS}?watch=true&resourceVersion=0`);
     try {
@@ -194,10 +194,10 @@ describe('watches', () => {
     while ((await server.call('GET', '/metrics')).text.includes(figure)) assert.ok(performance.now() < end);
   });
 
-  it('says 410 in the stream for a version it no longer knows', async () => {
+  it('sends 410 in the stream for a compacted version', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);
-    // The cache was loaded at revision 1, so this one is still known; one before it cannot be.
+    // The cache was loaded at revision 1, so this one is available; an earlier one does not exist.
     const fresh = await startServer({ store: server.store });
     try {
       const old = new Watch(fresh, `${MAPS}?watch=true&resourceVersion=2`);
@@ -209,7 +209,7 @@ describe('watches', () => {
     }
   });
 
-  it('sends tables and metadata alone, with headings once', async () => {
+  it('sends tables and metadata only, with column definitions once', async () => {
     const table = watch(`${MAPS}?watch=true&labelSelector=form`, 'application/json;as=Table;v=v1;g=meta.k8s.io');
     const partial = watch(
       `${MAPS}?watch=true&labelSelector=form`,
@@ -226,7 +226,7 @@ describe('watches', () => {
     assert.equal(metadata[0]?.object.kind, 'PartialObjectMetadata');
   });
 
-  it('drops a watcher that does not read, and nobody else', async () => {
+  it('disconnects a client that does not read, without affecting others', async () => {
     const from = await create('w-j');
     const watchers = async (): Promise<number> => {
       const { text } = await server.call('GET', '/metrics');

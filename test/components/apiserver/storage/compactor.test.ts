@@ -5,7 +5,7 @@ import { Compactor } from '../../../../src/components/apiserver/storage/compacto
 import type { Store } from '../../../../src/core/mvcc/port.ts';
 import { ManualClock } from '../../../client/clocks.ts';
 
-it('compacts to the revision of the round before, and not for the heartbeats of a calm interval', async () => {
+it('compacts to the revision of the previous round, but not for few changes', async () => {
   const compactions: number[] = [];
   const store = { compact: async (revision: number) => void compactions.push(revision) } as unknown as Store;
   const clock = new ManualClock();

@@ -1,4 +1,4 @@
-/** Node ports that services get: of their ports and of the health check. */
+/** Node ports of services, and the health check port. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
@@ -34,7 +34,7 @@ test('TCP and UDP of one port get the same node port', async () => {
   assert.deepEqual(portsOf(asked.body).slice(0, 2), [30_053, 30_053]);
 });
 
-test('a load balancer with local traffic gets a port for its health check, which stays its own', async () => {
+test('a load balancer with local traffic policy gets a health check port, which it keeps', async () => {
   const made = await create('local', { type: 'LoadBalancer', externalTrafficPolicy: 'Local' });
   const check = made.body.spec?.healthCheckNodePort ?? 0;
   assert.ok(check >= 30_000 && check <= 32_767, made.text);

@@ -1,11 +1,11 @@
-/** Answers of pods, services and extension servers that a client of HTTP/2 cannot be sent as they are. */
+/** Responses of backends that are invalid in HTTP/2. */
 import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { it } from 'node:test';
 import { answerHeaders } from '../../../../src/components/apiserver/streaming/forward.ts';
 
-it('an answer without content loses its length', () => {
+it('removes the content length of a 204 response', () => {
   for (const [statusCode, headers] of [
     [204, {}],
     [200, { 'content-length': '0' }],

@@ -1,10 +1,10 @@
-/** A kubelet that takes a connection and says nothing is given up after --kubelet-timeout. */
+/** The time-out of connections to kubelets, --kubelet-timeout. */
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { it } from 'node:test';
 import { startServer } from '../harness.ts';
 
-it('gives a kubelet that does not answer as long as it is told, and says so', async () => {
+it('waits for a kubelet that does not respond for the configured time, and reports it', async () => {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => {
     sockets.push(socket);

@@ -1,4 +1,4 @@
-/** Links of pages that are seen through the proxy. */
+/** Links in pages that are served through the proxy. */
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { LinkRewriter, proxiedLink } from '../../../../src/components/apiserver/
 
 const page = { prefix: '/api/v1/namespaces/n/services/s:80/proxy', hosts: ['10.0.0.9:80', 'master:8443'] };
 
-/** Through the rewriter in chunks of `size` bytes. */
+/** Rewrites `text` in chunks of `size` bytes. */
 async function rewritten(text: string | Buffer, size = 65_536): Promise<Buffer> {
   const bytes = Buffer.from(text as string);
   const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
@@ -17,7 +17,7 @@ async function rewritten(text: string | Buffer, size = 65_536): Promise<Buffer> 
 }
 
 describe('links through the proxy', () => {
-  it('lead back through it when they are absolute on their host', () => {
+  it('lead through the proxy if they are absolute on their host', () => {
     for (const [link, through] of [
       ['/', `${page.prefix}/`],
       ['/a/b?c=/d#/e', `${page.prefix}/a/b?c=/d#/e`],
@@ -54,12 +54,12 @@ describe('links through the proxy', () => {
     '<a href="unfinished',
   ].join('\n');
 
-  it('are found in a page, however its bytes arrive', async () => {
+  it('are found in a page, however its bytes are split', async () => {
     for (const size of [1, 2, 3, 5, 7, 16, 1_000])
       assert.equal((await rewritten(SOURCE, size)).toString('utf8'), WANTED, `in pieces of ${size}`);
   });
 
-  it('leave everything else as it is, byte for byte', async () => {
+  it('leave all other bytes unchanged', async () => {
     const bytes = Buffer.from(Array.from({ length: 4_096 }, (_, index) => (index * 7919) % 256)).filter(
       (byte) => byte !== 0x3c,
     );

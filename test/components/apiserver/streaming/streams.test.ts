@@ -105,7 +105,7 @@ describe('streams to a kubelet', () => {
     await server.stop();
   });
 
-  /** Sends raw bytes over TLS as admin and collects what comes back until the connection ends or `enough` says so. */
+  /** Sends raw bytes over TLS as admin and collects the response until the connection ends or `enough` returns true. */
   function converse(request: string, enough: (text: string, socket: TLSSocket) => boolean): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect({
@@ -134,7 +134,7 @@ describe('streams to a kubelet', () => {
   const upgrade = (path: string, extra = ''): string =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer zzz\r\n${extra}\r\n`;
 
-  it('passes logs on, with the options and with its own certificate', async () => {
+  it('proxies logs with their options and the kubelet client certificate', async () => {
     const answer = await server.call('GET', `${PODS}/two/log?container=side&follow=true&tailLines=5&pretty=true`);
     assert.deepEqual([answer.code, answer.text], [200, 'one\ntwo\n']);
     const last = seen.at(-1);
@@ -152,7 +152,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', `${PODS}/one/exec?command=ls`)).code, 400);
   });
 
-  it('splices an upgraded connection byte for byte', async () => {
+  it('splices an upgraded connection byte by byte', async () => {
     const path = `${PODS}/two/exec?container=main&command=sh&command=-c&command=echo+%26&stdin=true&stdout=True&stderr=False&tty=false`;
     let sent = false;
     const text = await converse(upgrade(path), (received, socket) => {
@@ -170,19 +170,19 @@ describe('streams to a kubelet', () => {
     assert.equal(last?.headers['authorization'], undefined);
   });
 
-  it('ends both connections after a refused upgrade, so that no second request rides on it', async () => {
+  it('closes both connections after a rejected upgrade, so that no second request follows it', async () => {
     const smuggled = 'GET /api/v1/secrets HTTP/1.1\r\nHost: x\r\n\r\n';
     const text = await converse(upgrade(`${PODS}/one/attach`) + smuggled, () => false);
     assert.match(text, /^HTTP\/1\.1 403 .*\r\nConnection: close\r\n\r\nnope$/s);
     assert.ok(!seen.some((each) => each.url.includes('secrets')));
   });
 
-  it('follows no redirect', async () => {
+  it('does not follow redirects', async () => {
     const text = await converse(upgrade(`${PODS}/one/portforward`), () => false);
     assert.match(text, /^HTTP\/1\.1 502 /);
   });
 
-  it('wants the right to create for a WebSocket that begins with GET', async () => {
+  it('requires the create permission for a WebSocket, although it begins with GET', async () => {
     const bob = await server.user('bob');
     const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
     await server.call('POST', `${rbac}/roles`, {
@@ -208,7 +208,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', `${PODS}/one/exec?command=id`, { as: null, headers })).code, 401);
   });
 
-  it('wants the right to create for an upgrade through a proxy', async () => {
+  it('requires the create permission for an upgrade through a proxy', async () => {
     const carol = await server.user('carol');
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const resources = ['nodes/proxy', 'pods/proxy', 'services/proxy', 'pods/exec'];
@@ -246,7 +246,7 @@ describe('streams to a kubelet', () => {
     assert.equal(seen.length, before_);
   });
 
-  it('redirects to the root of a back end with a slash at its end', async () => {
+  it('redirects the root of a backend to a path with a trailing slash', async () => {
     await server.call('POST', PODS, {
       body: { metadata: { name: 'page' }, spec: { nodeName: 'n1', containers: [{ name: 'a', image: 'i' }] } },
     });
@@ -262,7 +262,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', `${PODS}/none/proxy`)).code, 404);
   });
 
-  it('refuses to proxy to loopback, link-local and control plane addresses', async () => {
+  it('rejects proxying to loopback, link-local and control plane addresses', async () => {
     assert.equal((await server.call('GET', '/api/v1/nodes/n1/proxy/pods')).code, 403);
     for (const [name, podIP] of [
       ['p-loop', '127.0.0.1'],
@@ -286,7 +286,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', '/api/v1/nodes/n1:2379/proxy/')).code, 403);
   });
 
-  it('takes no API server for a kubelet, whatever address and port a node registers', async () => {
+  it('rejects an API server as a kubelet, whatever address and port a node registers', async () => {
     for (const [name, address] of [
       ['n-master', '192.0.2.10'],
       ['n-loop', '127.0.0.1'],

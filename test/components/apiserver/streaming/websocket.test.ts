@@ -1,4 +1,4 @@
-/** Watches and logs as browsers read them: a WebSocket whose messages are what the body would be. */
+/** Watches and logs over WebSocket, as browsers use them: messages contain the body. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
@@ -13,7 +13,7 @@ import { startServer, type TestServer } from '../harness.ts';
 const MAPS = '/api/v1/namespaces/default/configmaps';
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
-describe('WebSockets that are only read', () => {
+describe('read-only WebSockets', () => {
   let server: TestServer;
   let kubelet: Server;
   before(async () => {
@@ -58,7 +58,7 @@ describe('WebSockets that are only read', () => {
     });
   }
 
-  /** Everything until the server closes, with the code it closes with. */
+  /** All messages until the server closes, and the close code. */
   async function readAll(socket: WebSocket): Promise<{ messages: (string | Buffer)[]; code: number }> {
     const messages: (string | Buffer)[] = [];
     socket.on('message', (data: RawData, isBinary) =>
@@ -68,7 +68,7 @@ describe('WebSockets that are only read', () => {
     return { messages, code };
   }
 
-  /** The answer in plain HTTP to an upgrade that is refused. */
+  /** The HTTP response to a rejected upgrade. */
   async function refusal(socket: WebSocket): Promise<{ code: number | undefined; text: string }> {
     socket.on('error', () => {});
     const [, response] = (await once(socket, 'unexpected-response')) as [
@@ -83,7 +83,7 @@ describe('WebSockets that are only read', () => {
 
   const logOf = (pod: string): string => `/api/v1/namespaces/default/pods/${pod}/log?container=main`;
 
-  it('bring logs, raw or in base64', async () => {
+  it('return logs, raw or in base64', async () => {
     for (const protocols of [[], ['binary.k8s.io']]) {
       const socket = open(logOf('logs'), protocols);
       const { messages, code } = await readAll(socket);
@@ -93,7 +93,7 @@ describe('WebSockets that are only read', () => {
       assert.ok(messages.every((each) => typeof each !== 'string'));
       assert.equal(Buffer.concat(messages as Buffer[]).toString('utf8'), 'one\ntwo\n');
     }
-    // A browser brings its token among the protocols; it is not one of them.
+    // A browser sends its token as a subprotocol, which must not be selected.
     const encoded = await readAll(
       open(logOf('logs'), ['base64url.bearer.authorization.k8s.io.eHh4', 'base64.binary.k8s.io']),
     );
@@ -102,7 +102,7 @@ describe('WebSockets that are only read', () => {
     assert.equal(text, 'one\ntwo\n');
   });
 
-  it('are refused in plain HTTP', async () => {
+  it('are rejected with an HTTP response', async () => {
     const waiting = await refusal(open(logOf('fails')));
     assert.equal(waiting.code, 400);
     assert.equal(JSON.parse(waiting.text).message, 'container is waiting');
@@ -115,7 +115,7 @@ describe('WebSockets that are only read', () => {
     assert.equal((await refusal(open(MAPS))).code, 400);
   });
 
-  /** The first `count` messages; then the client leaves. */
+  /** Returns the first `count` messages, then disconnects. */
   async function take(socket: WebSocket, count: number): Promise<(string | Buffer)[]> {
     const messages: (string | Buffer)[] = [];
     await new Promise<void>((resolve, reject) => {
@@ -129,7 +129,7 @@ describe('WebSockets that are only read', () => {
     return messages;
   }
 
-  it('bring one event a message', async () => {
+  it('send one event per message', async () => {
     const made = await server.call<{ metadata: JsonObject }>('POST', MAPS, {
       body: { metadata: { name: 'first' }, data: { text: 'line\nbreak' } },
     });
@@ -150,19 +150,19 @@ describe('WebSockets that are only read', () => {
     const names = state.map((each) => (JSON.parse(each as string) as { object: JsonObject }).object['metadata']);
     assert.equal(new Set(names.map((each) => (each as JsonObject)['name'])).size, 21);
     const framed = await take(open(`${MAPS}?watch=1`, [], { accept: PROTOBUF }), 21);
-    // A message is the event itself, without the length that goes before it in a stream of bytes.
+    // The message contains the event without the length prefix of the byte stream.
     const bytes = framed[0] as Buffer;
     const magic = bytes.indexOf('k8s\0', 'latin1');
     assert.ok(magic > 0);
     assert.equal(decodeProtobuf(bytes.subarray(magic))['kind'], 'ConfigMap');
   });
 
-  it('end when the time of a watch is over', async () => {
+  it('end at the timeout of the watch', async () => {
     const { code } = await readAll(open(`${MAPS}?watch=1&timeoutSeconds=1`));
     assert.equal(code, 1000);
   });
 
-  it('are let go when the client leaves', async () => {
+  it('end when the client disconnects', async () => {
     const socket = open(`${MAPS}?watch=1`);
     await once(socket, 'message');
     socket.close();

@@ -1,6 +1,6 @@
 /**
- * Bodies at the limit of 3 MB, of every sort: none of them keeps the event loop for longer than about a pass over the document takes. CPU time is measured, and
- * against a pass of known size in the same process: others who use the machine slow down both.
+ * Bodies at the limit of 3 MB: none may block the event loop for much longer than one pass over the document. CPU time
+ * is measured relative to a pass of known size in the same process, so that other load on the machine affects both.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -13,9 +13,9 @@ import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
 import { type Answer, call } from '../harness.ts';
 
 const LIMIT = 3 * 1024 * 1024;
-/** What the store takes is half of it, with who owns what. */
+/** Fields of a stored object. With managedFields it reaches half of the store's limit. */
 const STORED = 400_000;
-/** So many passes of writing and reading may be one turn; what grows by the square takes hundreds. */
+/** Maximum block of the event loop, in passes of encoding and parsing. Quadratic code takes hundreds. */
 const MOST_PASSES = 3.5;
 
 let child: ChildProcess;
@@ -45,7 +45,7 @@ after(async () => {
 const send = (method: string, path: string, raw?: string | Buffer, type = 'application/json'): Promise<Answer> =>
   call(peer.port, peer.ca, peer.admin, method, path, raw === undefined ? {} : { raw, type });
 
-/** As many as fit, with commas between. */
+/** As many items as fit, separated by commas. */
 function filled(make: (n: number) => string, size = LIMIT - 1000): string {
   const parts: string[] = [];
   for (let length = 0, n = 0; ; n++) {
@@ -144,7 +144,7 @@ const kinds: Readonly<Record<string, Sent>> = {
   ],
 };
 
-/** `npm run fuzz:large` sends all; a test run those that once took longest. */
+/** `npm run fuzz:large` sends all; a normal test run sends those that once took longest. */
 const SOME: ReadonlySet<string> = new Set([
   'many owners',
   'many owners of fields',
@@ -170,12 +170,12 @@ function operations(): string {
   );
 }
 
-it('gives others their turn within a pass or two, whatever is sent', async () => {
+it('blocks the event loop for at most a few passes, whatever is sent', async () => {
   const found: string[] = [];
   for (const [name, [code, method, path, body, type]] of Object.entries(kinds).filter(([each]) => isSent(each))) {
     const bytes = body();
     const turns: number[] = [];
-    // What exceeds the bound is tried again: code that runs for the first time is compiled on the way.
+    // Retries, because code that runs for the first time is compiled.
     for (let attempt = 0; attempt < 3; attempt++) {
       if (method !== 'POST') await send('POST', MAPS, map(data('v', STORED), 'there'));
       await ask<number>('longest');

@@ -1,6 +1,6 @@
 /**
- * An API server in a process of its own that notes how much CPU time its event loop spends between two turns of a timer, collections of garbage
- * apart. Measured beside it, under the same load: one pass over a document of the size, for a scale.
+ * An API server in its own process that measures the CPU time of its event loop between two timer turns, without
+ * garbage collection. For scale, it also measures one pass over a document of known size.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { startServer } from '../harness.ts';
@@ -25,7 +25,7 @@ setInterval(() => {
   before = now;
 }, 1);
 
-/** Writes and reads a map of so many fields once. */
+/** Encodes and parses a map with this number of fields. */
 const FIELDS = 150_000;
 const text = JSON.stringify(Object.fromEntries(Array.from({ length: FIELDS }, (_, n) => [`key-${n}`, 'v'])));
 function pass(): number {
@@ -47,7 +47,7 @@ function longest(): number {
 }
 
 process.on('message', (question) => {
-  // Entries of garbage collections are handed out a turn later.
+  // Entries of garbage collections are delivered one turn later.
   setTimeout(() => {
     if (question === 'stop') void server.stop().then(() => process.exit(0));
     else if (question === 'pass') process.send?.(Math.min(pass(), pass()));

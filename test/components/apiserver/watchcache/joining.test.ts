@@ -1,4 +1,4 @@
-/** A kind that joins the cache while it is under way has what the store has, and its watchers miss nothing. */
+/** A kind that is added to a running cache has all stored objects, and its watches miss no event. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
@@ -15,11 +15,11 @@ let store: MemoryStore;
 let cache: WatchCache;
 before(async () => {
   store = createMemoryStore();
-  // Readings take a while, and what they show is older than what happens meanwhile.
+  // Range reads are slow, and their result is older than concurrent writes.
   const slow: Store = new Proxy(store, {
     get(target, name, receiver) {
       if (name === 'watch') {
-        // Events come late, in their order: some of those before a reading come after it.
+        // Events are late but in order, so some from before a read arrive after it.
         return (...[from, to, revision, observer]: Parameters<Store['watch']>) => {
           let last: Promise<void> = Promise.resolve();
           const later = (work: () => void): void => {
@@ -59,7 +59,7 @@ async function change(key: string, n: number): Promise<void> {
   else await store.commit({ guards, puts: [{ key, value: value(n) }], deletes: [] });
 }
 
-it('whatever is written, removed and written again meanwhile', async () => {
+it('contains all objects, whatever is written and deleted meanwhile', async () => {
   for (let round = 0; round < 40; round++) {
     const prefix = `${ROOT}rigs${round}/`;
     const keys = Array.from({ length: 12 }, (_, index) => `${prefix}ns/r${index}`);
@@ -77,7 +77,7 @@ it('whatever is written, removed and written again meanwhile', async () => {
     const [kind, same] = await Promise.all([cache.addKind(options), cache.addKind(options)]);
     assert.equal(kind, same);
     const joinedAt = kind.lastChange;
-    // What a watcher makes of the state and the events after it.
+    // The state that a watch builds from the list and later events.
     const seen = new Map(kind.list(undefined).map((object) => [object.key, object.revision]));
     const unsubscribe = kind.subscribe(
       {

@@ -24,7 +24,7 @@ function newCache(): KindCache {
 }
 
 describe('a written object', () => {
-  it('is shared as it was written until its event has been delivered', () => {
+  it('is shared until its event has been delivered', () => {
     const written = { metadata: { name: 'b', namespace: 'a' }, size: 'large' };
     const bytes = spliceRevision(Buffer.from(JSON.stringify(written)), 7);
     const cache = new KindCache({
@@ -47,7 +47,7 @@ describe('a written object', () => {
 });
 
 describe('spliced revision', () => {
-  it('stands right after the opening of metadata and changes nothing else', () => {
+  it('is inserted at the start of metadata and changes nothing else', () => {
     const value = storedValue('a', 'b', 'c');
     const parsed = JSON.parse(spliceRevision(value, 42).toString()) as {
       metadata: Record<string, unknown>;
@@ -67,14 +67,14 @@ describe('spliced revision', () => {
   });
 });
 
-describe('what this server has written', () => {
+describe('objects written by this server', () => {
   const key = `${PREFIX}a/b`;
   const written = (revision: number): CachedObject =>
     new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', `of ${revision}`), revision), revision, revision);
   const event = (cache: KindCache, revision: number): void =>
     cache.applyPut(key, storedValue('a', 'b', `of ${revision}`), revision, revision);
 
-  it('is what is kept when the event of it comes, and nothing else is', () => {
+  it('are reused when their event arrives, and only then', () => {
     const cache = newCache();
     cache.load([], 1);
     const mine = written(5);
@@ -88,7 +88,7 @@ describe('what this server has written', () => {
     assert.equal(cache.get('a', 'b')?.revision, 6);
   });
 
-  it('is forgotten when others have written since, the object has gone, or all was loaded anew', () => {
+  it('are dropped after a write by another server, a delete or a reload', () => {
     for (const meanwhile of [
       (cache: KindCache) => event(cache, 6),
       (cache: KindCache) => cache.applyDelete(key, 6),
@@ -101,7 +101,7 @@ describe('what this server has written', () => {
       meanwhile(cache);
       event(cache, 7);
       assert.equal(cache.get('a', 'b')?.revision, 7);
-      // Nothing with the revision that was expected is taken for it any more.
+      // After the reload, an object with the expected revision is not reused.
       cache.load([], 1);
       event(cache, 5);
       assert.notEqual(cache.get('a', 'b'), mine);
@@ -110,7 +110,7 @@ describe('what this server has written', () => {
 });
 
 describe('metadata of a cached object', () => {
-  it('is cut out of the bytes, whatever its strings hold', () => {
+  it('is cut out of the bytes, whatever its strings contain', () => {
     const metadata = {
       name: 'b',
       annotations: { a: '}"\\', b: '{{"metadata":{', 'c\\"}': 'é', d: '\\' },
@@ -123,17 +123,17 @@ describe('metadata of a cached object', () => {
 });
 
 describe('kind cache', () => {
-  it('keeps alive no more than the bytes of its objects', () => {
+  it('keeps no more bytes alive than those of its objects', () => {
     const cache = newCache();
     cache.applyPut(`${PREFIX}a/b`, storedValue('a', 'b', 'c'), 2, 2);
     const kept = cache.get('a', 'b')?.bytes;
     assert.equal(kept?.buffer.byteLength, kept?.length);
-    // Events of deletions stay for as long as thousands of others come.
+    // DELETED events stay in the window while thousands of others arrive.
     const gone = cache.get('a', 'b')?.atRevision(9).bytes;
     assert.equal(gone?.buffer.byteLength, gone?.length);
   });
 
-  it('equals a map that is sorted on every question, over random histories', () => {
+  it('equals a sorted map over random histories', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
       const cache = newCache();
@@ -150,7 +150,7 @@ describe('kind cache', () => {
       );
       const expected: string[] = [];
       for (let revision = 1; revision <= 200; revision++) {
-        // Names with '-' and '.', which sort before '/', tell apart an order by key from one by parts.
+        // Names with '-' and '.', which sort before '/', distinguish order by key from order by parts.
         const namespace = ['a', 'a-b', 'a.b', 'b'][Math.floor(random() * 4)] ?? 'a';
         const name = ['x', 'x-1', 'x.1', 'y', 'z'][Math.floor(random() * 5)] ?? 'x';
         const key = `${namespace}/${name}`;
@@ -210,7 +210,7 @@ describe('kind cache', () => {
     }
   });
 
-  it('hands out lists that later changes do not reach', () => {
+  it('returns lists that later changes do not affect', () => {
     const cache = newCache();
     cache.load([], 0);
     cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '1'), 1, 1);
@@ -223,7 +223,7 @@ describe('kind cache', () => {
     );
   });
 
-  it('resumes a watch from any revision it still knows and says 410 for older ones', () => {
+  it('resumes a watch from any available revision, and returns 410 for older ones', () => {
     const cache = newCache();
     cache.load([], 10);
     for (let revision = 11; revision <= 20; revision++) {
@@ -240,7 +240,7 @@ describe('kind cache', () => {
     assert.throws(() => cache.subscribe(subscriber, 9, 20), { reason: 'Expired', httpCode: 410 });
   });
 
-  it('shares one buffer among all who watch the whole kind', () => {
+  it('shares one buffer among all watches of the whole kind', () => {
     const cache = newCache();
     cache.load([], 0);
     const buffers: Buffer[] = [];
@@ -255,7 +255,7 @@ describe('kind cache', () => {
 });
 
 describe('event window', () => {
-  it('is bounded in number and in bytes, and says from where on it is whole', () => {
+  it('limits events and bytes, and reports its first complete revision', () => {
     const budget = new WindowBudget();
     const window = new EventWindow(0, budget, 100, 10_000);
     for (let revision = 1; revision <= 5000; revision++) {
@@ -269,7 +269,7 @@ describe('event window', () => {
     assert.equal(budget.bytes, kept.length * 150);
   });
 
-  it('of many kinds hold no more together than they may, and let the oldest event go first', () => {
+  it('of many kinds share a limit, and evict the oldest event first', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
       const maxBytes = 2000 + Math.floor(random() * 20_000);
@@ -278,7 +278,7 @@ describe('event window', () => {
       const pushed: { window: number; revision: number; bytes: number }[] = [];
       const resets = windows.map(() => 0);
       for (let revision = 1; revision <= 2000; revision++) {
-        // One kind is written to far more often than the others.
+        // One kind is written far more often than the others.
         const window = random() < 0.6 ? 0 : Math.floor(random() * windows.length);
         if (random() < 0.002) {
           windows[window]?.reset(revision);
@@ -303,7 +303,7 @@ describe('event window', () => {
     }
   });
 
-  it('together hold all that they may: a window does not give way while there is room', () => {
+  it('use the whole shared limit: a window evicts nothing while there is room', () => {
     const budget = new WindowBudget(1000);
     const [busy, quiet] = [new EventWindow(0, budget, 5), new EventWindow(0, budget)];
     const event = (revision: number): CacheEvent =>
@@ -319,7 +319,7 @@ describe('event window', () => {
 });
 
 describe('read index', () => {
-  it('joins those who come while a question is on its way into the next one', async () => {
+  it('callers during a running read join the next one', async () => {
     let asked = 0;
     const pending: ((revision: number) => void)[] = [];
     const index = new ReadIndex(() => {
@@ -343,7 +343,7 @@ describe('read index', () => {
     assert.equal(await fourth, 3);
   });
 
-  it('asks anew after a failure', async () => {
+  it('reads again after a failure', async () => {
     let fail = true;
     const index = new ReadIndex(() => (fail ? Promise.reject(new Error('down')) : Promise.resolve(9)));
     await assert.rejects(index.current());

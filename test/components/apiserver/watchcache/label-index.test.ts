@@ -31,8 +31,8 @@ describe('labels of a cached object', () => {
   });
 });
 
-describe('objects that bear a label', () => {
-  it('are those that a look at each finds, over random histories', () => {
+describe('objects with a label', () => {
+  it('are those found by a full scan, over random histories', () => {
     for (let seed = 1; seed <= 12; seed++) {
       const random = generator(seed);
       const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? '';
@@ -55,7 +55,7 @@ describe('objects that bear a label', () => {
         cache.applyPut(key, stored({ name, namespace, labels }), revision, revision);
       };
       for (let round = 0; round < 60; round++) {
-        // Now and then more than an index follows.
+        // Occasionally more changes than the index follows.
         for (let n = random() < 0.05 ? 1500 : Math.floor(random() * 20); n >= 0; n--) change();
         for (const text of [
           `app=${pick(['x', 'y', ''])}`,
@@ -77,7 +77,7 @@ describe('objects that bear a label', () => {
     }
   });
 
-  it('are found without a look at the others', () => {
+  it('are found without reading other objects', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 1000; n++) {
       const metadata = { name: `n${n}`, namespace: 'a', labels: { tenth: String(n % 10) } };
@@ -89,7 +89,7 @@ describe('objects that bear a label', () => {
     assert.equal(cache.listSelected('a', parseLabelSelector('tenth=3')).length, 99);
   });
 
-  it('of a snapshot stay as they were', () => {
+  it('do not change in an earlier result', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 100; n++) {
       cache.applyPut(`${PREFIX}a/n${n}`, stored({ name: `n${n}`, namespace: 'a', labels: { all: 'yes' } }), n, n);

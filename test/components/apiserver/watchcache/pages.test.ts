@@ -25,7 +25,7 @@ function watched(store: Store, range: Store['range']): Store {
   });
 }
 
-it('reads everything at one revision, whatever is written meanwhile', async () => {
+it('reads all keys at one revision, whatever is written meanwhile', async () => {
   for (const count of [0, 1, 999, 1000, 1001, 2500]) {
     const store = await filled(count);
     let pages = 0;
@@ -54,14 +54,14 @@ it('reads everything at one revision, whatever is written meanwhile', async () =
   }
 });
 
-it('has the store at work on the next page while it takes one over', async () => {
+it('requests the next page while it processes one', async () => {
   const store = await filled(2500);
   const order: string[] = [];
   let asked = 0;
   const noted = watched(store, (start: string, end: string, options?: RangeOptions) => {
     asked += 1;
     const page = asked;
-    // As requests do, which leave when the turn of the event loop is over.
+    // Requests are sent when the turn of the event loop ends.
     setImmediate(() => order.push(`${page} left`));
     return store.range(start, end, options);
   });
@@ -77,7 +77,7 @@ it('has the store at work on the next page while it takes one over', async () =>
   await store.close();
 });
 
-it('fails as the store does, and with what cannot be taken over', async () => {
+it('rejects with errors of the store and of the processing', async () => {
   const store = await filled(2500);
   const failing = watched(store, (start: string, end: string, options?: RangeOptions) =>
     start === PREFIX ? store.range(start, end, options) : Promise.reject(new StoreError('compacted', 'compacted')),
@@ -90,7 +90,7 @@ it('fails as the store does, and with what cannot be taken over', async () => {
     (error) => error instanceof StoreError && error.code === 'compacted',
   );
   assert.equal(taken, 1);
-  // The page that is on its way fails as well, and nobody waits for it any more.
+  // The pending page also fails, without an unhandled rejection.
   await assert.rejects(
     readPages(failing, PREFIX, () => {
       throw new RangeError('no room');

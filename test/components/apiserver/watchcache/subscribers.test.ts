@@ -10,7 +10,7 @@ const fieldReaders = { place: (object: { place?: string }) => object.place ?? ''
 const stored = (namespace: string, name: string, place: string): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace }, place }));
 
-it('tells everybody all that concerns them, in order, and nothing else, as one who reads along would', () => {
+it('delivers to each subscriber exactly its events, in order, over random histories', () => {
   for (let seed = 1; seed <= 30; seed++) {
     const random = generator(seed);
     const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? '';
@@ -74,7 +74,7 @@ it('tells everybody all that concerns them, in order, and nothing else, as one w
       const expected = log.slice(from, until).filter(
         (each) =>
           each.key !== '' &&
-          // A name narrows enough: the field is then left to who watches; and so is the namespace where the field is looked at.
+          // With a name, namespace and field are not used; with a field, the namespace is not used.
           (name !== undefined
             ? each.name === name && (namespace ?? each.namespace) === each.namespace
             : field !== undefined
@@ -91,7 +91,7 @@ it('tells everybody all that concerns them, in order, and nothing else, as one w
   }
 });
 
-it('does not trouble those whom a change does not concern', () => {
+it('does not notify subscribers of unrelated changes', () => {
   const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders });
   cache.load([], 0);
   let told = 0;
@@ -102,7 +102,7 @@ it('does not trouble those whom a change does not concern', () => {
     subscribe({ namespace: 'other' });
     subscribe({ namespace: 'a', name: `n${i}` });
     subscribe({ field: { name: 'place', value: `p${i}` } });
-    // A field that the kind cannot be selected by is no reason to be left out.
+    // An unknown field does not exclude a subscriber.
     if (i === 0) subscribe({ namespace: 'a', field: { name: 'colour', value: 'red' } });
   }
   cache.applyPut(`${PREFIX}a/n7`, stored('a', 'n7', 'p9'), 1, 1);

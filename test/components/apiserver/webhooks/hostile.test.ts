@@ -1,4 +1,4 @@
-/** Webhooks for tokens and access that answer what none should: what is kept of their answers is bounded. */
+/** Malicious responses of token and authorization webhooks: what is cached of them is limited. */
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
@@ -22,7 +22,7 @@ function answering(body: string | Buffer): { readonly backends: BackendConnector
 
 const review = (status: unknown): string => JSON.stringify({ kind: 'TokenReview', status });
 
-test('a user with megabytes of groups or extra is no user', async () => {
+test('rejects a user with megabytes of groups or extra', async () => {
   const many = Array.from({ length: 20_000 }, (_, index) => `group-${index}`);
   const hostile: readonly object[] = [
     { username: 'x'.repeat(1 << 20) },
@@ -47,7 +47,7 @@ test('a user with megabytes of groups or extra is no user', async () => {
   assert.equal(({} as Record<string, unknown>)['0'], undefined);
 });
 
-test('answers that nest deeply, are no JSON or too long are failures', async () => {
+test('treats deeply nested, invalid or too long responses as failures', async () => {
   for (const body of ['', '[', '"x"', '['.repeat(50_000) + ']'.repeat(50_000), 'x'.repeat(5 << 20)]) {
     const client = new TokenWebhookClient({ endpoint, version: 'v1', cacheMs: 1000 }, answering(body), ['a']);
     const outcome = await Promise.resolve()
@@ -57,7 +57,7 @@ test('answers that nest deeply, are no JSON or too long are failures', async () 
   }
 });
 
-test('the reason of an access decision is cut before it is kept', async () => {
+test('truncates the reason of a decision before it is cached', async () => {
   const body = JSON.stringify({ status: { allowed: false, reason: 'r'.repeat(1 << 20) } });
   const metrics = { asked: () => {}, failedOpen: () => {}, conditions: () => {} };
   const client = new AccessWebhookClient(
