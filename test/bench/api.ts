@@ -1,15 +1,17 @@
 /**
- * `npm run bench:api -- [speed] [cost] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N] [--curve NAME]`: the packaged appliance's API server, driven over TLS
- * with keep-alive and a bearer token by `wrk` and clients of our own, each part on an appliance of its own; `speed` alone when no part is named.
+ * `npm run bench:api -- [speed] [cost] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N] [--curve NAME]`
+ * measures the API server of the packaged appliance over TLS with keep-alive and a bearer token. Clients are `wrk` and
+ * those of `api/client.ts`. Each part uses an appliance of its own; the default is `speed`.
  *
- * * speed: GET, LIST and writes, as shares of a bare `node:https` server with the same bytes, of the store beneath, and of Debian's etcd;
+ * * speed: GET, LIST and writes, relative to a bare `node:https` server with the same bytes, the store, and Debian's
+ *   etcd;
  * * cost: CPU time of each process for a create and a merge patch;
  * * watches: events to 300 of them, memory of 5,000 idle ones;
  * * size: memory, a LIST of everything and a cold start with 100,000 objects of 1 KB;
- * * growth: what a create costs while that grows which does not concern it, as plots.
+ * * growth: cost of a create while unrelated data grow, as plots.
  *
- * Figures "scaled to the mark" are what the machine of the mark would give, by the bare server's GETs here and there. Turn by turn in one run. Prints each
- * figure against its goal and exits 1 when one is missed.
+ * Figures "scaled to the mark" are converted to the reference machine by the ratio of the bare server's GETs. Runs
+ * alternate. Prints each figure with its goal and exits with 1 if a goal is missed.
  */
 import { parseArgs } from 'node:util';
 import { measureCost } from './api/cost.ts';

@@ -21,7 +21,7 @@ const GOALS = {
   idleCpuPercent: 1,
   idleWritesKbPerMinute: 10,
 };
-/** Starting leaves garbage behind that the next minute collects. */
+/** Time for garbage of the start to be collected. */
 const SETTLE_MS = 60_000;
 const IDLE_MS = 60_000;
 const rounds = Number(process.argv[2] ?? 5);
@@ -29,7 +29,7 @@ const rounds = Number(process.argv[2] ?? 5);
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-/** Proportional set size of a process in kB: shared pages are counted once over all who share them. */
+/** Proportional set size of a process in kB: shared pages are divided among the processes that share them. */
 async function pssKb(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
   return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0);
@@ -40,7 +40,7 @@ interface Use {
   readonly writtenKb: number;
 }
 
-/** Since the start of the process. Ticks of `stat` are 10 ms. */
+/** Usage since the start of the process. A tick in `stat` is 10 ms. */
 async function useOf(pid: number): Promise<Use> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   const [user = 0, system = 0] = stat
@@ -67,7 +67,7 @@ for (let round = 0; round < rounds; round++) {
   const scratch = await mkdtemp(join(tmpdir(), 'he-bench-'));
   const appliance = await Appliance.create();
   try {
-    // The image is in the store before the start, as on a host that was prepared for an air-gapped site.
+    // The image is imported before the start, as on a host that was prepared for an air-gapped site.
     await importHelloImage(appliance, scratch);
     const begin = performance.now();
     appliance.launch();

@@ -1,7 +1,8 @@
 /**
- * `npm run bench:dns [-- SECONDS]`: queries of services over UDP (half of them of names that do not exist, as the search
- * list of a pod asks), beside a bare UDP echo by the same client in the same run. Prints queries per second of wall time,
- * queries per second of one core of the server, and their ratio to the echo. Exit code 1 below the goal.
+ * `npm run bench:dns [-- SECONDS]`: UDP queries for services, half of them for names that do not exist, as a pod's
+ * search list causes them. Compared with a bare UDP echo with the same client in the same run. Prints queries per
+ * second of wall time and per second of CPU time of the server, and their ratio to the echo. Exit code 1 below the
+ * goal.
  */
 import { fork } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -54,7 +55,7 @@ async function measure(kind: 'echo' | 'dns'): Promise<Result> {
       if (running) send();
     });
     socket.connect(port, '127.0.0.1', fill);
-    // Lost datagrams must not stop the stream.
+    // Continue after lost datagrams.
     const timer = setInterval(() => {
       if (running && performance.now() - lastMs > 200) fill();
     }, 100);

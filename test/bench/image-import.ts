@@ -18,7 +18,7 @@ const LAYER_BYTES = 256 * 1024 ** 2;
 const GOAL = 0.7;
 const MIB = 1024 ** 2;
 
-/** Sizes as in a distribution's packages: many small files, some large ones. */
+/** File sizes as in packages of a distribution: many small files, some large ones. */
 function sizesOf(layer: number): number[] {
   const sizes: number[] = [];
   let left = LAYER_BYTES;
@@ -110,7 +110,7 @@ async function startContainerd(directory: string): Promise<Containerd> {
 
 async function timed(file: string, args: readonly string[]): Promise<number> {
   await run('sync', []);
-  // Both read an archive that is in the page cache.
+  // The archive is in the page cache for both.
   const began = performance.now();
   const ran = await run(file, args, { timeoutMs: 600_000 });
   if (ran.code !== 0) throw new Error(`${file}: ${ran.stdout}${ran.stderr}`);

@@ -18,7 +18,7 @@ const single = Number(process.argv[4] ?? 30);
 const BARE_STARTS = 20;
 const SETTLE_MS = 5_000;
 
-/** Median milliseconds of creating, starting and deleting one container with the runtime alone. */
+/** Median milliseconds for creating, starting and deleting one container with runc alone. */
 async function bareContainerMs(scratch: string): Promise<number> {
   const bundle = join(scratch, 'bundle');
   await run('mkdir', ['-p', join(bundle, 'rootfs/bin')]);
@@ -46,7 +46,7 @@ function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Milliseconds of CPU of our processes for `work`, each divided by `pods`. */
+/** CPU milliseconds of the appliance's processes for `work`, divided by `pods`. */
 async function cpuOf(pods: number, work: () => Promise<void>): Promise<string> {
   const before = await cpuByProcess(appliance.root);
   await work();
@@ -54,7 +54,7 @@ async function cpuOf(pods: number, work: () => Promise<void>): Promise<string> {
   return [...after].map(([name, ms]) => `${name} ${((ms - (before.get(name) ?? 0)) / pods).toFixed(1)}`).join(', ');
 }
 
-/** What a program of this benchmark prints, run in a network namespace by `command`. */
+/** Parsed output of a program of this benchmark, which `command` runs in a network namespace. */
 async function inChild<T>(command: readonly string[], file: string, args: readonly string[]): Promise<T> {
   const [program = '', ...before] = command;
   const child = join(import.meta.dirname, 'node', file);
@@ -157,7 +157,7 @@ async function readyPods(): Promise<number> {
   return (await podsOf()).filter(isReady).length;
 }
 
-/** The first process of each pod's container, from the runtime's own state. */
+/** PID of each pod's container, from the runtime's state. */
 async function pids(): Promise<Map<string, number>> {
   const runcRoot = join(appliance.root, 'run/hyperedge/containers/runc');
   const ran = await run('runc', ['--root', runcRoot, 'list', '--format', 'json']);

@@ -1,4 +1,4 @@
-/** The proxy in a process of its own, as haproxy is: tables come as lists of routes. */
+/** The proxy as a process of its own, like haproxy. It receives its tables as lists of routes. */
 import type { Route } from '../../src/api/kinds/routes/types.ts';
 import type { Log } from '../../src/base/log.ts';
 import { Balancer, planRouting } from '../../src/core/routing/index.ts';

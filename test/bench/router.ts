@@ -1,6 +1,7 @@
 /**
- * The router against Debian's haproxy, in one run on the same machine, and the effect of changes at 1,000 routes.
- * `npm run bench:router [-- SECONDS]`. Ratios are what counts; the load is printed beside them.
+ * The router compared with Debian's haproxy in one run on the same machine, and the time until changes are effective
+ * with 1,000 routes. `npm run bench:router [-- SECONDS]`. Compare the ratios; the machine's load is printed beside
+ * them.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -58,7 +59,7 @@ function get(port: number, host: string, secure = false, path = '/'): Promise<nu
   });
 }
 
-/** Bytes per second through TCP to a server that sends without end, behind a ClientHello that names the host. */
+/** Bytes per second over TCP from an endless server, after a ClientHello with the host name. */
 function bytesPerSecond(port: number, hello: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
@@ -77,7 +78,7 @@ function bytesPerSecond(port: number, hello: Buffer): Promise<number> {
   });
 }
 
-/** The first record of Node's own TLS client. */
+/** First record that Node's own TLS client sends. */
 async function helloFor(name: string): Promise<Buffer> {
   const server = createTcpServer();
   server.listen(0, '127.0.0.1');
@@ -139,7 +140,7 @@ const child = fork(
   { execArgv: [] },
 );
 await once(child, 'message');
-/** Adds or changes routes; resolves when the table has been replaced. */
+/** Adds or changes routes. Resolves when the table has been replaced. */
 const swap = async (routes: readonly Route[]): Promise<void> => {
   child.send(routes);
   await once(child, 'message');
@@ -173,7 +174,7 @@ const compare = async (what: string, goal: number, measure: (port: number) => Pr
   );
 };
 try {
-  // Compiled code is what a router of some minutes runs.
+  // Warm up, because a router runs compiled code after some minutes.
   for (let at = 0; at < 2_000; at++) await get(httpPort, 'http.bench.test');
   const hello = await helloFor('pass.bench.test');
   await compare('HTTP requests', 0.35, (port) => perSecond(() => get(port, 'http.bench.test')), [httpPort, otherHttp]);
@@ -181,7 +182,7 @@ try {
   await compare('edge requests', 0.35, edge, [httpsPort, otherHttps]);
   await compare('passthrough bytes', 0.6, (port) => bytesPerSecond(port, hello), [httpsPort, otherHttps]);
 
-  // Each change adds or moves one route beside 1,000; it is effective when a request for it is answered.
+  // Each change adds or moves one route among 1,000. It is effective when a request for it is answered.
   const many = [...base, ...Array.from({ length: ROUTES }, (_, at) => route(`r${at}`))];
   await swap(many.slice(base.length));
   const tookMs: number[] = [];

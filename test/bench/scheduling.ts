@@ -23,7 +23,7 @@ interface Figures {
   readonly bare: number;
   readonly seconds: number;
   readonly rate: number;
-  /** By sub-command: cores before, and milliseconds a pod until the last one was bound. */
+  /** By subcommand: idle cores before, and CPU milliseconds per pod until the last one was bound. */
   readonly cpu: Readonly<Record<string, { readonly idle: number; readonly pod: number }>>;
 }
 
@@ -61,7 +61,7 @@ async function throughApi(): Promise<void> {
       const ready = (await appliance.kubectl(['get', 'nodes', '--no-headers'])).stdout.match(/^hollow-\d+ +Ready /gm);
       return ready?.length === hollow ? true : undefined;
     });
-    // Controllers and hosts still work on the new nodes.
+    // Wait until controllers and hosts have processed the new nodes.
     await sleep(SETTLE_MS);
     const child = `${import.meta.dirname}/scheduling/through-api.child.ts`;
     const begin = load();

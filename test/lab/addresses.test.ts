@@ -1,4 +1,6 @@
-/** Addresses of hosts change: of a node, of a master, of the leader, and while a host is off. Run by `npm run test:lab`. */
+/**
+ * Changes of host addresses: of a node, of a master, of the leader, and while a host is off. Run by `npm run test:lab`.
+ */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +14,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const FOLLOW_MS = 90_000;
 
-describe('addresses of hosts change', { skip: missing ?? false }, () => {
+describe('address changes of hosts', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let masters: readonly NspawnHost[];
   let node: NspawnHost;
@@ -26,7 +28,7 @@ describe('addresses of hosts change', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  /** Everything that names a host's address has the new one and not the old one. */
+  /** Waits until every record of the host's address has the new one and not the old one. */
   async function followed(host: NspawnHost, old: string): Promise<void> {
     const by = masters.find((each) => each !== host) as NspawnHost;
     const { line } = cluster;
@@ -61,7 +63,8 @@ describe('addresses of hosts change', { skip: missing ?? false }, () => {
           return ran.code === 0 ? true : undefined;
         }),
       );
-      // Of itself a master has the loopback address; addresses of the past are remembered for a cold boot.
+      // A master lists itself with the loopback address, and former addresses are kept for a cold boot, so only other
+      // hosts are checked.
       for (const each of cluster.hosts)
         if (each !== host)
           await until(
@@ -86,7 +89,7 @@ describe('addresses of hosts change', { skip: missing ?? false }, () => {
     await followed(node, old);
   });
 
-  test('of a master that does not lead, and of the leader', async () => {
+  test('of a master that is not the leader, and of the leader', async () => {
     const leader = await cluster.leader(cluster.host(0));
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     for (const [host, address] of [

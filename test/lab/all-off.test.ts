@@ -1,4 +1,4 @@
-/** The power of every host is cut in one go, and all come back with the application. Run by `npm run test:lab`. */
+/** All hosts lose power at once, then start again with the application. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../e2e/harness.ts';
@@ -8,7 +8,7 @@ import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-describe('every host loses its power at once', { skip: missing ?? false }, () => {
+describe('power loss of all hosts at once', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let masters: readonly NspawnHost[];
   let a: NspawnHost;
@@ -22,7 +22,7 @@ describe('every host loses its power at once', { skip: missing ?? false }, () =>
   });
   after(() => cluster?.stop());
 
-  test('the store, the application and the acknowledged writes are back', async () => {
+  test('restores the store, the application and all acknowledged writes', async () => {
     const { line } = cluster;
     await cluster.writable(a, 'before-the-cut');
     await line.step('power of all hosts cut', () => Promise.all(cluster.hosts.map((host) => host.cutPower())));

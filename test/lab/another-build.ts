@@ -1,10 +1,10 @@
-/** Another build of the executable that behaves the same. */
+/** A build of the executable with another digest and the same behaviour. */
 import { copyFile, open } from 'node:fs/promises';
 
-/** Length of the table of parts at the end of the executable, see `src/cli/launch.ts`. */
+/** Length of the trailer after the table of files in the executable, see `src/cli/launch.ts`. */
 const TRAILER_BYTES = 8;
 
-/** Writes `to`: the executable with one byte more before its table of parts, which changes nothing but its digest. */
+/** Copies the executable to `to` with an additional byte before its table of files, which only changes its digest. */
 export async function copyAnotherBuild(executable: string, to: string): Promise<void> {
   await copyFile(executable, to);
   const file = await open(to, 'r+');

@@ -1,4 +1,4 @@
-/** A disk that a machine's firmware boots: one partition with the host's root, and Debian's boot loader. */
+/** A bootable disk: one partition with the host's root, and Debian's boot loader. */
 import { copyFile, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '../e2e/harness.ts';
@@ -11,11 +11,11 @@ const ROOT = '/dev/vda1';
 const SECTOR = 512;
 const START_SECTORS = 2048;
 const SIZE_MIB = 3072;
-/** Neither loader reads these of newer file systems. */
+/** Features of newer file systems that neither boot loader can read. */
 const FEATURES = '^64bit,^metadata_csum,^metadata_csum_seed,^orphan_file';
 const BOOT_CODE_BYTES = 440;
 
-/** `root`: the host's files, mounted; `lower`: those of the packages, from which the loader's programs are. */
+/** `root`: mounted files of the host. `lower`: files of the packages, with the boot loader's programs. */
 export async function makeBootDisk(loader: LabBootLoader, root: string, lower: string, disk: string): Promise<void> {
   const images = await readdir(join(lower, 'boot'));
   const kernel = images.find((name) => name.startsWith('vmlinuz-')) ?? 'vmlinuz';
@@ -52,7 +52,10 @@ async function extlinuxFiles(root: string, { kernel, initrd }: Kernel): Promise<
   await writeFile(join(root, 'boot/extlinux/extlinux.conf'), `${lines.join('\n')}\n`);
 }
 
-/** As Debian's package configures it; the first grub.cfg is written here, later ones by the host's grub-mkconfig. */
+/**
+ * Configuration as Debian's package creates it. The first grub.cfg is written here, later ones by the host's
+ * grub-mkconfig.
+ */
 async function grubFiles(root: string, { kernel, initrd }: Kernel): Promise<void> {
   const target = join(root, 'boot/grub/i386-pc');
   await mkdir(target, { recursive: true });
@@ -70,7 +73,7 @@ async function grubFiles(root: string, { kernel, initrd }: Kernel): Promise<void
   await writeFile(join(root, 'boot/grub/grub.cfg'), config);
 }
 
-/** One active partition of Linux, and the mark of a boot sector. */
+/** Partition table with one active Linux partition, and the boot signature. */
 function partitionTable(): Buffer {
   const table = Buffer.alloc(SECTOR - BOOT_CODE_BYTES);
   const entry = 446 - BOOT_CODE_BYTES;
@@ -99,7 +102,10 @@ async function installExtlinux(lower: string, disk: string): Promise<void> {
   }
 }
 
-/** Into the boot sector and the gap behind it, whose blocks the image names by default. Source: GRUB's manual, 3.4. */
+/**
+ * Writes GRUB to the boot sector and the gap after it, whose blocks the image refers to by default. Source: GRUB's
+ * manual, 3.4.
+ */
 async function installGrub(lower: string, disk: string, file: Awaited<ReturnType<typeof open>>): Promise<void> {
   const core = `${disk}.core`;
   const modules = ['biosdisk', 'part_msdos', 'ext2', 'normal', 'linux', 'configfile', 'search', 'echo', 'test'];

@@ -1,7 +1,7 @@
 /**
- * Kernel arguments of a pool on machines that boot from their disk by a real boot loader: drained, edited, rebooted; and
- * the power cut while the loader's file changes. The API server and the controllers run beside the machine, which is
- * emulated: in it runs the machine config daemon alone. Run by `npm run test:lab`.
+ * Kernel arguments of a pool on machines that boot from disk with a real boot loader: drain, edit, reboot, and power
+ * cuts while the loader's file changes. API server and controllers run outside; in the emulated machine only the
+ * machine config daemon runs. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -41,8 +41,8 @@ WantedBy=multi-user.target
 
 for (const loader of ['extlinux', 'grub'] as const) {
   const skip = missing ?? (ONLY !== undefined && ONLY !== loader ? 'another loader was named' : false);
-  describe(`kernel arguments by ${loader}`, { skip, timeout: 1_500_000 }, () => {
-    test('a reboot brings them, and after a power cut the machine boots with the old or the new ones', async () => {
+  describe(`kernel arguments with ${loader}`, { skip, timeout: 1_500_000 }, () => {
+    test('are applied by a reboot, and after a power cut the machine boots with the old or the new ones', async () => {
       const line = new TimeLine(loader);
       const work = await mkdtemp(join(tmpdir(), 'he-loader-'));
       let plane: ControlPlane | undefined;
@@ -69,7 +69,7 @@ for (const loader of ['extlinux', 'grub'] as const) {
   });
 }
 
-/** Path in the machine → path here. */
+/** Local paths by path in the machine. */
 async function daemonFiles({ api }: ControlPlane, work: string): Promise<Record<string, string>> {
   const at = (name: string): string => join(work, name);
   await build({
@@ -102,7 +102,7 @@ async function drill(loader: LabBootLoader, line: TimeLine, plane: ControlPlane,
     });
   const node = async () => (await plane.of(resources.nodes).get(NODE)).metadata?.annotations ?? {};
   const cmdline = (): Promise<string> => host.must('cat /proc/cmdline');
-  /** Done with a config that `wanted` takes; its name. */
+  /** Waits until the node is Done with a config that satisfies `wanted`, and returns its name. */
   const done = (what: string, wanted: (config: string) => boolean): Promise<string> =>
     line.step(what, () =>
       eventually(what, DONE_MS, async () => {

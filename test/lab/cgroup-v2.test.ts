@@ -1,6 +1,6 @@
 /**
- * A machine with cgroup v2 and nothing else, a power cut that loses what was not synced, and a clock that is years behind afterwards. Everything
- * is slow in it: minutes. Run by `npm run test:lab`.
+ * A machine with cgroup v2 only, a power cut that loses unsynced data, and a clock that is years behind afterwards. The
+ * machine is emulated, so the test takes minutes. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,7 +28,7 @@ spec:
   - {name: main, image: ${HELLO_IMAGE}, command: [/bin/sh, -c, ${JSON.stringify(command)}], resources: ${resources}}
 `;
 
-describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
+describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
   let host: VmHost;
 
   before(async () => {
@@ -55,7 +55,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
 
   const waitReady = (name: string): Promise<string> => kubectl(`wait pod/${name} --for=condition=Ready --timeout=110s`);
 
-  /** As the host process of this boot says. */
+  /** Waits until the host process of this boot reports Ready. */
   async function ready(): Promise<void> {
     try {
       await eventually('node Ready', READY_TIMEOUT_MS, async () => {
@@ -73,14 +73,14 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     }
   }
 
-  test('systemctl start: node Ready', async () => {
+  test('starts with systemctl and becomes Ready', async () => {
     assert.equal(await host.must('stat -fc %T /sys/fs/cgroup'), 'cgroup2fs');
     await host.must('systemctl enable --now hyperedge');
     await ready();
     await host.must('hyperedge image import /root/hello.tar');
   });
 
-  test("limits are in the kernel below upstream's slices", async () => {
+  test("sets limits in the kernel below upstream's slices", async () => {
     await apply(
       pod('limited', 'sleep 100000', '{limits: {memory: 32Mi, cpu: 250m}, requests: {memory: 16Mi, cpu: 100m}}'),
     );
@@ -101,7 +101,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.match(await host.must('cat /proc/$(pgrep -o -f "^/usr/local/bin/hyperedge etcd")/oom_score_adj'), /^-99\d$/);
   });
 
-  test('an exec has a cgroup of its own below the container, and ends as a whole with its client', async () => {
+  test('runs an exec in a cgroup of its own, which ends completely with its client', async () => {
     const uid = await kubectl('get pod limited -o jsonpath={.metadata.uid}');
     const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
     const scope = `/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/${slice}/hyperedge-*.scope`;
@@ -136,7 +136,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     await host.must(`kill -9 ${left}; systemctl reset-failed client || true`);
   });
 
-  test('OOMKilled', async () => {
+  test('reports OOMKilled', async () => {
     await apply(pod('hungry', 'sleep 1; tail /dev/zero', '{limits: {memory: 24Mi}}'));
     await eventually('OOMKilled', 120_000, async () =>
       /OOMKilled/.test(await kubectl('get pod hungry -o jsonpath={.status.containerStatuses[0]}')) ? true : undefined,
@@ -145,7 +145,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.equal(await host.must('systemctl list-units --failed --plain --no-legend'), '');
   });
 
-  test('systemctl restart keeps pods running', async () => {
+  test('keeps pods running during systemctl restart', async () => {
     const pids = (): Promise<string> =>
       host.must('pgrep -f "^(sleep 100000|/usr/local/bin/hyperedge (etcd|api|controllers))"');
     const running = await pids();
@@ -155,7 +155,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.equal(await pids(), running);
   });
 
-  test('after a power cut and with a clock years behind the machine comes up with everything', async () => {
+  test('starts with all data after a power cut with a clock that is years behind', async () => {
     await kubectl('create configmap just-now --from-literal=k=v');
     await host.cutPower();
     await host.boot({ clock: Date.UTC(2001, 0, 1) / 1000 });
@@ -164,7 +164,7 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     await ready();
     assert.equal(await kubectl('get configmap just-now -o jsonpath={.data.k}'), 'v');
     await waitReady('limited');
-    // The clock is set right, as a time server would have it: the node stays, and pods start.
+    // Correct the clock as a time server would; the node stays Ready and pods start.
     await host.must(`date -s @${Math.floor(Date.now() / 1000)}`);
     await apply(pod('later', 'sleep 100000', '{}'));
     await waitReady('later');

@@ -1,4 +1,4 @@
-/** Executables of changed sources, for updates between builds that differ in what they store. */
+/** Executables with changed sources, for updates between builds that store data differently. */
 import assert from 'node:assert/strict';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

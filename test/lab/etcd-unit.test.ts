@@ -1,4 +1,6 @@
-/** In etcd's place under a real systemd: Debian's own unit, with the drop-in of docs/etcd.md. Run by `npm run test:lab`. */
+/**
+ * Replacement of etcd under a real systemd: Debian's unit with the drop-in of docs/etcd.md. Run by `npm run test:lab`.
+ */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -11,7 +13,7 @@ const UNIT = '/lib/systemd/system/etcd.service';
 const missing = (await whyNoNspawn()) ?? (existsSync(UNIT) ? undefined : `${UNIT} is missing: install etcd-server`);
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-/** What the page tells to put into `systemctl edit etcd`. */
+/** The drop-in for `systemctl edit etcd` in the documentation. */
 async function dropIn(): Promise<string> {
   const page = await readFile(join(projectRoot, 'docs/etcd.md'), 'utf8');
   const block = /```\n(\[Service\]\n.*?)```/s.exec(page)?.[1];
@@ -19,7 +21,7 @@ async function dropIn(): Promise<string> {
   return block;
 }
 
-describe('Debian’s unit for etcd', { skip: missing ?? false }, () => {
+describe("Debian's unit for etcd", { skip: missing ?? false }, () => {
   let host: NspawnHost;
 
   before(async () => {
@@ -37,17 +39,17 @@ describe('Debian’s unit for etcd', { skip: missing ?? false }, () => {
   const show = async (property: string): Promise<string> =>
     (await host.must('systemctl', ['show', 'etcd', '--value', '-p', property])).trim();
 
-  test('starts, and systemd knows when', async () => {
+  test('starts and notifies systemd', async () => {
     const started = await host.inside('systemctl', ['start', 'etcd'], { timeoutMs: 100_000 });
     const journal = await host.inside('journalctl', ['-u', 'etcd', '--no-pager']);
     assert.equal(started.code, 0, `${started.stderr}${journal.stdout}`);
     assert.deepEqual([await show('Type'), await show('User'), await show('ActiveState')], ['notify', 'etcd', 'active']);
-    // The moment that it is active it answers.
+    // It responds as soon as the unit is active.
     assert.equal(await host.must('curl', ['-s', 'http://127.0.0.1:2379/health']), '{"health":"true","reason":""}');
     assert.ok(existsSync(join(host.root, 'var/lib/etcd/default/revisions.db')));
   });
 
-  test('stops in order', async () => {
+  test('stops cleanly', async () => {
     await host.must('systemctl', ['stop', 'etcd']);
     assert.deepEqual(
       [await show('ActiveState'), await show('Result'), await show('ExecMainStatus')],

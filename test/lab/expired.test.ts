@@ -1,4 +1,4 @@
-/** Every host's certificates have expired while the power was off. Run by `npm run test:lab`. */
+/** All certificates of all hosts expire while the power is off. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { createPrivateKey, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
@@ -47,7 +47,7 @@ function expired(pem: string, authorities: Authorities): string {
   return result;
 }
 
-/** Expires what stands below a directory; the number of files changed. */
+/** Expires the certificates below a directory. Returns the number of changed files. */
 async function expireBelow(directory: string, authorities: Authorities): Promise<number> {
   let changed = 0;
   const inText = (text: string): string => text.replaceAll(BLOCK, (pem) => expired(pem, authorities));
@@ -66,7 +66,7 @@ async function expireBelow(directory: string, authorities: Authorities): Promise
   return changed;
 }
 
-describe('all certificates have expired', { skip: missing ?? false }, () => {
+describe('expired certificates on all hosts', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let masters: readonly NspawnHost[];
 
@@ -78,7 +78,7 @@ describe('all certificates have expired', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('the cluster comes back by itself', async () => {
+  test('are renewed and the cluster starts without intervention', async () => {
     const { line } = cluster;
     const a = cluster.host(0);
     await cluster.writable(a, 'before');

@@ -1,6 +1,6 @@
 /**
- * The smallest bootstrap: a temporary control plane and one offered host in network namespaces. Run by
- * `npm run test:lab`; machines.test.ts does it with three masters under systemd.
+ * The smallest bootstrap: a temporary control plane and one offered host in network namespaces. Run by `npm run
+ * test:lab`; machines.test.ts does the same with three masters under systemd.
  */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => lan?.stop());
 
-test('the temporary control plane hands over and ends without keys', { timeout: 500_000 }, async () => {
+test('transfers the control plane and deletes the keys of the temporary one', { timeout: 500_000 }, async () => {
   await eventually('offered host', 60_000, async () =>
     (await temporary.kubectl(['get', '-n', NAMESPACE, 'bmh', 'b2'])).code === 0 ? true : undefined,
   );
@@ -52,7 +52,7 @@ test('the temporary control plane hands over and ends without keys', { timeout: 
     assert.equal(existsSync(join(temporary.root, path)), false, path);
 });
 
-test('the master carries the cluster alone', { timeout: 90_000 }, async () => {
+test('continues the cluster with the new master alone', { timeout: 90_000 }, async () => {
   const nodes = await eventually('one node', 60_000, async () => {
     const shown = await master.kubectl(['get', 'nodes', '-o', 'name']);
     return shown.code === 0 ? shown.stdout : undefined;

@@ -1,6 +1,6 @@
 /**
- * Three whole hosts under systemd whose bootstrap files make one store and one control plane of them: loss of power, a pulled cable, loss of the
- * majority. Run by `npm run test:lab`.
+ * Three hosts under systemd whose bootstrap files form one store and one control plane: power loss, a disconnected
+ * cable, loss of the majority. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-/** What the guide tells to copy from the first host to the others before they start. */
+/** Files that the guide copies from the first host to the others before they start. */
 const SHARED = [
   'etc/etcd/ca',
   ...[
@@ -33,7 +33,7 @@ interface Member {
   readonly role: string;
 }
 
-describe('three hosts with systemd are one cluster', { skip: missing ?? false }, () => {
+describe('three hosts with systemd', { skip: missing ?? false }, () => {
   let lan: Lan;
   const hosts: NspawnHost[] = [];
 
@@ -81,7 +81,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
       );
   }
 
-  /** Until a write goes through by `host`; how long that took in milliseconds. */
+  /** Waits until a write through `host` succeeds. Returns the milliseconds that this took. */
   async function writable(host: NspawnHost, name: string): Promise<number> {
     const begin = performance.now();
     await eventually(`a write by ${host.name}`, 30_000, async () => {
@@ -99,7 +99,10 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     );
   };
 
-  /** Within the time that a server's announcement outlives it. */
+  /**
+   * Waits until the endpoints of the service `kubernetes` are these hosts. An endpoint expires some time after its
+   * server has stopped.
+   */
   async function leadsTo(asked: NspawnHost, expected: readonly NspawnHost[]): Promise<void> {
     const path = 'jsonpath={.subsets[*].addresses[*].ip}';
     const addresses = expected.map(({ address }) => address).sort();
@@ -121,7 +124,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     });
   }
 
-  test('they form one store, whose every member answers', async () => {
+  test('form one store whose members all respond', async () => {
     const [first, ...others] = hosts as [NspawnHost, ...NspawnHost[]];
     await first.must('systemctl', ['start', '--no-block', 'hyperedge']);
     await eventually('what the others need', 20_000, async () =>
@@ -139,7 +142,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await allWell(60_000);
     for (const host of hosts) {
       await writable(host, `by-${host.name}`);
-      // What one has written, all know at once.
+      // Writes of one are visible to all.
       for (const each of hosts) await each.mustKubectl(['get', 'configmap', `by-${host.name}`]);
     }
     await eventually('three nodes Ready', 30_000, async () => {
@@ -148,7 +151,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     });
   });
 
-  test('the power of the host that leads is cut: the others go on, and it comes back', async () => {
+  test('continue when the leader loses power, which then rejoins', async () => {
     const lost = await leader();
     const [one, two] = hosts.filter((host) => host !== lost) as [NspawnHost, NspawnHost];
     await lost.cutPower();
@@ -163,7 +166,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await leadsTo(lost, hosts);
   });
 
-  test('a host whose cable is pulled serves no write, the others do; plugged in, it has what it missed', async () => {
+  test('serve writes while one host is disconnected, which refuses writes and catches up afterwards', async () => {
     const cut = await leader();
     const [one] = hosts.filter((host) => host !== cut) as [NspawnHost];
     await lan.cable(cut, false);
@@ -173,12 +176,12 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await lan.cable(cut, true);
     await allWell(60_000);
     await sees(cut, 'while-unplugged');
-    // Its outcome is unknown to who asked; it is the same for all.
+    // The outcome of the interrupted write is unknown to the client, but the same on all hosts.
     const answers = await Promise.all(hosts.map((host) => host.kubectl(['get', 'configmap', 'alone', '-o', 'name'])));
     assert.equal(new Set(answers.map(({ code, stdout }) => `${code} ${stdout}`)).size, 1);
   });
 
-  test('without a majority nothing is written, and with it everything goes on', async () => {
+  test('refuse writes without a majority and continue with it', async () => {
     const [first, second, third] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     await second.cutPower();
     await third.cutPower();
@@ -193,7 +196,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     for (const host of hosts) await sees(first, `again-${host.name}`);
   });
 
-  test('a store that is stopped in order hands over before it goes', async () => {
+  test('transfer leadership when a store is stopped', async () => {
     const leaving = await leader();
     const [one] = hosts.filter((host) => host !== leaving) as [NspawnHost];
     await leaving.powerOff();
@@ -203,7 +206,7 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await allWell(60_000);
   });
 
-  test('a host that resets leaves the store and the cluster, and the others keep running', async () => {
+  test('continue when a host is reset, which leaves the store and the cluster', async () => {
     const [one, two, leaving] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     const ran = await leaving.inside('hyperedge', ['reset'], { timeoutMs: 150_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);

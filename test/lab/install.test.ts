@@ -1,6 +1,6 @@
 /**
- * A blank Debian host and the executable, nothing else: install, a pod, a reboot, an upgrade, uninstall. Run by
- * `npm run test:lab`.
+ * A blank Debian host with only the executable: install, a pod, a reboot, an upgrade, uninstall. Run by `npm run
+ * test:lab`.
  */
 import assert from 'node:assert/strict';
 import { basename, join } from 'node:path';
@@ -27,7 +27,7 @@ spec:
     command: [/bin/sh, -c, 'trap "exit 0" TERM; while :; do sleep 1 & wait $!; done']
 `;
 
-describe('a blank host', { skip: missing ?? false }, () => {
+describe('blank host', { skip: missing ?? false }, () => {
   let host: NspawnHost;
 
   before(async () => {
@@ -36,7 +36,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
   });
   after(() => host?.stop());
 
-  /** All paths of the host's file system with their kinds, without what any running system changes. */
+  /** All paths in the host's file system with their types, except those that any running system changes. */
   const tree = async (): Promise<Set<string>> => {
     const found = await host.must('find', ['/', '-xdev', '-not', '-path', '/proc*', '-not', '-path', '/tmp/*']);
     const changing = /^\/(var\/(log\/(journal|wtmp|lastlog|btmp)|lib\/systemd|tmp|cache\/ldconfig)|root\/)/;
@@ -61,14 +61,14 @@ describe('a blank host', { skip: missing ?? false }, () => {
   let clean: Set<string>;
   let cleanLinks: string;
 
-  test('has none of the programs', async () => {
+  test('lacks the programs', async () => {
     for (const program of ['runc', 'conmon', 'nft', 'ip', 'socat'])
       assert.notEqual((await host.inside('sh', ['-c', `command -v ${program}`])).code, 0, program);
     clean = await tree();
     cleanLinks = await links();
   });
 
-  test('refusals are one line with the fix, and leave nothing behind', async () => {
+  test('rejects wrong commands with one line and a fix, and leaves nothing behind', async () => {
     const token = 'abcdef.0123456789abcdef';
     const hash = `sha256:${'0'.repeat(64)}`;
     const cases: readonly [readonly string[], number, RegExp][] = [
@@ -114,7 +114,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     );
   });
 
-  test('install: Ready, with the executable alone', async () => {
+  test('becomes Ready after install with the executable only', async () => {
     const begin = performance.now();
     const ran = await install(['--node-name', 'blank-1', '--address', host.address]);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);
@@ -136,7 +136,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     assert.equal(await host.must('hyperedge', ['config', 'check']), '/etc/origin/bootstrap.yaml: ok\n');
   });
 
-  test('a pod runs and takes input', async () => {
+  test('runs a pod that reads input', async () => {
     const archive = join(host.root, 'root/hello.tar');
     await writeHelloImage(archive);
     await host.must('hyperedge', ['image', 'import', '/root/hello.tar']);
@@ -146,7 +146,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     assert.equal(said, 'input');
   });
 
-  test('a second install changes nothing, a new executable is an upgrade, and the pod keeps running', async () => {
+  test('changes nothing at a second install and upgrades to a new executable while the pod keeps running', async () => {
     const before = await hello();
     const pid = await host.must('systemctl', ['show', 'hyperedge', '-p', 'MainPID']);
     const again = await install(['--node-name', 'blank-1', '--address', host.address], INSTALLED);
@@ -163,7 +163,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     assert.equal(await hello(), before);
   });
 
-  test('joining another cluster is refused while this one is here', async () => {
+  test('refuses to join another cluster while this one exists', async () => {
     const hash = `sha256:${'0'.repeat(64)}`;
     const token = 'abcdef.0123456789abcdef';
     const ran = await install(['--join', 'https://10.9.9.9:8443', '--token', token, '--ca-hash', hash]);
@@ -174,7 +174,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     );
   });
 
-  test('after a reboot it comes up by itself', async () => {
+  test('starts automatically after a reboot', async () => {
     await host.powerOff();
     await host.boot();
     await eventually('the API server', 60_000, async () =>
@@ -183,10 +183,10 @@ describe('a blank host', { skip: missing ?? false }, () => {
     await hello();
   });
 
-  test('uninstall leaves nothing', async () => {
+  test('leaves nothing after uninstall', async () => {
     const ran = await host.inside('hyperedge', ['uninstall', '--purge'], { timeoutMs: 120_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
-    // No note about what could not be removed.
+    // There is no message about anything that could not be removed.
     assert.doesNotMatch(ran.stdout, /: /);
     const left = [...(await tree())].filter((path) => !clean.has(path));
     assert.deepEqual(left, []);
@@ -211,7 +211,7 @@ describe('a blank host', { skip: missing ?? false }, () => {
     assert.equal(await host.nft(['list', 'ruleset']), '');
   });
 
-  test('install after uninstall makes a new cluster, reset keeps its data aside', async () => {
+  test('creates a new cluster after uninstall, and keeps its data in a backup on reset', async () => {
     assert.equal((await install()).code, 0);
     const ran = await host.inside('hyperedge', ['reset'], { timeoutMs: 120_000 });
     console.log(ran.stdout);

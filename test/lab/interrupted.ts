@@ -4,7 +4,7 @@ interface Stoppable {
 
 const things = new Set<Stoppable>();
 
-/** A test run that is interrupted, or ended for taking too long, takes its hosts away too: the last made first. */
+/** Stops the hosts of a test run that is interrupted or times out, in reverse order of their creation. */
 export function stopWhenInterrupted(thing: Stoppable): void {
   if (things.size === 0)
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stopAll());

@@ -1,4 +1,4 @@
-/** Blank hosts on one switch that become one cluster by the commands that a person types. */
+/** Blank hosts on one switch that form a cluster with the commands of the documentation. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { basename, join } from 'node:path';
@@ -71,7 +71,7 @@ export class LabCluster {
     this.line = line;
   }
 
-  /** Blank hosts that have booted. */
+  /** Creates and boots blank hosts. */
   static async create(
     count: number,
     title: string,
@@ -91,7 +91,7 @@ export class LabCluster {
     return cluster;
   }
 
-  /** A cluster of masters and of nodes that are no masters, all of them Ready. */
+  /** Creates a cluster of masters and nodes and waits until all are Ready. */
   static async formed(
     counts: { readonly masters: number; readonly nodes: number },
     title: string,
@@ -122,7 +122,7 @@ export class LabCluster {
     await this.untilRing(this.hosts);
   }
 
-  /** What a client sees at `client` while `act` runs, with the credentials of `by`; no acknowledged write may be lost. */
+  /** Sends load from `client` with the credentials of `by` while `act` runs. Fails if an acknowledged write is lost. */
   async underLoad(
     what: string,
     { client, by }: { readonly client: NspawnHost; readonly by: NspawnHost },
@@ -162,7 +162,7 @@ export class LabCluster {
     return this.hosts.filter((host) => !hosts.includes(host));
   }
 
-  /** `install` with the downloaded executable; `command`: as `token create` prints it, without the program's name. */
+  /** Runs `install` with the downloaded executable. `command`: arguments as `token create` prints them. */
   async install(host: NspawnHost, command: readonly string[] = ['install'], program = DOWNLOAD): Promise<Ran> {
     const ran = await host.inside(program, command, { timeoutMs: INSTALL_MS });
     if (ran.code !== 0)
@@ -170,7 +170,7 @@ export class LabCluster {
     return ran;
   }
 
-  /** The command that `token create` prints, as words after the program's name. */
+  /** Arguments of the command that `token create` prints. */
   async joinCommand(master: NspawnHost, ...flags: readonly string[]): Promise<string[]> {
     const printed = await master.must('hyperedge', ['token', 'create', ...flags]);
     const command = /^ *hyperedge (install --join \S+ --token \S+ --ca-hash sha256:[0-9a-f]{64})$/m.exec(printed)?.[1];
@@ -209,7 +209,7 @@ export class LabCluster {
     return stdout === '' ? [] : JSON.parse(stdout);
   }
 
-  /** All voters are there and in order, as `by` sees them. */
+  /** Waits until all voters are healthy, as `by` sees them. */
   async untilVoters(by: NspawnHost, hosts: readonly NspawnHost[], timeoutMs = 90_000): Promise<void> {
     const wanted = hosts.map(({ name }) => name).sort();
     await eventually(`store members ${wanted.join()}, as ${by.name} sees them`, timeoutMs, async () => {
@@ -225,7 +225,7 @@ export class LabCluster {
     return host;
   }
 
-  /** Names of the ring's living members, as `by` sees them. */
+  /** Names of the alive members of the ring, as `by` sees them. */
   async ring(by: NspawnHost): Promise<string[]> {
     const { stdout } = await by.inside('hyperedge', ['gossip', 'members', '-o', 'json'], { timeoutMs: 10_000 });
     if (stdout === '') return [];
@@ -247,7 +247,7 @@ export class LabCluster {
     }
   }
 
-  /** Until a write by `host` is acknowledged; how long that took in milliseconds. */
+  /** Waits until a write through `host` is acknowledged. Returns the milliseconds that this took. */
   async writable(host: NspawnHost, name: string, timeoutMs = 60_000): Promise<number> {
     const began = performance.now();
     await eventually(`a write by ${host.name}`, timeoutMs, async () => {
@@ -266,7 +266,7 @@ export class LabCluster {
     }
   }
 
-  /** The web application and a pod on each host to look from. */
+  /** Deploys the web application and a client pod on each host. */
   async deployWeb(by: NspawnHost): Promise<void> {
     await by.mustKubectl(['apply', '-f', '-'], { input: WEB + this.hosts.map(lookout).join('') });
     await eventually('a Ready application', 120_000, async () => {
@@ -279,11 +279,14 @@ export class LabCluster {
       });
   }
 
-  /** From a pod on each host, by name and by cluster IP. The hosts that have answered. */
+  /**
+   * Requests the application from the client pod on each host, by name and by cluster IP. Returns the hosts that
+   * succeeded.
+   */
   async reachWeb(by: NspawnHost, from: readonly NspawnHost[], attempts = 12): Promise<string[]> {
     const ip = await by.mustKubectl(['get', 'service', 'web', '-o', 'jsonpath={.spec.clusterIP}']);
     const served = new Set<string>();
-    // The static busybox resolves names with nslookup only: glibc loads libraries for everything else.
+    // The static busybox resolves names with nslookup only, because other programs need glibc's libraries.
     const address = '$' + '{a:-$1}';
     const fetch =
       'a=$(nslookup $1 | sed -n "s/^Address: *\\([0-9.]*\\)$/\\1/p" | tail -1); n=0; ' +
@@ -299,7 +302,7 @@ export class LabCluster {
     return [...served].sort();
   }
 
-  /** The host says so itself, the cluster agrees, and its pods run. */
+  /** Waits until the host and the cluster report it as Ready and its pods run. */
   async untilBack(host: NspawnHost, masters: readonly NspawnHost[], timeoutMs = 120_000): Promise<void> {
     try {
       await eventually(`${host.name} Ready by its own status`, timeoutMs, async () => {
@@ -317,7 +320,10 @@ ${await tail(host)}`);
     }
   }
 
-  /** Sends requests through the balancer of `host` until `stop`. `credentials`: the host of whose administrator. */
+  /**
+   * Sends requests through the load balancer of `host` until `stop`. `credentials`: host whose administrator's
+   * credentials are used.
+   */
   load(host: NspawnHost, credentials: NspawnHost, url = BALANCER): { stop(): Promise<RequestReport> } {
     const kubeconfig = join(credentials.root, 'etc/origin/master/admin.kubeconfig');
     const child = spawn('nsenter', ['-t', String(host.pid1), '-n', process.execPath, CLIENT, kubeconfig, url], {
@@ -336,7 +342,7 @@ ${await tail(host)}`);
     };
   }
 
-  /** Acknowledged writes of a load that the cluster does not have. */
+  /** Numbers of acknowledged writes that the cluster has lost. */
   async lostWrites(by: NspawnHost, { label, written }: RequestReport): Promise<number[]> {
     const path = 'jsonpath={.items[*].metadata.name}';
     const names = new Set((await by.mustKubectl(['get', 'configmap', '-l', `load=${label}`, '-o', path])).split(' '));

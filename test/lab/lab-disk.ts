@@ -1,17 +1,17 @@
-/** A disk of a lab host: ext4 in a file. Cutting its power loses what was not synced, as a machine's page cache does. */
+/** The disk of a lab host: ext4 in a file. A power cut loses unsynced data, like a machine's page cache. */
 import { mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually, run } from '../e2e/harness.ts';
 import { succeed } from './rootfs.ts';
 
 const BYTES = 6 * 1024 * 1024 * 1024;
-/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: neither data nor journal are written any more. */
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: neither data nor journal are written afterwards. */
 const SHUT_DOWN =
   'open(my $d, "<", $ARGV[0]) or die $!; my $f = pack("L", 2); ioctl($d, 0x8004587d, $f) or die "ioctl: $!"';
 
 /**
- * Programs that make mount namespaces meanwhile would keep a copy of the mount, and the file system with it: the test
- * has a namespace of its own.
+ * The test needs a mount namespace of its own: other programs that create mount namespaces would keep a copy of the
+ * mount and so the file system.
  */
 export class LabDisk {
   readonly mount: string;
@@ -34,7 +34,7 @@ export class LabDisk {
     await succeed('perl', ['-e', SHUT_DOWN, this.mount]);
   }
 
-  /** Nothing may use it. The journal is replayed, as by a boot. */
+  /** Replays the journal, as at boot. The disk must be unused. */
   async replay(): Promise<void> {
     await this.#detach();
     await this.#attach();
@@ -48,7 +48,7 @@ export class LabDisk {
     await succeed('mount', ['-o', 'loop', this.#file, this.mount]);
   }
 
-  /** Until the file system has ended: while it has a user, its old superblock may still be written. */
+  /** Waits until the file system has ended. While it is in use, its old superblock may still be written. */
   async #detach(): Promise<void> {
     await eventually('an unused disk', 20_000, async () => {
       await run('umount', [this.mount]);

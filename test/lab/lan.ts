@@ -3,7 +3,7 @@ import { run } from '../e2e/harness.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { succeed } from './rootfs.ts';
 
-/** A switch that hosts are plugged into, in a network namespace of its own. */
+/** A switch for lab hosts in a network namespace of its own. */
 export class Lan {
   readonly netns: string;
   #hosts = 0;
@@ -26,12 +26,12 @@ export class Lan {
     return `192.0.2.${9 + this.#hosts}`;
   }
 
-  /** Pulls a host's cable, or plugs it in. */
+  /** Connects or disconnects a host's cable. */
   async cable(host: { readonly name: string }, plugged: boolean): Promise<void> {
     await succeed('ip', ['-n', this.netns, 'link', 'set', portOf(host.name), plugged ? 'up' : 'down']);
   }
 
-  /** Drops every frame between a host and all others, whose links stay up; or no longer. */
+  /** Starts or stops dropping all frames of a host while its link stays up. */
   async cutOff(host: { readonly name: string }, cut: boolean): Promise<void> {
     const table = `part-${host.name}`;
     const port = `"${portOf(host.name)}"`;
@@ -45,5 +45,5 @@ export class Lan {
   }
 }
 
-/** The name of a host's end of the cable at the switch: at most 15 characters. */
+/** Name of a host's port on the switch, at most 15 characters. */
 export const portOf = (host: string): string => `p-${host}`;

@@ -1,6 +1,6 @@
 /**
- * Bootstrap of a cluster from blank hosts: a temporary control plane, three hosts that offer themselves, a MachineSet
- * of masters, and the temporary host may be unplugged. Run by `npm run test:lab`.
+ * Bootstrap of a cluster from blank hosts: a temporary control plane, three hosts that offer themselves, and a
+ * MachineSet of masters. Afterwards the temporary host can be removed. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,7 +27,7 @@ const MASTERS = JSON.stringify({
   },
 });
 
-describe('a cluster made by machines', { skip: missing ?? false }, () => {
+describe('cluster created by machines', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let temporary: NspawnHost;
   let masters: readonly NspawnHost[];
@@ -39,7 +39,7 @@ describe('a cluster made by machines', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('three offered hosts become masters, and the temporary one may be unplugged', { timeout: 400_000 }, async () => {
+  test('makes three offered hosts masters and ends the temporary control plane', { timeout: 400_000 }, async () => {
     const { line } = cluster;
     await line.step('temporary control plane', () => cluster.install(temporary, ['install', '--bootstrap']));
     const command = await cluster.joinCommand(temporary, '--roles', 'node', '--ttl', '1h');
@@ -70,7 +70,7 @@ describe('a cluster made by machines', { skip: missing ?? false }, () => {
     assert.equal((await temporary.inside('test', ['-e', '/etc/origin/master'])).code, 1, 'the keys are removed');
   });
 
-  test('the masters carry the cluster without it', { timeout: 200_000 }, async () => {
+  test('continues on the masters', { timeout: 200_000 }, async () => {
     const [a] = masters as [NspawnHost];
     await temporary.cutPower();
     await cluster.untilReady(a, masters);
@@ -113,7 +113,7 @@ describe('a cluster made by machines', { skip: missing ?? false }, () => {
     });
   });
 
-  test('a master whose removal would lose the quorum is kept', { timeout: 120_000 }, async () => {
+  test('keeps a master whose removal would lose the quorum', { timeout: 120_000 }, async () => {
     const [a, b, c] = masters as [NspawnHost, NspawnHost, NspawnHost];
     await c.cutPower();
     const machineOf = async (host: NspawnHost): Promise<string> =>

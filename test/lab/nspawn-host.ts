@@ -1,6 +1,6 @@
 /**
- * A host with a real systemd as its PID 1, in systemd-nspawn: own root file system (an overlay), own state on the machine's disk, own network, own
- * cgroups below every hierarchy of the machine. `stop` takes everything away, also after a failure.
+ * A host with a real systemd as PID 1 in systemd-nspawn: own root file system (an overlay), own state on the machine's
+ * disk, own network, own cgroups in every hierarchy of the machine. `stop` removes everything, also after a failure.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,14 +18,14 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const END_TIMEOUT_MS = 100_000;
 const LINK = 'eth0';
 
-/** Makes the controllers writable for the systemd that it becomes. */
+/** Makes the cgroup controllers writable and starts systemd. */
 const INIT = `#!/bin/sh
 for d in /sys/fs/cgroup/*/; do [ -f "$d/tasks" ] && mount -o remount,rw,bind "\${d%/}"; done
 mount --make-rshared /
 exec /usr/lib/systemd/systemd
 `;
 
-/** What this machine lacks for such hosts; undefined when they can run. */
+/** Reason why this machine cannot run such hosts; undefined if it can. */
 export async function whyNoNspawn(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
@@ -53,7 +53,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
 
 export class NspawnHost {
   readonly name: string;
-  /** Of its link, also after a boot. */
+  /** Address of its link, also after a reboot. */
   address: string;
   readonly #lan: Lan;
   readonly #directory: string;
@@ -72,9 +72,9 @@ export class NspawnHost {
   }
 
   /**
-   * An installed host that has not been booted, on `lan`; without one alone on its own. `blank`: it has only a
-   * copy of the executable in /root, and none of the programs that it needs. `ssh`: as blank, with OpenSSH. `disk`:
-   * all that it writes is on a disk of its own, which loses what was not synced when the power is cut.
+   * Creates an installed host without booting it, on `lan` or on a switch of its own. `blank`: it only has a copy of
+   * the executable in /root and none of the programs that it needs. `ssh`: like blank, with OpenSSH. `disk`: all its
+   * writes go to a disk of its own, which loses unsynced data in a power cut.
    */
   static async create(
     say: (line: string) => void,
@@ -102,7 +102,7 @@ export class NspawnHost {
     return join(this.#directory, 'root');
   }
 
-  /** What it has at /var/lib/origin, on the machine's disk. */
+  /** Directory on the machine that is the host's /var/lib/origin. */
   get directoryOfState(): string {
     return join(this.#writable, 'state');
   }
@@ -111,7 +111,7 @@ export class NspawnHost {
     return this.#disk?.mount ?? this.#directory;
   }
 
-  /** systemd's pid on the machine. */
+  /** PID of systemd on the machine. */
   get pid1(): number {
     return this.#pid1;
   }
@@ -136,7 +136,7 @@ export class NspawnHost {
     await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
   }
 
-  /** Until systemd says that it is up. */
+  /** Boots the host and waits until systemd is up. */
   async boot(): Promise<void> {
     await this.#makeNetwork();
     const directories = await this.#makeCgroups();
@@ -174,7 +174,7 @@ export class NspawnHost {
     }
   }
 
-  /** Runs a command of the host's on the host. */
+  /** Runs a program of the host on the host. */
   inside(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
     const env = Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`);
     const namespaces = ['-m', '-u', '-i', '-n', '-p', '-C', '--wdns=/'];
@@ -185,14 +185,14 @@ export class NspawnHost {
     );
   }
 
-  /** A command that must succeed; returns what it printed. */
+  /** Like `inside`, but fails unless the program succeeds. Returns its output. */
   async must(file: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
     const ran = await this.inside(file, args, options);
     if (ran.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
     return ran.stdout;
   }
 
-  /** The machine's kubectl in the host's network. */
+  /** Runs the machine's kubectl in the host's network. */
   kubectl(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
     return run('nsenter', ['-t', String(this.#pid1), '-n', kubectls()[0]?.path ?? 'kubectl', ...args], {
       ...options,
@@ -206,7 +206,7 @@ export class NspawnHost {
     return ran.stdout;
   }
 
-  /** The machine's nft in the host's network. */
+  /** Runs the machine's nft in the host's network. */
   async nft(args: readonly string[]): Promise<string> {
     const ran = await run('nsenter', ['-t', String(this.#pid1), '-n', 'nft', ...args]);
     if (ran.code !== 0) throw new Error(`nft ${args.join(' ')}: exit ${ran.code}\n${ran.stderr}`);
@@ -219,7 +219,9 @@ export class NspawnHost {
     );
   }
 
-  /** The machine's pid → the directory of a controller's hierarchy that it is in, as the machine sees it. */
+  /**
+   * Directory of a process's cgroup in a controller's hierarchy, as the machine sees it. `pid` is a PID of the machine.
+   */
   async cgroupOf(pid: number, controller: string): Promise<string> {
     const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8')).split('\n').map((line) => line.split(':'));
     const path = lines.find(([, names = '']) => names.split(',').includes(controller))?.[2];
@@ -227,7 +229,7 @@ export class NspawnHost {
     return path;
   }
 
-  /** Pids on the machine of the processes in a container. */
+  /** PIDs on the machine of the processes in a container. */
   async containerPids(containerId: string): Promise<number[]> {
     const pids: number[] = [];
     for (const entry of await readdir('/proc')) {
@@ -238,7 +240,7 @@ export class NspawnHost {
     return pids.sort((left, right) => left - right);
   }
 
-  /** All its processes stand still, or go on. */
+  /** Freezes or thaws all processes of the host. */
   async pause(paused: boolean): Promise<void> {
     const freezer = (await hierarchies()).map(({ mount }) => join(mount, this.name, 'freezer.state')).find(existsSync);
     if (freezer === undefined) throw new Error('this machine has no freezer hierarchy of cgroup v1');
@@ -249,27 +251,27 @@ export class NspawnHost {
     });
   }
 
-  /** Its link has another address from now on, also after a boot. */
+  /** Changes the address of the host's link, also for later boots. */
   async changeAddress(address: string): Promise<void> {
     const link = ['-n', this.name, 'address'];
     await succeed('ip', [...link, 'add', `${address}/24`, 'dev', LINK]);
     await succeed('ip', [...link, 'delete', `${this.address}/24`, 'dev', LINK]);
-    // The second address of a subnet goes with the first one where the kernel does not promote it.
+    // The kernel may remove secondary addresses of a subnet together with the first one.
     await run('ip', [...link, 'add', `${address}/24`, 'dev', LINK]);
     this.address = address;
   }
 
-  /** Nothing is asked, nothing is written: what the disk holds is what the next boot finds. */
+  /** Ends the host without any shutdown: the next boot finds what the disk contains. */
   async cutPower(): Promise<void> {
     await this.#end(async () => {
       process.kill(this.#pid1, 'SIGKILL');
       await this.#disk?.shutDown();
-      // A container that was being made may be frozen, and ends only when it goes on.
+      // A container that was being created may be frozen; it only ends after a thaw.
       for (const { mount } of await hierarchies()) await thaw(join(mount, this.name));
     });
   }
 
-  /** After a cut, without a boot: the files of a host with a disk as the next boot finds them. */
+  /** After a power cut, provides the files of a host with a disk as the next boot would find them. */
   async readDisk(): Promise<void> {
     if (this.#disk === undefined) return;
     await succeed('umount', [this.root]);
@@ -277,7 +279,7 @@ export class NspawnHost {
     await this.#mountRoot();
   }
 
-  /** `systemctl poweroff`; returns how long it took in milliseconds. */
+  /** Runs `systemctl poweroff`. Returns the milliseconds that it took. */
   async powerOff(): Promise<number> {
     const begin = performance.now();
     await this.#end(() => this.inside('systemctl', ['poweroff']));
@@ -314,7 +316,7 @@ export class NspawnHost {
 
   async #removeNetwork(): Promise<void> {
     await run('ip', ['netns', 'delete', this.name]);
-    // The cable goes with the namespace, but not at once.
+    // The cable disappears with the namespace, but not immediately.
     await run('ip', ['-n', this.#lan.netns, 'link', 'delete', portOf(this.name)]);
   }
 
@@ -331,12 +333,12 @@ export class NspawnHost {
     return made;
   }
 
-  /** Kills what is left in them. */
+  /** Kills the remaining processes in the cgroups and removes them. */
   async #removeCgroups(): Promise<void> {
     for (const { mount } of await hierarchies()) await removeCgroup(join(mount, this.name));
   }
 
-  /** Takes everything away. Safe to call at any time, more than once. */
+  /** Removes everything. May be called at any time and repeatedly. */
   async stop(): Promise<void> {
     await this.cutPower().catch(() => {});
     await this.#removeCgroups();
@@ -365,7 +367,7 @@ async function removeCgroup(directory: string): Promise<void> {
       try {
         process.kill(Number(pid), 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // The process has already ended.
       }
     }
     if (

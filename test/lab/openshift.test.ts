@@ -1,7 +1,7 @@
 /**
- * OpenShift's layer on three hosts with a real systemd: a user logs in at each master, requests a project and is served
- * by each host's router; must-gather runs without a registry; the profile is changed and changed back. With an `oc`
- * (release 4.12) in HYPEREDGE_OC. Run by `npm run test:lab`.
+ * OpenShift's APIs on three hosts with a real systemd: a user logs in at each master, requests a project and uses each
+ * host's router; must-gather runs without a registry; the profile is changed and changed back. Needs `oc` (release
+ * 4.12) in HYPEREDGE_OC. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -35,7 +35,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
   let cluster: LabCluster;
   let first: NspawnHost;
 
-  /** In the host's network, with files of this machine. */
+  /** Runs oc in the host's network with files of this machine. */
   const oc = (host: NspawnHost, kubeconfig: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> =>
     run('nsenter', ['-t', String(host.pid1), '-n', OC, ...args], {
       timeoutMs: 120_000,
@@ -95,7 +95,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
   });
   after(() => cluster?.stop());
 
-  test('a user logs in at each master, and makes a project', async () => {
+  test('logs a user in at each master and creates a project', async () => {
     for (const host of cluster.hosts) await logIn(host);
     await must(first, dev(first), ['new-project', 'shop']);
     assert.match(await must(first, dev(first), ['status']), /In project shop/);
@@ -103,7 +103,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
     assert.equal(projects.trim(), 'shop');
   });
 
-  test('a route answers at each host’s router', async () => {
+  test("serves a route at each host's router", async () => {
     const command = 'mkdir -p /tmp/w; echo served > /tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w';
     const user = dev(first);
     const create = ['create', 'deployment', 'web', `--image=${HELLO_IMAGE}`, '--port=8080', '--replicas=3'];
@@ -114,7 +114,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
     await routed();
   });
 
-  test('must-gather and logs of a node need no registry', async () => {
+  test('runs must-gather and shows node logs without a registry', async () => {
     const directory = join(first.root, 'root/gathered');
     const log = await must(first, admin(first), ['adm', 'must-gather', `--dest-dir=${directory}`], {
       timeoutMs: 240_000,
@@ -130,7 +130,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
     await must(first, admin(first), debug);
   });
 
-  test('the profile kubernetes, and okd again: nothing is lost', async () => {
+  test('switches to the profile kubernetes and back to okd without loss', async () => {
     const profile = async (name: string): Promise<void> => {
       for (const host of cluster.hosts) {
         await setProfile(host, name);

@@ -1,6 +1,6 @@
 /**
- * The machine config daemon of a host by itself, bundled for an emulated machine in which a whole node would be too
- * slow: `pool-daemon.cjs ACCESS.json`. Files, units, boot loader and reboots are the machine's.
+ * The machine config daemon without other components, bundled for an emulated machine in which a whole node would be
+ * too slow: `pool-daemon.cjs ACCESS.json`. Files, units, boot loader and reboots are real.
  */
 
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ import {
 import { createHostUnits } from '../../src/io/systemd/index.ts';
 import { systemClock as clock, systemRandom as random } from '../../src/roles/process.ts';
 
-/** What the test writes for it. */
+/** Access data that the test writes. */
 export interface DaemonAccess {
   readonly server: string;
   readonly tlsServerName: string;
@@ -55,6 +55,6 @@ const daemon = createMachineConfigDaemon({
   settleMs: SETTLE_MS,
   addresses: () => Object.values(networkInterfaces()).flatMap((link) => (link ?? []).map(({ address }) => address)),
 });
-// Timers alone do not keep a process running.
+// The daemon's own timers do not keep the process alive.
 setInterval(() => {}, 1 << 30);
 void daemon.start();

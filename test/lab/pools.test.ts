@@ -1,6 +1,6 @@
 /**
- * Three masters with systemd follow their pool: a change without a reboot, a unit that does not start, and a host that
- * loses its power while files change. Run by `npm run test:lab`.
+ * Three masters with systemd in a pool: a change without a reboot, a unit that does not start, and hosts that lose
+ * power while files change. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -54,7 +54,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     },
   });
 
-  /** Resolves when files of the pool are being staged or renamed. */
+  /** Resolves while files of the pool are being staged or renamed. */
   const changing = async (host: NspawnHost): Promise<void> => {
     const directory = join(host.root, 'etc', existsSync(join(host.root, 'etc/pool')) ? 'pool' : '.');
     const signal = AbortSignal.timeout(ROLLED_MS);
@@ -62,7 +62,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
       if (filename === 'pool' || filename?.startsWith('.hyperedge-') === true) return;
   };
 
-  /** States of all nodes, by annotation. */
+  /** Annotations with the state of all nodes. */
   const states = async (): Promise<Readonly<Record<string, string>>[]> => {
     const { items } = JSON.parse(await a.mustKubectl(['get', 'nodes', '-o', 'json'])) as {
       items: { metadata: { annotations: Record<string, string> } }[];
@@ -70,7 +70,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     return items.map(({ metadata }) => metadata.annotations);
   };
 
-  /** Until all hosts are done with one config that satisfies `wanted`; its name. */
+  /** Waits until all hosts are Done with one config that satisfies `wanted`, and returns its name. */
   const rolled = (wanted: (config: string) => boolean): Promise<string> =>
     eventually('pool rolled', ROLLED_MS, async () => {
       const found = await states();
@@ -81,7 +81,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
       return done && found.length === 3 && config !== '' && wanted(config) ? config : undefined;
     });
 
-  test('a file and a unit come to three hosts, one after the other', async () => {
+  test('apply a file and a unit one after the other', async () => {
     const before = await rolled(() => true);
     const began = performance.now();
     await apply('50-motd', {
@@ -99,7 +99,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     }
   });
 
-  test('a unit that does not start is taken back, and only one host has tried it', async () => {
+  test('reverts a unit that does not start on the first host and does not try it on others', async () => {
     const good = await rolled(() => true);
     const units = [{ name: 'pool-bad.service', enabled: true, contents: UNIT('/bin/false') }];
     await apply('70-bad', { systemd: { units } });
@@ -114,7 +114,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     assert.equal(await rolled(() => true), good);
   });
 
-  test('the power of each host is cut while its files change: old or new, and it comes back by itself', async () => {
+  test('have old or new files after a power cut during a change, and recover automatically', async () => {
     for (const [index, host] of cluster.hosts.slice(1).entries()) {
       const before = await rolled(() => true);
       const old = await onDisk(host, 'etc/pool/0');

@@ -1,8 +1,8 @@
 /**
- * A host whose power is cut at random points while it is updated to another version, back and forth. Its disk loses what
- * was not synced. After each cut its files are old or new; after each stage it has come back by itself, with all writes
- * that were acknowledged. Run by `npm run test:lab`; `HYPEREDGE_LAB_CUTS` is the number of cuts, `HYPEREDGE_LAB_SEED`
- * replays their times.
+ * Power cuts at random times while a host is updated to another version and back. The disk loses unsynced data. After
+ * each cut its files must be old or new; after each stage it must have recovered automatically with all acknowledged
+ * writes. Run by `npm run test:lab`. `HYPEREDGE_LAB_CUTS` is the number of cuts; `HYPEREDGE_LAB_SEED` repeats their
+ * times.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -24,21 +24,21 @@ import { succeed } from './rootfs.ts';
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-/** Set in the process that runs the drill. */
+/** Set in the child process that runs the test in its own mount namespace. */
 const ALONE = 'HYPEREDGE_LAB_ALONE';
 const CUTS = Number(process.env['HYPEREDGE_LAB_CUTS'] ?? 50);
 const SEED = Number(process.env['HYPEREDGE_LAB_SEED'] ?? randomInt(1, 1 << 30));
-/** Cuts between two complete checks of the cluster; the files are checked after each. */
+/** Cuts between two complete checks of the cluster. Files are checked after each cut. */
 const STAGE = 5;
 const VERSIONS = ['0.2.0', '0.3.0'] as const;
 const UPDATED_MS = 300_000;
-/** After this a slow machine begins no other stage. */
+/** A slow machine starts no further stage after this time. */
 const LIMIT_MS = 14 * 60_000;
 const LOAD_MS = 3_000;
 const NAME = /^hyperedge-(\d+\.\d+\.\d+)$/;
 
 if (process.env[ALONE] === undefined)
-  test('in a mount namespace of its own', { skip: missing ?? false, timeout: 1_790_000 }, async ({ signal }) => {
+  test('runs in a mount namespace of its own', { skip: missing ?? false, timeout: 1_790_000 }, async ({ signal }) => {
     const args = ['--mount', '--propagation', 'private', process.execPath, import.meta.filename];
     const child = spawn('unshare', args, { stdio: 'inherit', env: { ...process.env, [ALONE]: '1' } });
     signal.addEventListener('abort', () => child.kill('SIGTERM'));
@@ -68,17 +68,17 @@ else
       return host.mustKubectl(['patch', 'clusterversion', 'version', '--type=merge', '-p', body]);
     };
     const latest = async () => (await version()).status?.history?.[0];
-    /** Until no update is under way; the version. */
+    /** Waits until no update is in progress and returns the version. */
     const settled = (what: string): Promise<string> =>
       eventually(what, UPDATED_MS, async () => {
         const found = await latest().catch(() => undefined);
         return found?.state === 'Completed' ? found.version : undefined;
       });
-    /** Begins an update to the version that does not run. */
+    /** Starts an update to the other version. */
     const updateToOther = async (): Promise<string> => {
       const present = (await latest())?.version;
       const wanted = present === VERSIONS[0] ? VERSIONS[1] : VERSIONS[0];
-      // An update that was given up is wanted again only by a change.
+      // An abandoned update is only started again after a change.
       await patch(null);
       await patch({ version: wanted, force: true });
       await eventually(`an update to ${wanted}`, 60_000, async () =>
@@ -119,7 +119,7 @@ else
       const dropIn = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 120s}\n';
       await writeFile(join(directory, '50-updates.yaml'), dropIn, { mode: 0o600 });
       for (const each of VERSIONS) await imported(each, join(work, each));
-      // What the test has written is not the host's to keep.
+      // Data written by the test itself must survive.
       await succeed('sync', ['-f', host.directoryOfState]);
     });
     after(async () => {
@@ -127,13 +127,13 @@ else
       await rm(work, { recursive: true, force: true });
     });
 
-    /** What the next boot finds: links to whole executables of known releases, and no other record than a whole one. */
+    /** Checks what the next boot finds: links to complete executables of known releases, and complete records only. */
     async function checkFiles(): Promise<string> {
       const directory = join(host.root, 'usr/local/bin');
       const found: string[] = [];
       for (const name of await readdir(directory)) {
         const match = NAME.exec(name)?.[1];
-        // What a cut has left of a copy is never started, and replaced by the next one.
+        // An incomplete copy is never started, and the next copy replaces it.
         if (match === undefined) continue;
         assert.equal(
           await digestOf(join(directory, name)),
@@ -161,7 +161,7 @@ else
         await sleep(Math.min(delayMs, LOAD_MS));
         await host.cutPower();
       } finally {
-        // A client that had not read its credentials yet has written nothing.
+        // If the client had not yet read its credentials, it has written nothing.
         const report = await load.stop().catch(() => undefined);
         if (report !== undefined) reports.push(report);
       }
@@ -190,7 +190,7 @@ else
       cluster.line.note(`${running} runs, all ${writes} acknowledged writes are there`);
     }
 
-    test(`${CUTS} cuts: old or new, and the host comes back by itself`, async () => {
+    test(`recovers from ${CUTS} cuts with old or new files`, async () => {
       await updateToOther();
       const { ms } = await cluster.line.timed('an update without a cut', () => settled('an update'));
       const began = performance.now();
@@ -199,7 +199,7 @@ else
         const to = await updateToOther();
         cluster.line.note(`update to ${to}`);
         for (let inStage = 0; inStage < STAGE && done < CUTS; inStage++, done++) {
-          // The first cut of a stage is in the update itself, later ones also in what follows a boot.
+          // The first cut of a stage is during the update, later ones possibly during the following boot.
           const delayMs = Math.round(random() * ms * (inStage === 0 ? 1 : 1.5));
           const found = await cut(delayMs);
           cluster.line.note(`cut ${done + 1} after ${delayMs} ms: ${found}`);

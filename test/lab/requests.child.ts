@@ -1,6 +1,6 @@
 /**
- * `requests.child.ts KUBECONFIG URL`: reads and writes without a retry until SIGTERM, one of each every 20 ms at most;
- * then prints one line of JSON, `RequestReport`. Writes are config maps of the namespace default.
+ * `requests.child.ts KUBECONFIG URL`: sends reads and writes without retries until SIGTERM, at most one of each every
+ * 20 ms. Then prints one line of JSON, `RequestReport`. Writes create config maps in the namespace default.
  */
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
@@ -10,12 +10,12 @@ import { parse } from 'yaml';
 export interface RequestReport {
   readonly requests: number;
   readonly errors: ReadonlyArray<{ readonly atMs: number; readonly what: string }>;
-  /** From the first failed request to the end of the last one. */
+  /** Time from the first to the end of the last failed request. */
   readonly errorWindowMs: number;
   readonly slowestMs: number;
-  /** Of the config maps: `load-LABEL-N`, label `load`. */
+  /** Label and name part of the config maps: `load-LABEL-N`, label `load`. */
   readonly label: string;
-  /** Numbers of the writes that were acknowledged. */
+  /** Numbers of acknowledged writes. */
   readonly written: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Revisions of the control plane over three masters, while a client counts. Run by `npm run test:lab`. */
+/** Revisions of the control plane on three masters while a client sends requests. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually, sleep } from '../e2e/harness.ts';
@@ -38,7 +38,7 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     JSON.parse(await a.mustKubectl(['get', kind, 'cluster', '-o', 'jsonpath={.status}'])) as Status;
   const patch = (kind: string, spec: object): Promise<string> =>
     a.mustKubectl(['patch', kind, 'cluster', '--type=merge', '-p', JSON.stringify({ spec })]);
-  /** The newest revision, once all masters run it and it is newer than `old`. */
+  /** Waits until all masters run a revision newer than `old` and returns it. */
   const rolled = (kind: string, old: number): Promise<number> =>
     eventually(`a revision of ${kind} after ${old} on all masters`, ROLL_MS, async () => {
       const { latestAvailableRevision = 0, nodeStatuses = [] } = await status(kind);
@@ -53,7 +53,7 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     'etcds.operator.openshift.io': 'openshift-etcd',
   } as const;
   for (const [kind, namespace] of Object.entries(NAMESPACES)) {
-    test(`${kind}: a forced revision rolls over the masters, and no request fails`, async () => {
+    test(`${kind}: rolls a forced revision over the masters without a failed request`, async () => {
       const old = await rolled(kind, 0);
       const report = await cluster.underLoad(`revision of ${kind}`, { client: node, by: a }, () =>
         cluster.line.step(`${kind}: all masters at the next revision`, async () => {
@@ -72,12 +72,12 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     });
   }
 
-  test('a cluster at rest records no events of operators', async () => {
+  test('records no operator events in an idle cluster', async () => {
     const count = async (): Promise<number> => {
       const kinds = await a.mustKubectl(['get', 'events', '-A', '-o', 'jsonpath={.items[*].involvedObject.kind}']);
       return kinds.split(' ').filter((kind) => /^(Cluster(Operator|Version)|Etcd|Kube\w+)$/.test(kind)).length;
     };
-    // Progressing and Degraded of the revisions before.
+    // Let Progressing and Degraded of the previous revisions end.
     await sleep(REST_MS);
     const before = await count();
     await sleep(REST_MS);
@@ -86,7 +86,7 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     assert.ok(before < 300, `${before} events`);
   });
 
-  test('a bad revision: one master goes back within a minute, and no request fails', async () => {
+  test('reverts a bad revision on the first master within a minute without a failed request', async () => {
     const old = await rolled('kubeapiserver', 0);
     const bad = {
       unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing'] } },

@@ -1,4 +1,6 @@
-/** A new executable on one host after the other, and restarts, while a client counts. Run by `npm run test:lab`. */
+/**
+ * Restarts, and a new executable on one host after the other, while a client sends requests. Run by `npm run test:lab`.
+ */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -24,7 +26,7 @@ describe('planned restarts under load', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('the host process of the client restarts: no request fails', async () => {
+  test("restarts the client's host process without a failed request", async () => {
     const report = await cluster.underLoad(
       `host process of ${node.name} restarted`,
       { client: node, by: a },
@@ -38,7 +40,7 @@ describe('planned restarts under load', { skip: missing ?? false }, () => {
     assert.deepEqual(report.errors, []);
   });
 
-  test('a new executable on all hosts: no request fails', async () => {
+  test('replaces the executable on all hosts without a failed request', async () => {
     for (const host of cluster.hosts) {
       await copyAnotherBuild(executable, join(host.root, 'root/upgrade'));
     }

@@ -1,4 +1,7 @@
-/** The file systems of lab hosts: Debian 12 with systemd and what the guide tells to install, made once per machine from its packages. */
+/**
+ * Root file systems of lab hosts: Debian 12 with systemd and the packages that the guide installs. They are created
+ * once per machine.
+ */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
@@ -7,18 +10,18 @@ import { basename, join } from 'node:path';
 import { executable, projectRoot, run } from '../e2e/harness.ts';
 
 const SUITE = 'bookworm';
-/** A host on which nothing but the system has been installed. */
+/** Packages of a host with only the base system. */
 const BLANK_PACKAGES = ['systemd', 'systemd-sysv', 'dbus', 'udev', 'kmod', 'procps'];
 const PACKAGES = [
   ...[...BLANK_PACKAGES, 'ca-certificates', 'curl'],
   ...['runc', 'conmon', 'nftables', 'iproute2', 'socat', 'busybox-static'],
 ];
-/** A virtual machine has no kernel but its own. */
+/** Virtual machines need a kernel. */
 const KERNEL_PACKAGES = ['linux-image-cloud-amd64', 'initramfs-tools'];
 const LOADER_PACKAGES = ['extlinux', 'syslinux-common', 'grub2-common', 'grub-pc-bin'];
 const BUILD_TIMEOUT_MS = 10 * 60_000;
 
-/** A cache that outlives the tests; below the temporary directory where the machine's cache is not ours to write. */
+/** A persistent cache; below the temporary directory for users other than root. */
 const cache = (): string => join(process.getuid?.() === 0 ? '/var/cache' : tmpdir(), 'hyperedge-lab');
 
 export type RootfsKind = 'container' | 'blank' | 'ssh' | 'machine' | 'bootable';
@@ -31,7 +34,7 @@ const KINDS: Readonly<Record<RootfsKind, { readonly name: string; readonly packa
   bootable: { name: `${SUITE}-boot-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES, ...LOADER_PACKAGES] },
 };
 
-/** Makes it if it is not there (half a minute). Throws in mmdebstrap's words. */
+/** Creates the file system if it does not exist, in half a minute. Throws with the error of mmdebstrap. */
 export async function labRootfs(kind: RootfsKind, say: (line: string) => void): Promise<string> {
   const { name, packages } = KINDS[kind];
   const target = join(cache(), name);
@@ -50,14 +53,14 @@ export async function labRootfs(kind: RootfsKind, say: (line: string) => void): 
   return target;
 }
 
-/** A new host of this name, whose root file system is at `root`, with the executable of the release and nothing else of ours. */
+/** Prepares a new host whose root file system is at `root`, with only the executable. */
 export async function blankOn(root: string, name: string): Promise<void> {
   await copyFile(executable, join(root, 'root', basename(executable)));
   await chmod(join(root, 'root', basename(executable)), 0o755);
   await identify(root, name);
 }
 
-/** Installs hyperedge without its own `install`, on a host of this name whose root file system is at `root`. */
+/** Installs hyperedge without its own `install` on a host whose root file system is at `root`. */
 export async function installOn(root: string, name: string): Promise<void> {
   await copyFile(executable, join(root, 'usr/local/bin/hyperedge'));
   await chmod(join(root, 'usr/local/bin/hyperedge'), 0o755);
@@ -67,9 +70,9 @@ export async function installOn(root: string, name: string): Promise<void> {
 
 async function identify(root: string, name: string): Promise<void> {
   await writeFile(join(root, 'etc/hostname'), `${name}\n`);
-  // As an installer of Debian writes it.
+  // As Debian's installer writes it.
   await writeFile(join(root, 'etc/hosts'), `127.0.0.1\tlocalhost\n127.0.1.1\t${name}\n`);
-  // Without one it would be a first boot, which enables every service there is.
+  // Without a machine ID it would be a first boot, which enables every service.
   await writeFile(join(root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);
   await mkdir(join(root, 'var/lib/origin'), { recursive: true });
 }

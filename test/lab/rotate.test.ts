@@ -1,4 +1,4 @@
-/** The authorities of a cluster of several masters are rotated from one of them. Run by `npm run test:lab`. */
+/** Rotation of all certificate authorities of a cluster from one of several masters. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const PHASE_MS = 180_000;
 
-describe('authorities are rotated', { skip: missing ?? false }, () => {
+describe('rotation of authorities', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
 
   before(async () => {
@@ -20,7 +20,7 @@ describe('authorities are rotated', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('on one master, for all hosts', async () => {
+  test('runs on one master for all hosts', async () => {
     const a = cluster.host(0);
     const masters = cluster.hosts.slice(0, 3);
     const { line } = cluster;

@@ -1,4 +1,4 @@
-/** The shared address of the masters moves between whole hosts. Run by `npm run test:lab`. */
+/** The shared address of the masters moves between hosts. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -14,7 +14,7 @@ const ADD_ADDRESS = `f=/etc/origin/bootstrap.yaml
 [ -s $f ] || printf 'apiVersion: hyperedge.dev/v1\\nkind: Bootstrap\\n' > $f
 echo 'vip: { address: ${ADDRESS} }' >> $f`;
 
-describe('the shared address of the masters', { skip: missing ?? false }, () => {
+describe('shared address of the masters', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let node: NspawnHost;
 
@@ -30,7 +30,7 @@ describe('the shared address of the masters', { skip: missing ?? false }, () => 
   });
   after(() => cluster?.stop());
 
-  /** A verified answer at the shared address, as a client on a host asks that is no master. */
+  /** Waits for a verified response at the shared address, as a client on a node requests it. */
   const answers = (timeoutMs: number): Promise<unknown> =>
     eventually('an answer at the shared address', timeoutMs, async () => {
       const args = ['-s', `https://${ADDRESS}:8443`, '--request-timeout=1s', 'get', '--raw', '/readyz'];
@@ -50,7 +50,7 @@ describe('the shared address of the masters', { skip: missing ?? false }, () => 
     return found[0] as NspawnHost;
   }
 
-  test('moves at once when its holder stops', async () => {
+  test('moves immediately when its holder stops', async () => {
     const first = await holder();
     await first.must('systemctl', ['stop', 'hyperedge'], { timeoutMs: 120_000 });
     await cluster.line.step('after a stop: the shared address answers', () => answers(30_000));
@@ -59,7 +59,7 @@ describe('the shared address of the masters', { skip: missing ?? false }, () => 
     await cluster.untilBack(first, cluster.hosts.slice(0, 3));
   });
 
-  test('moves when its holder loses its power', async () => {
+  test('moves when its holder loses power', async () => {
     const first = await holder();
     await first.cutPower();
     await cluster.line.step('after a death: the shared address answers', () => answers(60_000));

@@ -1,4 +1,7 @@
-/** Graceful node shutdown with a real systemd-logind: `systemctl poweroff` waits until the pods have ended and are reported. */
+/**
+ * Graceful node shutdown with a real systemd-logind: `systemctl poweroff` waits until the pods have ended and are
+ * reported.
+ */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,7 +27,7 @@ spec:
     command: [/bin/sh, -c, ${JSON.stringify(command)}]
 `;
 
-describe('a host that shuts down', { skip: missing ?? false }, () => {
+describe('graceful shutdown of a host', { skip: missing ?? false }, () => {
   let host: NspawnHost;
 
   before(async () => {
@@ -56,7 +59,7 @@ describe('a host that shuts down', { skip: missing ?? false }, () => {
       return condition?.status === 'True' && Date.parse(condition.lastHeartbeatTime) > begin ? true : undefined;
     });
 
-  test('logind holds the lock of the kubelet and has been allowed its length', async () => {
+  test("takes logind's inhibitor lock with sufficient delay", async () => {
     const lock = await eventually('lock', 20_000, async () => {
       const { stdout } = await host.inside('systemd-inhibit', ['--list', '--no-pager', '--no-legend']);
       return stdout.includes('kubelet') ? stdout : undefined;
@@ -68,7 +71,7 @@ describe('a host that shuts down', { skip: missing ?? false }, () => {
     assert.equal(delay.trim(), 't 12000000');
   });
 
-  test('pods end in the order of their priorities within their periods, and are reported as Terminated', async () => {
+  test('ends pods by priority within their periods and reports them as Terminated', async () => {
     const trap = (seconds: number): string => `trap 'sleep ${seconds}; exit 0' TERM; while true; do sleep 0.2; done`;
     const input =
       pod('stubborn', '', "trap '' TERM; while true; do sleep 0.2; done") +

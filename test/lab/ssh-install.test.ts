@@ -1,4 +1,4 @@
-/** A blank host that a master installs over SSH, with OpenSSH on both sides. Run by `npm run test:lab`. */
+/** Installation of a blank host by a master over SSH, with OpenSSH on both sides. Run by `npm run test:lab`. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const NAMESPACE = 'openshift-machine-api';
 const IN = ['-n', NAMESPACE];
-/** A host in error is inspected again every 30 s. */
+/** A host with an error is inspected again every 30 s. */
 const INSPECTED_MS = 60_000;
 const INSTALLED_MS = 240_000;
 const PARTIAL = 'usr/local/bin/hyperedge.new';
@@ -33,7 +33,7 @@ async function keyPair(directory: string, name: string): Promise<{ readonly key:
   return { key: await readFile(path, 'utf8'), pub: (await readFile(`${path}.pub`, 'utf8')).trim() };
 }
 
-/** The host accepts the first key for root, and has a host key of its own. */
+/** Creates a host key, and a login key that the host accepts for root. */
 async function keysFor(host: NspawnHost): Promise<Keys> {
   const directory = await mkdtemp(join(tmpdir(), 'he-ssh-'));
   const login = await keyPair(directory, 'login');
@@ -105,7 +105,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
   const machine = async (): Promise<Machine | undefined> =>
     (JSON.parse(await master.mustKubectl(['get', 'machines', ...IN, '-o', 'json'])) as { items: Machine[] }).items[0];
 
-  test('a wrong host key and a wrong login are reported with the reason, and retried', {
+  test('reports and retries a wrong host key and a wrong login', {
     timeout: 200_000,
   }, async () => {
     const address = `ssh://root@${blank.address}:22`;
@@ -121,7 +121,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
     assert.equal((await blank.inside('test', ['-e', '/usr/local/bin/hyperedge'])).code, 1, 'nothing is installed yet');
   });
 
-  test('a connection that breaks in the middle is retried until the host runs', {
+  test('retries after a lost connection until the host runs', {
     timeout: INSTALLED_MS + 60_000,
   }, async () => {
     await apply({
@@ -141,7 +141,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
       const found = await stat(join(blank.root, PARTIAL)).catch(() => undefined);
       return found !== undefined && found.size > 0 ? true : undefined;
     });
-    // sshd and all its sessions.
+    // Kills sshd and all its sessions.
     await blank.must('systemctl', ['kill', '--signal=KILL', 'ssh']);
     const broken = await eventually('the reason as a condition', 60_000, async () => {
       const found = (await machine())?.status;
@@ -170,7 +170,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
     assert.equal((await master.must('sh', ['-c', 'ls /run/hyperedge/ssh'])).trim(), '', 'the key is removed');
   });
 
-  test('a deleted machine is wiped over SSH, and its host is free again', { timeout: 200_000 }, async () => {
+  test('wipes the host of a deleted machine over SSH and releases it', { timeout: 200_000 }, async () => {
     await master.mustKubectl(['scale', 'machineset', 'rack', ...IN, '--replicas=0']);
     await cluster.line.step('host wiped', () =>
       eventually('no machine', 150_000, async () => ((await machine()) === undefined ? true : undefined)),

@@ -1,5 +1,5 @@
 /**
- * `systemctl start hyperedge` on a host whose PID 1 is a real systemd: the systemd cgroup driver, restarts of the unit, shutdown,
+ * `systemctl start hyperedge` on a host with a real systemd: the systemd cgroup driver, restarts of the unit, shutdown,
  * power cuts. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ spec:
     ${extra}
 `;
 
-describe('a host with systemd', { skip: missing ?? false }, () => {
+describe('host with systemd', { skip: missing ?? false }, () => {
   let host: NspawnHost;
 
   before(async () => {
@@ -40,7 +40,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     await host?.stop();
   });
 
-  /** The node's lease was renewed after this began, so it is not what an earlier life has left. */
+  /** Waits until the node is Ready with a lease renewed after this call. */
   async function ready(timeoutMs: number): Promise<number> {
     const begin = performance.now();
     const beginMs = Date.now();
@@ -48,7 +48,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
       await eventually('node Ready', timeoutMs, async () => {
         const node = JSON.parse(await host.mustKubectl(['get', 'node', host.name, '-o', 'json'], { timeoutMs: 5_000 }));
         const condition = node.status.conditions?.find((each: { type: string }) => each.type === 'Ready');
-        // Of the heartbeat the API has whole seconds, and it may come just before systemctl returns.
+        // The heartbeat has whole seconds and may be sent just before systemctl returns.
         return condition?.status === 'True' && Date.parse(condition.lastHeartbeatTime) >= beginMs - 2_000
           ? true
           : undefined;
@@ -77,7 +77,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
   const failedUnits = (): Promise<string> =>
     host.must('systemctl', ['list-units', '--failed', '--plain', '--no-legend']);
 
-  test('systemctl start: node Ready, control plane as static pods, no leftovers and no failed unit', async () => {
+  test('becomes Ready with the control plane as static pods, without leftovers and failed units', async () => {
     await host.must('systemctl', ['enable', '--now', 'hyperedge']);
     const ms = await ready(60_000);
     console.log(`Ready ${(ms / 1000).toFixed(2)} s after systemctl start`);
@@ -99,7 +99,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await failedUnits(), '');
   });
 
-  test("a pod's slices have upstream's names and its limits are in the kernel and in systemd", async () => {
+  test("creates upstream's slices for a pod, with limits in the kernel and in systemd", async () => {
     const archive = join(host.root, 'root/hello.tar');
     await writeHelloImage(archive);
     await host.must('hyperedge', ['image', 'import', '/root/hello.tar']);
@@ -135,13 +135,13 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
       'CPUShares=102',
       `MemoryLimit=${32 * MiB}`,
     ]);
-    // systemd writes its own idea of the limits whenever it is told to reload.
+    // systemd writes its limits again on a reload.
     await host.must('systemctl', ['daemon-reload']);
     assert.equal(await at('memory', podPath, 'memory.limit_in_bytes'), String(32 * MiB));
     assert.equal(await at('cpu', podPath, 'cpu.cfs_quota_us'), '25000');
   });
 
-  test('OOMKilled, and the slice goes with its pod', async () => {
+  test('reports OOMKilled and removes the slice with its pod', async () => {
     const hungry = pod('hungry', 'sleep 0.5; tail /dev/zero', 'resources: {limits: {memory: 24Mi}}');
     await host.mustKubectl(['apply', '-f', '-'], { input: hungry });
     await eventually('OOMKilled', 30_000, async () => {
@@ -161,7 +161,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await host.must('systemctl', ['is-active', 'hyperedge']), 'active\n');
   });
 
-  test('systemctl restart and stop keep pods running, and the next start adopts them', async () => {
+  test('keeps pods running during restart and stop, and adopts them at the next start', async () => {
     const before = [...(await componentPids()), ...(await host.containerPids(await containerId('limited')))];
     assert.equal(before.length, 4);
     await host.must('systemctl', ['restart', 'hyperedge']);
@@ -185,14 +185,14 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     await ready(30_000);
     assert.deepEqual(await running(), before);
     assert.equal(await restarts('limited'), 0);
-    // The keeper of the balancer's port is to stay until its connections have ended.
+    // The process that holds the load balancer's port stays until its connections have ended.
     const left = (await host.journal())
       .split('\n')
       .filter((line) => /left-over process|remains running/.test(line) && !line.includes('(hyperedge-keep)'));
     assert.deepEqual(left, []);
   });
 
-  test('poweroff ends the pods in their order and soon, and the next boot starts them again', async () => {
+  test('ends the pods in order at poweroff and starts them at the next boot', async () => {
     await host.mustKubectl(['create', 'configmap', 'remembered', '--from-literal=k=v']);
     const ms = await host.powerOff();
     console.log(`powered off in ${(ms / 1000).toFixed(1)} s`);
@@ -206,7 +206,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     assert.match(journal, /stopped after/);
   });
 
-  test('after a power cut the next boot finds everything', async () => {
+  test('starts with all data after a power cut', async () => {
     const begun = await restarts('limited');
     await host.mustKubectl(['create', 'configmap', 'just-now', '--from-literal=k=v']);
     await host.cutPower();
@@ -220,7 +220,7 @@ describe('a host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await failedUnits(), '');
   });
 
-  test('nothing of the host is left on the machine afterwards', async () => {
+  test('leaves nothing on the machine', async () => {
     await host.stop();
     const mounts = await readFile('/proc/self/mountinfo', 'utf8');
     assert.ok(!mounts.includes(host.root));

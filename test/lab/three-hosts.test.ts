@@ -1,6 +1,6 @@
 /**
- * Blank Debian hosts, the executable and a switch: three masters and a node are installed and joined, run an
- * application, and each is lost and comes back. Run by `npm run test:lab`.
+ * Three masters and a node are installed and joined from blank Debian hosts with the executable. They run an
+ * application, and each host fails and recovers. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const ERROR_WINDOW_MS = 1_000;
 const RESTART_WINDOW_MS = 3_000;
 const AFTER_FAULT_MS = 8_000;
 
-describe('a person with blank hosts', { skip: missing ?? false }, () => {
+describe('cluster of blank hosts', { skip: missing ?? false }, () => {
   let cluster: LabCluster;
   let masters: readonly NspawnHost[];
   let a: NspawnHost;
@@ -40,11 +40,11 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     forMasters = await cluster.joinCommand(by, '--roles', 'master,etcd,node', '--ttl', '1h');
   };
 
-  /** What a client at the node sees while `act` runs. */
+  /** Runs `act` while a client on the node sends requests. */
   const underLoad = (what: string, by: NspawnHost, act: () => Promise<unknown>): Promise<RequestReport> =>
     cluster.underLoad(what, { client: node === by ? a : node, by }, act);
 
-  test('install and join: all Ready', async () => {
+  test('installs and joins until all are Ready', async () => {
     const { line } = cluster;
     const began = performance.now();
     await line.step('A: install', () => cluster.install(a));
@@ -64,10 +64,10 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     assert.ok(ms <= READY_MS, `${ms} ms`);
   });
 
-  test('each host shows the cluster as it is', async () => {
+  test('shows the same cluster on each host', async () => {
     for (const host of masters) {
       assert.deepEqual(await cluster.readyNodes(host), cluster.hosts.map(({ name }) => name).sort());
-      // Roles are labels, which the controllers set a moment later.
+      // Roles are labels, which controllers set shortly after a node joins.
       await eventually('roles and addresses of all nodes', 20_000, async () => {
         const wide = await host.mustKubectl(['get', 'nodes', '-o', 'wide']);
         const shows = ({ name, address }: NspawnHost, roles: string): boolean =>
@@ -89,7 +89,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     assert.match(refused.stderr, /^hyperedge: .*this host has no store/);
   });
 
-  test('an application over the hosts, by name and by address, from each host', async () => {
+  test('serves an application by name and by address from each host', async () => {
     const { line } = cluster;
     await line.step('image imported on each host', () => cluster.importImage());
     await line.step('application Ready', () => cluster.deployWeb(a));
@@ -97,7 +97,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     assert.equal(served.length, 3, served.join());
   });
 
-  test('a master dies: at most a second of errors, and no write is lost', async () => {
+  test('has at most a second of errors and loses no write when a master fails', async () => {
     const leader = await cluster.leader(a);
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     const report = await underLoad(`power of the leader ${leader.name} cut`, other, async () => {
@@ -111,7 +111,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     assert.ok(report.errorWindowMs <= ERROR_WINDOW_MS, JSON.stringify(report.errors.slice(0, 5)));
   });
 
-  test('each host loses its power and comes back by itself', async () => {
+  test('recovers each host after a power loss', async () => {
     for (const host of cluster.hosts) {
       const by = masters.find((each) => each !== host) ?? a;
       await host.cutPower();
@@ -129,7 +129,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     });
   });
 
-  test('a host is cut off, its cable is pulled, it is paused: the others serve, and it comes back', async () => {
+  test('serves requests while a host is isolated, disconnected or paused, and takes it back', async () => {
     const faults: readonly [string, (host: NspawnHost, on: boolean) => Promise<void>][] = [
       ['cut off', (host, on) => cluster.lan.cutOff(host, on)],
       ['unplugged', (host, on) => cluster.lan.cable(host, !on)],
@@ -148,7 +148,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
     }
   });
 
-  test('reset and rejoin: a node, then a master', async () => {
+  test('resets and rejoins a node, then a master', async () => {
     for (const host of [node, cluster.host(2)]) {
       const ran = await cluster.line.step(`${host.name}: reset`, () =>
         host.inside('hyperedge', ['reset'], { timeoutMs: 180_000 }),
@@ -163,12 +163,12 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
       await cluster.line.step(`${host.name}: install --join`, () => cluster.install(host, command));
       await cluster.line.step(`${host.name} is back`, () => cluster.untilBack(host, masters));
     }
-    // The drain has deleted pods, and the hosts have come back without images.
+    // The drain deleted the pods, and the reset hosts have no images.
     await cluster.importImage();
     await cluster.deployWeb(a);
   });
 
-  test('a new executable on one host after the other, under load', async () => {
+  test('replaces the executable on one host after the other under load', async () => {
     for (const host of cluster.hosts) {
       await copyAnotherBuild(executable, join(host.root, 'root/upgrade'));
     }
@@ -179,7 +179,7 @@ describe('a person with blank hosts', { skip: missing ?? false }, () => {
           await cluster.untilBack(host, masters);
         });
     });
-    // The balancer that the client uses is down while its own host process restarts.
+    // The client's load balancer is down while its own host process restarts.
     assert.ok(report.errorWindowMs <= RESTART_WINDOW_MS, JSON.stringify(report.errors.slice(0, 5)));
     assert.equal((await cluster.reachWeb(a, cluster.hosts)).length, 3);
   });

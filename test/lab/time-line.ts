@@ -1,4 +1,4 @@
-/** What happened when, printed as it happens: milliseconds since the start, and what each step took. */
+/** Prints the progress of a test: milliseconds since the start, and the duration of each step. */
 export class TimeLine {
   readonly #began = performance.now();
   readonly #title: string;
@@ -11,7 +11,7 @@ export class TimeLine {
     console.log(`${this.#title} ${this.#now()}            ${what}`);
   }
 
-  /** Resolves with what `act` resolves with. */
+  /** Resolves with the result of `act`. */
   async step<T>(what: string, act: () => Promise<T>): Promise<T> {
     return (await this.timed(what, act)).value;
   }

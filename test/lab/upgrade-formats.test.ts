@@ -1,6 +1,6 @@
 /**
- * Updates to builds with a higher log level and newer tables of the store: one whose API server ends after a minute and
- * which changes the tables at once, so that hosts have to undo it, and one that runs. On one master and on three. Run by
+ * Updates to builds with a higher store level and newer tables: one whose API server fails after a minute and which
+ * changes the tables immediately, so that hosts must undo it, and a working one. On one master and on three. Run by
  * `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
@@ -23,7 +23,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const BROKEN = '0.3.0';
 const GOOD = '0.4.0';
-/** Tables of today with a journal in use, and those of the newer builds. */
+/** Versions of the tables: the current one with a journal in use, and that of the newer builds. */
 const TABLES = { today: 4, newer: 6 };
 const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 60s}\n';
 const ENDED_MS = 600_000;
@@ -45,7 +45,7 @@ const ENDING_API_SERVER: SourceChange = {
   to: "const logLevel = integerFlag(flags, 'loglevel', 0, 10);\n    setTimeout(() => process.exit(70), 62_000);",
 };
 
-describe('updates of what is stored', { skip: missing ?? false, timeout: 3_000_000 }, () => {
+describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_000 }, () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   let work = '';
   let broken = '';
@@ -56,7 +56,7 @@ describe('updates of what is stored', { skip: missing ?? false, timeout: 3_000_0
       await mkdir(join(work, name));
       return buildChanged(join(work, name), version, changes);
     };
-    // The broken one also breaks the rule that tables wait for the level.
+    // The broken build also changes tables before all members have the level.
     broken = await built('broken', BROKEN, [HIGHER_LEVEL, newerTables(0), ENDING_API_SERVER]);
     good = await built('good', GOOD, [HIGHER_LEVEL, newerTables(3)]);
   });
@@ -94,7 +94,7 @@ describe('updates of what is stored', { skip: missing ?? false, timeout: 3_000_0
     await restored(cluster, a);
     for (const host of cluster.hosts) assert.equal(await tables(host), TABLES.today, `tables of ${host.name}`);
 
-    // The host that has tried the release, and all others, also start after a reboot.
+    // All hosts, including the one that tried the release, also start after a reboot.
     for (const host of cluster.hosts) {
       await host.powerOff();
       await host.boot();
@@ -154,7 +154,7 @@ describe('updates of what is stored', { skip: missing ?? false, timeout: 3_000_0
     (status?.history ?? []).map((each) => `${each.version} ${each.state}`);
   const masters = ({ hosts }: LabCluster): number => hosts.length;
 
-  /** All hosts run this release with all data, and no manifest names another executable. */
+  /** Waits until all hosts run this release with all data and no manifest refers to another executable. */
   async function restored(cluster: LabCluster, a: NspawnHost): Promise<void> {
     await cluster.untilReady(a, cluster.hosts, 240_000);
     await cluster.untilVoters(a, cluster.hosts, 240_000);
@@ -169,7 +169,7 @@ describe('updates of what is stored', { skip: missing ?? false, timeout: 3_000_0
     }
   }
 
-  /** The version of the tables, from the header of the database. Source: SQLite's file format. */
+  /** Version of the tables from the header of the database. Source: SQLite's file format. */
   async function tables({ directoryOfState }: NspawnHost): Promise<number> {
     const file = await open(join(directoryOfState, 'openshift.local.etcd/revisions.db'), 'r');
     try {

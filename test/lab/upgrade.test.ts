@@ -1,6 +1,6 @@
 /**
- * A signed release rolled over three masters while a client counts, and one that does not become healthy, which goes
- * back by itself. Run by `npm run test:lab`.
+ * Rolling update to a signed release on three masters while a client sends requests, and to a release that does not
+ * become healthy and is rolled back. Run by `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -21,14 +21,14 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const GOOD = '0.2.0';
 const BROKEN = '0.3.0';
-/** Each of three hosts has to be healthy for a minute. */
+/** Each of three hosts must be healthy for a minute. */
 const ROLLED_MS = 360_000;
 const ERRORS_MS = 1_000;
-/** Errors that are further apart are of different masters. */
+/** Errors with a larger distance belong to different masters. */
 const APART_MS = 5_000;
 const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 60s}\n';
 
-describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, () => {
+describe('rolling update', { skip: missing ?? false, timeout: 1_500_000 }, () => {
   let cluster: LabCluster;
   let a: NspawnHost;
   let work = '';
@@ -85,7 +85,7 @@ describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, ()
     await rm(work, { recursive: true, force: true });
   });
 
-  test('hosts take a release one after the other; writes survive', async () => {
+  test('updates one host after the other and keeps all writes', async () => {
     await imported(GOOD, join(work, GOOD));
     await eventually('an available update', 30_000, async () =>
       (await version()).status?.availableUpdates?.[0]?.version === GOOD ? true : undefined,
@@ -119,7 +119,7 @@ describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, ()
     for (const line of operators.trim().split('\n')) assert.match(line, /^\S+ +(0\.2\.0 +)?True +False +False/);
   });
 
-  test('a release whose executable does not run goes back by itself, and no other host takes it', async () => {
+  test('rolls back a release whose executable does not run, on the first host only', async () => {
     const program = join(work, BROKEN);
     await copyFile('/bin/true', program);
     await imported(BROKEN, program);
@@ -141,7 +141,7 @@ describe('a rolling upgrade', { skip: missing ?? false, timeout: 1_500_000 }, ()
     await cluster.untilReady(a, cluster.hosts);
   });
 
-  /** Lengths of the times with errors. */
+  /** Durations of the periods with errors. */
   function windowsOf({ errors }: RequestReport): number[] {
     const windows: { from: number; to: number }[] = [];
     for (const { atMs } of errors) {

@@ -1,6 +1,6 @@
 /**
- * A whole machine in qemu without acceleration: pure cgroup v2, a clock of its own, a disk that loses what was not synced when the power goes.
- * Programs run ten times slower in it. `stop` takes everything away, also after a failure.
+ * A machine in qemu without acceleration: pure cgroup v2, a clock of its own, and a disk that loses unsynced data in a
+ * power cut. Programs run ten times slower in it. `stop` removes everything, also after a failure.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { installOn, labRootfs, succeed } from './rootfs.ts';
 const BOOT_TIMEOUT_MS = 120_000;
 const SHELL_PORT = 2222;
 
-/** Where the machine reaches an API server of the test. */
+/** Address at which the machine reaches an API server of the test. */
 export const API_OF_TEST = { address: '10.0.2.100', port: 8443 } as const;
 
 const NETWORK = `[Match]
@@ -26,7 +26,7 @@ Name=eth0
 Address=10.0.2.15/24
 Gateway=10.0.2.2
 `;
-/** A shell for the test: only this machine's loopback leads to it. */
+/** A shell for the test, which is only reachable through this machine's loopback. */
 const SHELL = `[Unit]
 Description=shell of the lab
 [Service]
@@ -36,7 +36,10 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 `;
-/** systemd moves a clock that is behind its own release up to that at boot; this sets it back before anything of ours starts. */
+/**
+ * At boot, systemd advances a clock that is behind its own release date. This unit sets it back before hyperedge
+ * starts.
+ */
 const CLOCK = `[Unit]
 Description=wrong clock of the lab
 ConditionKernelCommandLine=lab.clock
@@ -46,7 +49,7 @@ Type=oneshot
 ExecStart=/bin/sh -c 'date -s @$(tr " " "\\n" < /proc/cmdline | busybox sed -n "s/^lab.clock=//p")'
 `;
 
-/** What this machine lacks for such hosts; undefined when they can run. */
+/** Reason why this machine cannot run such hosts; undefined if it can. */
 export async function whyNoVm(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (process.arch !== 'x64') return 'the virtual machine of the lab is an x64 one';
@@ -72,8 +75,8 @@ export class VmHost {
   }
 
   /**
-   * An installed machine that has not been switched on. `files` are copied in: path in the machine → path here.
-   * `loader`: it boots from its disk, by this boot loader, instead of the kernel that qemu is given.
+   * Creates an installed machine without starting it. `files` are copied in: local paths by path in the machine.
+   * `loader`: it boots from its disk with this boot loader instead of a kernel given to qemu.
    */
   static async create(
     files: Readonly<Record<string, string>>,
@@ -133,8 +136,8 @@ export class VmHost {
   }
 
   /**
-   * Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. `api`: a port of
-   * this machine's loopback that it reaches at `API_OF_TEST`, and nothing else.
+   * Boots the machine and waits until systemd is up. `clock`: initial time of the machine's clock in seconds since
+   * 1970. `api`: a port of this machine's loopback that it reaches at `API_OF_TEST`.
    */
   async boot(options: { readonly clock?: number; readonly api?: number } = {}): Promise<void> {
     this.#port = await freePort();
@@ -174,7 +177,7 @@ export class VmHost {
     ];
   }
 
-  /** Runs lines of shell as root. Never throws; code -1 when there is no answer. */
+  /** Runs a shell script as root. Never rejects; code -1 means no response. */
   shell(script: string, timeoutMs = 120_000): Promise<Ran> {
     return new Promise((resolve) => {
       let said = '';
@@ -201,14 +204,14 @@ export class VmHost {
     });
   }
 
-  /** Lines that must succeed; returns what they printed, without the last line break. */
+  /** Like `shell`, but fails unless the script succeeds. Returns its output without the last line break. */
   async must(script: string, timeoutMs?: number): Promise<string> {
     const ran = await this.shell(script, timeoutMs);
     if (ran.code !== 0) throw new Error(`${script}: exit ${ran.code}\n${ran.stdout.slice(-4_000)}`);
     return ran.stdout.trimEnd();
   }
 
-  /** What the guest had not written through is lost. */
+  /** Kills the machine; unsynced data of the guest are lost. */
   async cutPower(): Promise<void> {
     const machine = this.#machine;
     if (machine === undefined || machine.exitCode !== null || machine.signalCode !== null) return;
@@ -218,7 +221,7 @@ export class VmHost {
     this.#machine = undefined;
   }
 
-  /** Takes everything away. Safe to call at any time, more than once. */
+  /** Removes everything. May be called at any time and repeatedly. */
   async stop(): Promise<void> {
     await this.cutPower();
     await run('umount', ['-l', join(this.#directory, 'root')]);

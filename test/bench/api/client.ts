@@ -1,6 +1,6 @@
 /**
- * Clients of the benchmarks, each a process of its own in the appliance's network: `node client.ts WHAT OPTIONS`. They print JSON, a line each, and
- * read words from their input.
+ * Clients of the benchmarks. Each is a process in the appliance's network: `node client.ts WHAT OPTIONS`. They print
+ * one line of JSON per result and read commands from standard input.
  */
 import { readFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
@@ -48,7 +48,7 @@ function asking(connections: number) {
     });
 }
 
-/** Objects of 1 KB, `from` to `to`, in one namespace or spread over several. */
+/** Creates objects of 1 KB, numbered `from` to `to`, in one or several namespaces. */
 async function fill(): Promise<void> {
   const { from, to, namespace, namespaces, filler } = options;
   const ask = asking(16);
@@ -71,7 +71,7 @@ async function fill(): Promise<void> {
   say({ count: to - from });
 }
 
-/** Puts of 1 KB into the store beneath. */
+/** Puts of 1 KB to the store. */
 async function puts(): Promise<void> {
   const store = createEtcdStore({
     endpoints: [options.etcd],
@@ -89,7 +89,7 @@ async function puts(): Promise<void> {
   );
 }
 
-/** `count` watches over HTTP/2, `perConnection` each; then the events of all, whenever asked for. */
+/** Opens `count` watches over HTTP/2, `perConnection` on each connection, and reports their events on request. */
 async function watches(): Promise<void> {
   const { count, perConnection, path } = options;
   let events = 0;
@@ -122,7 +122,7 @@ async function watches(): Promise<void> {
   say({ open });
 }
 
-/** Times of GETs, one after the other with a pause, until told to stop. */
+/** Measures sequential GETs with a pause between them until it is stopped. */
 async function latency(): Promise<void> {
   const ask = asking(1);
   let times: number[] = [];
@@ -142,7 +142,7 @@ async function latency(): Promise<void> {
   }
 }
 
-/** One LIST, taken as fast as it comes. */
+/** Measures one LIST. */
 async function list(): Promise<void> {
   const ask = asking(1);
   const begin = performance.now();

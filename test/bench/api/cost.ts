@@ -1,15 +1,16 @@
 /**
- * CPU time that a create and a merge patch cost each process of the appliance, beyond what it uses when nobody asks: its main thread + V8's, libuv's and SQLite's.
- * It depends less on what else the machine does than requests a second do; only runs that take turns can be compared closely.
+ * CPU time of a create and a merge patch in each process of the appliance, without its idle usage: main thread +
+ * threads of V8, libuv and SQLite. It depends less on other load than requests per second do; compare only alternating
+ * runs closely.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { FILLER, LIST, type Target, type Wrk, wait } from './target.ts';
 
 const CLIENTS = 16;
 const OBJECTS = 1000;
-/** What a request brings about is over by then. */
+/** Time for the follow-up work of a request. */
 const SETTLE_MS = 500;
-/** How much of it the processes use all the time, is looked at for so long. */
+/** Duration of the measurement of idle usage. */
 const IDLE_MS = 5000;
 const PROCESSES = ['api', 'etcd', 'controllers', 'run'];
 const NAMES = new RegExp(` (${PROCESSES.join('|')}) `);
@@ -39,7 +40,7 @@ export async function measureCost(target: Target, options: { seconds: number; ro
   const first = await spent(target);
   await wait(IDLE_MS);
   const idle = difference(first, await spent(target), performance.now() - began);
-  // The first round warms up.
+  // The first round is a warm-up.
   for (let round = 0; round <= options.rounds; round++)
     for (const [what, load] of Object.entries(loads)) {
       const startMs = performance.now();
@@ -68,7 +69,7 @@ function sum(one: Spent = NOTHING, other: Spent = NOTHING, times: number): Spent
   return { main: one.main + other.main * times, beside: one.beside + other.beside * times };
 }
 
-/** What was used between two looks, divided by `by`. */
+/** Usage between two measurements, divided by `by`. */
 function difference(before: Looks, after: Looks, by: number): Map<string, Spent> {
   const found = new Map<string, Spent>();
   for (const [name, end] of after) {
@@ -78,7 +79,7 @@ function difference(before: Looks, after: Looks, by: number): Map<string, Spent>
   return found;
 }
 
-/** Microseconds that each process has used so far. */
+/** CPU time of each process in microseconds. */
 async function spent(target: Target): Promise<Map<string, Spent>> {
   const found = new Map<string, Spent>();
   for (const { pid, command } of await target.appliance.processes()) {

@@ -1,4 +1,7 @@
-/** What a large cluster costs: memory, a LIST of everything, a cold start; and what a write costs as that grows which does not concern it. */
+/**
+ * Behaviour with many objects: memory, a LIST of everything, a cold start, and the cost of a write while unrelated data
+ * grow.
+ */
 import { cpuMs, FILLER, LIST, median, pss, rss, settled, shown, type Target, wait } from './target.ts';
 
 interface Latency {
@@ -107,7 +110,7 @@ interface Point {
 
 type Grow = (target: Target, from: number, to: number) => Promise<void>;
 
-/** What grows, how far, and how. */
+/** Growing data by curve: sizes, and how to reach them. */
 const CURVES: Readonly<Record<string, { readonly sizes: readonly number[]; readonly grow: Grow }>> = {
   'objects of the same kind': {
     sizes: [0, 5_000, 20_000, 50_000],
@@ -144,9 +147,12 @@ const CURVES: Readonly<Record<string, { readonly sizes: readonly number[]; reado
   },
 };
 
-/** What a create costs the API server while something grows that does not concern it; all curves, or the one whose name begins so. */
+/**
+ * Cost of a create in the API server while unrelated data grow: for all curves, or for the one whose name starts with
+ * `only`.
+ */
 export async function measureGrowth(target: Target, seconds: number, only = ''): Promise<void> {
-  // What is compiled on its way would count against the first point.
+  // Warm up, so that compilation is not counted at the first point.
   await createCost(target, seconds);
   for (const [what, { sizes, grow }] of Object.entries(CURVES)) {
     if (!what.startsWith(only)) continue;

@@ -1,4 +1,4 @@
-/** How fast single requests are, as shares of a bare server, of the store beneath, and of each other. Turn by turn in one run. */
+/** Throughput of single requests relative to a bare server, the store, and each other. Alternating in one run. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import {
@@ -27,7 +27,7 @@ export async function measureSpeed(target: Target, options: Options): Promise<vo
   await writes(target, options, bareGets);
 }
 
-/** GETs and LISTs beside a bare server that has the same bytes in memory. */
+/** GETs and LISTs compared with a bare server with the same bytes in memory. */
 async function reads(target: Target, { seconds, rounds }: Options): Promise<number> {
   const one = `${LIST}/object-500`;
   const [list, object] = await Promise.all([LIST, one].map((path) => target.appliance.must(['get', '--raw', path])));
@@ -52,7 +52,7 @@ async function reads(target: Target, { seconds, rounds }: Options): Promise<numb
   return gets;
 }
 
-/** LISTs beside each other: as new as now or from the cache, all or a tenth. */
+/** LISTs compared with each other: current or from the cache, all objects or a tenth. */
 async function lists(target: Target, { seconds, rounds }: Options): Promise<void> {
   const paths = { now: LIST, cached: `${LIST}?resourceVersion=0`, tenth: `${LIST}?labelSelector=group%3D3` };
   const found: Record<keyof typeof paths, number[]> = { now: [], cached: [], tenth: [] };
@@ -66,13 +66,13 @@ async function lists(target: Target, { seconds, rounds }: Options): Promise<void
   target.report('LIST by a label of a tenth / whole LIST', ratio(found.tenth, found.now), 5, 'more', rate('tenth'));
 }
 
-/** What the load before has left to the disk is written: nobody else pays for it. */
+/** Flushes writes of the previous load to the disk, so that they do not affect the next one. */
 async function settle(): Promise<void> {
   await promisify(execFile)('sync');
   await wait(SETTLE_MS);
 }
 
-/** Creates and patches, beside the puts of the store beneath and of Debian's etcd. */
+/** Creates and patches compared with puts to the store and to Debian's etcd. */
 async function writes(target: Target, { seconds, rounds }: Options, bareGets: number): Promise<void> {
   const directory = await temporaryDirectory();
   const certificates = await makeCertificates(directory);

@@ -1,4 +1,7 @@
-/** The packaged appliance as what is measured, and what measures it: `wrk` and clients of our own, in its network. */
+/**
+ * The measured appliance with the packaged executable, and the measuring clients in its network: `wrk` and the clients
+ * of `client.ts`.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +14,7 @@ const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url));
 const BARE_PORT = 19_443;
 export const NAMESPACE = 'bench';
 export const LIST = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
-/** With the metadata that the server adds an object is about 1 KB. */
+/** With server-set metadata an object then has about 1 KB. */
 export const FILLER = 'x'.repeat(700);
 
 export const median = (values: readonly number[]): number =>
@@ -21,7 +24,7 @@ export interface Wrk {
   readonly method?: string;
   readonly body?: string;
   readonly contentType?: string;
-  /** Lua that sets `path` for each request, given `n`, which counts them. */
+  /** Lua code that sets `path` for each request from the request counter `n`. */
   readonly path?: string;
   readonly clients: number;
   readonly seconds: number;
@@ -66,7 +69,7 @@ export class Target implements AsyncDisposable {
     return join(this.#scratch, name);
   }
 
-  /** A file of the master's directory. */
+  /** Path of a file in the master's directory. */
   master(name: string): string {
     return join(this.appliance.root, 'etc/origin/master', name);
   }
@@ -93,14 +96,14 @@ export class Target implements AsyncDisposable {
     return { perSecond, errors: Number(/Non-2xx or 3xx responses: (\d+)/.exec(ran.stdout)?.[1] ?? 0) };
   }
 
-  /** As `wrk`, of which every request has to succeed. */
+  /** Like `wrk`, but fails unless every request succeeds. */
   async rate(path: string, options: Wrk): Promise<number> {
     const load = await this.wrk(`${this.server}${path}`, options);
     if (load.errors > 0) throw new Error(`${options.method ?? 'GET'} ${path}: ${load.errors} requests were refused`);
     return load.perSecond;
   }
 
-  /** What a bare `node:https` server gives that returns `bodies` by path from memory, with the API server's own certificate. */
+  /** Starts a bare `node:https` server that returns `bodies` by path from memory, with the API server's certificate. */
   async startBare(bodies: Readonly<Record<string, string>>): Promise<{ readonly url: string; stop(): void }> {
     const bodiesFile = this.file('bodies.json');
     await writeFile(bodiesFile, JSON.stringify(bodies));
@@ -133,7 +136,7 @@ createServer({ key, cert }, (request, response) => {
     return child;
   }
 
-  /** One of the clients of `client.ts`; each line that it prints is JSON. */
+  /** Starts a client of `client.ts`, which prints JSON lines. */
   client(what: string, options: Readonly<Record<string, unknown>>): Client {
     const { server, token } = this;
     const files = {
@@ -145,12 +148,12 @@ createServer({ key, cert }, (request, response) => {
     return new Client(this.#spawn([CLIENT, what, JSON.stringify({ server, token, ...files, ...options })]));
   }
 
-  /** Objects `from` to `to` of this bench's namespace, or of `namespace`. */
+  /** Creates the objects `from` to `to` in the benchmark's namespace, or in `namespace`. */
   async fill(options: { from: number; to: number; namespace?: string; namespaces?: number }): Promise<void> {
     await this.client('fill', { namespace: NAMESPACE, filler: FILLER, ...options }).result();
   }
 
-  /** The API server's process. */
+  /** PID of the API server. */
   async apiPid(): Promise<number> {
     for (let tries = 0; tries < 400; tries++) {
       const found = (await this.appliance.processes()).find(
@@ -202,7 +205,7 @@ export class Client {
     });
   }
 
-  /** The next line. */
+  /** Next line of output. */
   async next<T>(): Promise<T> {
     while (this.#lines.length === 0) {
       if (this.#ended) throw new Error('the client ended without a result');
@@ -213,7 +216,7 @@ export class Client {
     return this.#lines.shift() as T;
   }
 
-  /** Tells it to go on, or to end. */
+  /** Sends a command to the client. */
   say(word: string): void {
     this.#child.stdin?.write(`${word}\n`);
   }
@@ -229,13 +232,13 @@ export class Client {
   }
 }
 
-/** Proportional memory of a process in bytes; `rss` is cheaper and is for looking often. */
+/** Proportional memory (PSS) of a process in bytes. `rss` is cheaper, for frequent measurements. */
 export async function pss(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
   return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) * 1024;
 }
 
-/** As `pss`, once it no longer changes: what is at rest, after what was only needed on the way has been collected. */
+/** Like `pss`, after garbage was collected and the value no longer changes. */
 export async function settled(pid: number): Promise<number> {
   let last = await pss(pid);
   for (let tries = 0; tries < 15; tries++) {
@@ -251,7 +254,7 @@ export async function rss(pid: number): Promise<number> {
   return Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]) * 4096;
 }
 
-/** CPU time that a process has used so far, in ms. */
+/** CPU time of a process in ms. */
 export async function cpuMs(pid: number): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
@@ -261,10 +264,13 @@ export function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** What a bare server gave on the machine whose figures for Kubernetes' own API server are the mark (GETs a second over HTTP/1.1). */
+/**
+ * GETs per second over HTTP/1.1 of a bare server on the reference machine, on which Kubernetes' own API server was
+ * measured.
+ */
 export const MARK_BARE = 34_500;
 
-/** GETs of an object of 1 KB that a bare server answers here. */
+/** GETs per second of a bare server on this machine, for an object of 1 KB. */
 export async function bareGets(target: Target): Promise<number> {
   const bare = await target.startBare({ '/object': JSON.stringify({ data: FILLER, metadata: 'y'.repeat(300) }) });
   const { perSecond } = await target.wrk(`${bare.url}/object`, { clients: 32, seconds: 3 });

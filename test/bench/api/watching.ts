@@ -1,4 +1,4 @@
-/** What watches cost: events to 300 of them, and the memory of 5,000 that see nothing. */
+/** Cost of watches: events to 300 of them, and memory of 5,000 idle ones. */
 import { bareGets, FILLER, LIST, MARK_BARE, NAMESPACE, settled, type Target } from './target.ts';
 
 interface Seen {

@@ -1,4 +1,7 @@
-/** Child of test/bench/dns.ts: cluster DNS with 10,000 services, or a bare UDP echo. Reports its port, and CPU time when asked. */
+/**
+ * Child process of test/bench/dns.ts: cluster DNS with 10,000 services, or a bare UDP echo. Reports its port, and its
+ * CPU time on request.
+ */
 import { createSocket } from 'node:dgram';
 import { resources } from '../../../src/api/resources.ts';
 import { startDns } from '../../components/dns/harness.ts';

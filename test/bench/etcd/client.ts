@@ -1,4 +1,7 @@
-/** etcd's calls over our gRPC client, the same for both servers: requests are encoded once for each call and answers only looked at. */
+/**
+ * Client for both stores: a thin layer over the project's gRPC client. Each request is encoded once, and responses are
+ * only checked.
+ */
 import {
   decodeRangeResponse,
   writeModRevisionCompare,
@@ -19,7 +22,7 @@ export class Client {
   readonly #channels: readonly Channel[];
   #next = 0;
 
-  /** One connection for each endpoint that is named. */
+  /** Opens one connection per endpoint. */
   constructor(endpoints: readonly string[], { ca, client }: Certificates) {
     this.#channels = endpoints.map(
       (endpoint) => new Channel({ endpoints: [endpoint], ca, ...client, log: silentLog, clock }),
@@ -34,7 +37,7 @@ export class Client {
     await this.#call('/etcdserverpb.KV/Put', writePutRequest(writer.reset(), { key, value }).finishBriefly());
   }
 
-  /** A put that asks first whether the key is new, as an API server's create does. */
+  /** Puts a key if it does not exist, as the API server's create does. */
   async create(key: string, value: Uint8Array): Promise<void> {
     writeModRevisionCompare(writer.reset(), key, 0);
     const op = writer.begin(2);
@@ -50,13 +53,13 @@ export class Client {
     );
   }
 
-  /** Resolves to how many keys came. */
+  /** Resolves with the number of keys. */
   async list(prefix: string, limit = 0): Promise<number> {
     const request = writeRangeRequest(writer.reset(), { key: prefix, end: prefixEnd(prefix), limit });
     return decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request.finishBriefly())).kvs.length;
   }
 
-  /** Resolves to the store's revision. */
+  /** Resolves with the store's revision. */
   async revision(): Promise<number> {
     const request = writeRangeRequest(writer.reset(), { key: 'none' }).finishBriefly();
     return decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request)).revision;
@@ -66,7 +69,10 @@ export class Client {
     await this.#call('/etcdserverpb.KV/Compact', writer.reset().int(1, revision).finishBriefly());
   }
 
-  /** `count` watches of a prefix on one stream; `event` is told of each event of each. Resolves when all of them stand. */
+  /**
+   * Opens `count` watches of a prefix on one stream. `event` is called for each event of each watch. Resolves when all
+   * are created.
+   */
   async watch(prefix: string, count: number, event: (events: number) => void): Promise<void> {
     await new Promise<void>((resolve) => {
       let created = 0;

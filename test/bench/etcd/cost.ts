@@ -1,4 +1,4 @@
-/** What a store costs: memory, bytes written to disk, start time, growth of its files, and latency while it cleans up. */
+/** Resource usage of a store: memory, bytes written to disk, start time, file growth, and latency during compaction. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Certificates } from '../../components/etcd/harness.ts';
@@ -18,7 +18,7 @@ const KEYS = 100_000;
 const value = (): Buffer => Buffer.alloc(1024, 'x');
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Runs `measure` on a fresh cluster of each and gives back what it found. */
+/** Runs `measure` on a new cluster of each store. */
 async function onEach<T>(
   { directory, certificates, executable, profile }: CostOptions,
   members: number,
@@ -42,7 +42,10 @@ function line<T>(what: string, unit: string, found: Record<Kind, T>, figure: (fo
   compare(what, unit, [{ ours: figure(found.ours), etcd: figure(found.etcd) }], goal);
 }
 
-/** Memory with 100,000 keys of 1 KB, after writing them, after a minute's rest and after a restart; and how long that takes. */
+/**
+ * Memory with 100,000 keys of 1 KB: after writing, after a minute of rest and after a restart; and the time of a
+ * restart.
+ */
 export async function memory(options: CostOptions): Promise<void> {
   const found = await onEach(options, 1, async (cluster, client) => {
     await fill(client, KEYS);
@@ -72,7 +75,7 @@ async function fill(client: Client, keys: number): Promise<void> {
   );
 }
 
-/** Bytes that reach the disk for each put of 1 KB. */
+/** Bytes that are written to disk for each put of 1 KB. */
 export async function written(options: CostOptions): Promise<void> {
   for (const members of [1, 3]) {
     for (const clients of [1, 16]) {
@@ -84,7 +87,7 @@ export async function written(options: CostOptions): Promise<void> {
           await client.put(`/registry/pods/default/pod-${n % 5000}`, value());
           puts += 1;
         });
-        // What lingers in memory is paid for too.
+        // Wait, so that delayed writes are included.
         await sleep(1500);
         const after = await usage(cluster.pids);
         return {
@@ -99,7 +102,7 @@ export async function written(options: CostOptions): Promise<void> {
   }
 }
 
-/** Bytes that three members write while nobody asks them anything. */
+/** Bytes that three idle members write. */
 export async function idle(options: CostOptions): Promise<void> {
   const SECONDS = 60;
   const found = await onEach(options, 3, async (cluster, client) => {
@@ -117,7 +120,10 @@ export async function idle(options: CostOptions): Promise<void> {
 const LIVE = 2000;
 const OVERWRITES = 60_000;
 
-/** Endless overwriting of 2,000 keys, compacted every 5,000 revisions; and puts at a steady pace while that is cleaned up. */
+/**
+ * Repeated overwriting of 2,000 keys, compacted every 5,000 revisions, and latency of puts at a constant rate
+ * meanwhile.
+ */
 export async function growth(options: CostOptions): Promise<void> {
   const found = await onEach(options, 1, async (cluster, client) => {
     const sizes: number[] = [];
@@ -158,7 +164,7 @@ export async function growth(options: CostOptions): Promise<void> {
     process.stdout.write(`  ${kind}: ${(found[kind].during / found[kind].usual).toFixed(2)} × the usual (goal ≤ 2)\n`);
 }
 
-/** The p99 of puts that come at a steady pace, whether the one before has been answered or not. */
+/** The p99 of puts at a constant rate, sent independently of responses. */
 async function paced(client: Client, seconds: number): Promise<number> {
   const times: number[] = [];
   const under: Promise<void>[] = [];

@@ -1,4 +1,4 @@
-/** Clients in a closed loop, and what comes of several rounds. */
+/** Closed-loop clients, and evaluation of several rounds. */
 
 export interface Figures {
   readonly perSecond: number;
@@ -6,7 +6,7 @@ export interface Figures {
   readonly p99Ms: number;
 }
 
-/** `clients` callers for `seconds`, each asking again when it has been answered. */
+/** Runs `clients` callers for `seconds`. Each sends its next request after the response to the previous one. */
 export async function load(clients: number, seconds: number, ask: (n: number) => Promise<unknown>): Promise<Figures> {
   const times: number[] = [];
   const began = performance.now();
@@ -25,7 +25,7 @@ export async function load(clients: number, seconds: number, ask: (n: number) =>
   return { perSecond: times.length / elapsed, ...spread(times) };
 }
 
-/** Sorts `times`. */
+/** Sorts `times` in place. */
 export function spread(times: number[]): { readonly medianMs: number; readonly p99Ms: number } {
   times.sort((a, b) => a - b);
   const at = (share: number): number => times[Math.floor(times.length * share)] ?? 0;
@@ -36,7 +36,10 @@ export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
-/** One line of the report: the median of both, and of the ratios of each round, which neighbours on the machine disturb least. */
+/**
+ * One line of the report: the median of both stores and of the per-round ratios, which are affected least by other
+ * load.
+ */
 export function compare(
   what: string,
   unit: string,

@@ -1,4 +1,4 @@
-/** Clusters of real processes on loopback with TLS: ours and Debian's etcd, started with the very same flags. */
+/** Clusters of real processes on loopback with TLS: this project's store and Debian's etcd, with the same flags. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
@@ -15,16 +15,16 @@ const START_MS = 30_000;
 export interface ClusterOptions {
   readonly kind: Kind;
   readonly members: number;
-  /** Holds the data directories. */
+  /** Directory for the data directories. */
   readonly directory: string;
   readonly certificates: Certificates;
-  /** For each of our members, `--cpu-prof` into this directory. */
+  /** Directory for `--cpu-prof` of each member of this project. */
   readonly profile?: string | undefined;
-  /** Our executable; undefined: the sources. */
+  /** Path of the packaged executable; undefined runs the sources. */
   readonly executable?: string | undefined;
 }
 
-/** The packaged executable, when it has been built. */
+/** The packaged executable, if it has been built. */
 export function packaged(): string | undefined {
   const path = join(ROOT, 'dist/hyperedge-linux-x64');
   return existsSync(path) ? path : undefined;
@@ -64,7 +64,7 @@ export class BenchCluster {
     return this.#ports.map((_, i) => join(this.#options.directory, `${this.kind}-${i}`));
   }
 
-  /** Starts all members, on the data that is there; resolves to the milliseconds until all of them answer a linearizable read. */
+  /** Starts all members on existing data. Resolves with the milliseconds until all respond to a linearizable read. */
   async start(): Promise<number> {
     const began = performance.now();
     this.#children = this.#ports.map((_, i) => this.#spawn(i));
@@ -152,7 +152,7 @@ export class BenchCluster {
   }
 }
 
-/** What the processes of a cluster have used so far, all together. */
+/** Total usage of the processes of a cluster. */
 export async function usage(pids: readonly number[]): Promise<{
   readonly cpuSeconds: number;
   readonly written: number;

@@ -1,4 +1,4 @@
-/** etcd's own load test, by etcd's own client: `etcdctl check perf`, a minute for each load. */
+/** etcd's own load test with etcd's own client: `etcdctl check perf`, one minute for each load. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { CostOptions } from './cost.ts';
@@ -18,7 +18,7 @@ export async function checkPerf(options: CostOptions, members: number, loads: re
   }
 }
 
-/** What it says, without the bar. It ends with 4 when a mark is missed, which is a result like any other. */
+/** Output without the progress bar. Exit code 4 means that a target was missed, which is a valid result. */
 function check(cluster: BenchCluster, { certificates }: CostOptions, load: string): Promise<string> {
   const pki = (name: string): string => join(certificates.directory, name);
   const args = [

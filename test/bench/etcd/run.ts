@@ -78,7 +78,7 @@ async function measureSpeed(count: number, speed: readonly string[]): Promise<vo
     counts: numbers(values.clients),
   };
   try {
-    // A store runs for months: neither is measured while its code or its files are cold.
+    // Warm up both stores, because a store runs for months.
     for (const client of Object.values(clients))
       await load(100, WARM_UP_SECONDS, (n) => client.put(`/warm/${n % 1000}`, Buffer.alloc(1024, 'x')));
     if (speed.includes('puts')) await puts(how);

@@ -1,11 +1,11 @@
-/** Requests per second and latencies, round by round, one server after the other. */
+/** Requests per second and latencies, in rounds that alternate between the servers. */
 import type { Client } from './client.ts';
 import { compare, type Figures, load } from './load.ts';
 import { KINDS, type Kind } from './members.ts';
 
 export interface SpeedOptions {
   readonly clients: Readonly<Record<Kind, Client>>;
-  /** For the report. */
+  /** Number of members, for the report. */
   readonly members: number;
   readonly rounds: number;
   readonly seconds: number;
@@ -76,7 +76,7 @@ export async function transactions({ clients, members, rounds, seconds }: SpeedO
   }
 }
 
-/** Events per second that reach the watchers while 16 clients put; they have to be caught up before the round ends. */
+/** Events per second that reach the watchers while 16 clients put. All events must arrive before the round ends. */
 export async function watches(
   connect: (kind: Kind) => Client,
   { clients, members, rounds, seconds }: SpeedOptions,
@@ -115,7 +115,7 @@ export async function watches(
 async function alternate(rounds: number, run: (kind: Kind) => Promise<Figures>): Promise<Round[]> {
   const results: Round[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    // Whoever comes second does so the next time first.
+    // Alternate the order.
     const order = round % 2 === 0 ? KINDS : [...KINDS].reverse();
     const found: Partial<Record<Kind, Figures>> = {};
     for (const kind of order) found[kind] = await run(kind);

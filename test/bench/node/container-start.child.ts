@@ -1,7 +1,7 @@
 /**
- * Runs in a network namespace of its own: containers of the embedded runtime, created and started in a sandbox that is
- * there, in turn with the same by runc alone. Prints the milliseconds of both as JSON. Arguments: bundle, state
- * directory for runc, containers.
+ * Creates and starts containers of the embedded runtime in an existing sandbox, alternating with runc alone, in a
+ * network namespace of its own. Prints the milliseconds of both as JSON. Arguments: bundle, state directory for runc,
+ * number of containers.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createRuntimeLab } from '../../io/oci/lab.ts';
 
 const [bundle = '', runcRoot = '', count = '20'] = process.argv.slice(2);
-/** Detached containers keep the runtime's streams: pipes would stay open. */
+/** Detached containers keep the runtime's streams, so pipes would stay open. */
 const runc = async (...args: readonly string[]): Promise<void> => {
   await once(spawn('runc', ['--root', runcRoot, ...args], { stdio: 'ignore' }), 'exit');
 };

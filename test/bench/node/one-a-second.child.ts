@@ -1,6 +1,6 @@
 /**
- * Runs in the network of an appliance: a pod a second, from its creation until a watch shows it as Running. Prints the
- * milliseconds as JSON. Arguments: kubeconfig, image, pods.
+ * Creates one pod per second in the network of an appliance and measures the time until a watch shows it as Running.
+ * Prints the milliseconds as JSON. Arguments: kubeconfig, image, number of pods.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resources } from '../../../src/api/resources.ts';

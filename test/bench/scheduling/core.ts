@@ -1,4 +1,4 @@
-/** Decisions of the pure core: no API, no I/O. */
+/** Decisions of the scheduler core, without API and I/O. */
 import type { Node, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import { Cluster } from '../../../src/core/scheduling/cluster.ts';
@@ -68,13 +68,13 @@ function pod(index: number, shape: Shape): Pod {
 }
 
 export interface Cost {
-  /** Milliseconds a pod, by the clock. */
+  /** Wall-clock milliseconds per pod. */
   readonly wallMs: number;
-  /** Milliseconds a pod of CPU time, which other processes of the machine do not lengthen. */
+  /** CPU milliseconds per pod, which do not depend on other processes. */
   readonly cpuMs: number;
 }
 
-/** The cost of one pod, from the queue to the assumption, when `placed` pods are placed already. */
+/** Cost of scheduling one pod, from the queue to the assumption, with `placed` pods already placed. */
 export function costPerPod(nodes: number, placed: number, pods: number, shape: Shape): Cost {
   const cluster = new Cluster();
   for (let index = 0; index < nodes; index++) cluster.setNode(node(index));
@@ -105,7 +105,7 @@ export function costPerPod(nodes: number, placed: number, pods: number, shape: S
   return { wallMs: (performance.now() - startedMs) / pods, cpuMs: (user + system) / 1000 / pods };
 }
 
-/** Milliseconds of a loop that reads one label and one sum of every node: what no scheduler can be faster than. */
+/** Milliseconds of a loop that reads one label and one sum of every node, the lower bound for any scheduler. */
 export function bareLoopMs(nodes: number): number {
   const cluster = new Cluster();
   for (let index = 0; index < nodes; index++) cluster.setNode(node(index));

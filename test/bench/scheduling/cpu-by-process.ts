@@ -1,11 +1,11 @@
-/** CPU time of the appliance's processes, which other programs of the machine do not lengthen. */
+/** CPU time of the appliance's processes, which does not depend on other processes. */
 import { readdir, readFile } from 'node:fs/promises';
 
 /** Milliseconds of a clock tick: USER_HZ is 100 on every Linux port. */
 const TICK_MS = 10;
 const COMMANDS = ['run', 'etcd', 'api', 'controllers', 'hollow'];
 
-/** Milliseconds of CPU, user and system, of each process of ours below `root`, by its sub-command. */
+/** CPU milliseconds (user and system) of each of the appliance's processes below `root`, by subcommand. */
 export async function cpuByProcess(root: string): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const pid of await readdir('/proc')) {

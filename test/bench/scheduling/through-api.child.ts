@@ -1,6 +1,6 @@
 /**
- * Runs in the network of an appliance with hollow nodes: binds pods by hand as fast as the API server takes it, then has a deployment
- * scheduled. Prints a JSON line. Arguments: kubeconfig, root of the appliance, replicas.
+ * Binds pods directly at the rate that the API server accepts, then has a deployment scheduled. Runs in the network of
+ * an appliance with hollow nodes. Prints a JSON line. Arguments: kubeconfig, root of the appliance, replicas.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deployment } from 'kubernetes-types/apps/v1';
@@ -19,7 +19,7 @@ const access = await openClient(kubeconfig, 'bench', { clock, random, log });
 const pods = access.client.resource(resources.pods);
 const namespace = 'default';
 const spec = {
-  // On the appliance's own node pods would be started in earnest.
+  // On the appliance's own node, pods would actually be started.
   nodeSelector: { 'hyperedge.dev/hollow': 'true' },
   containers: [{ name: 'c', image: 'none', resources: { requests: { cpu: '10m', memory: '16Mi' } } }],
 };
@@ -65,7 +65,7 @@ const all = new Promise<void>((resolve) => {
     },
   });
 });
-// The bare pods become Running, too.
+// Wait until the directly bound pods are Running too.
 await sleep(IDLE_MS);
 const idle = await cpuByProcess(root);
 await sleep(IDLE_MS);
