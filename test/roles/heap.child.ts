@@ -1,4 +1,6 @@
-/** A process whose heap is kept as a server's is: busy, then idle, then busy again. Says what its heap takes after each. */
+/**
+ * A process with a server's heap settings: busy, then idle, then busy again. Reports its heap size after each phase.
+ */
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall } from '../../src/roles/heap.ts';
 
@@ -13,7 +15,7 @@ const youngBytes = (): number =>
 const say = (what: string): void =>
   void process.send?.({ what, heap: getHeapStatistics().total_heap_size, young: youngBytes() });
 
-/** Makes objects that live for a while; what they leave is in the old generation. */
+/** Creates objects that live for a while and then become garbage in the old generation. */
 async function work(rounds: number, until: () => boolean): Promise<void> {
   let living: object[] = [];
   for (let round = 0; round < rounds && !until(); round++) {
@@ -25,7 +27,7 @@ async function work(rounds: number, until: () => boolean): Promise<void> {
 
 await work(60, () => false);
 say('busy');
-// Until it is told to, it has nothing to do.
+// The process is idle until it receives a message.
 const told = Promise.withResolvers<void>();
 process.once('message', () => told.resolve());
 const look = setInterval(() => say('idle'), 500);

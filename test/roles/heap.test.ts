@@ -1,4 +1,4 @@
-/** What a busy time leaves in the heap of a server is given back when it has nothing to do, and the server is as quick as before when there is something to do again. */
+/** A server returns the memory of a busy period when it is idle, without becoming slower afterwards. */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,8 +12,8 @@ interface Said {
   readonly young: number;
 }
 
-it('gives memory back when idle, and lets the space for new objects grow again', async () => {
-  // A whole number: anything else is refused.
+it('returns memory when idle, and lets the young generation grow again', async () => {
+  // AbortSignal.timeout requires an integer.
   const signal = AbortSignal.timeout(Math.ceil(60_000 * slack()));
   const child = fork(join(import.meta.dirname, 'heap.child.ts'));
   try {
@@ -21,7 +21,7 @@ it('gives memory back when idle, and lets the space for new objects grow again',
     const busy = await next();
     assert.ok(busy.heap > 40e6, `the work has left little: ${busy.heap}`);
     let idle = await next();
-    // Nothing but the collection of an idle process makes it so small.
+    // Only the collection of an idle process makes the heap this small.
     while (idle.heap > busy.heap / 2 || idle.young > 4 << 20) idle = await next();
     child.send('go on');
     let again = await next();

@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => rm(base, { recursive: true }));
 
-test('programs are unpacked for their directory, executable, with the size that they had', async () => {
+test('unpacks executable programs for their directory without changing their size', async () => {
   const bin = await openHelpers(carried, base);
   assert.equal(bin, join(base, 'helpers-abc/bin'));
   const tool = join(base, 'helpers-abc/bin/tool');
@@ -39,7 +39,7 @@ test('programs are unpacked for their directory, executable, with the size that 
   assert.deepEqual(await readdir(base), ['helpers-abc']);
 });
 
-test('a damaged file is unpacked again, a whole one is not', async () => {
+test('unpacks a damaged file again, and keeps an intact one', async () => {
   const tool = join(base, 'helpers-abc/bin/tool');
   const { ino } = await stat(tool);
   await openHelpers(carried, base);
@@ -49,11 +49,11 @@ test('a damaged file is unpacked again, a whole one is not', async () => {
   assert.notEqual(await readFile(tool, 'utf8'), 'damaged');
 });
 
-test('a directory that does not fit is refused with the fix', async () => {
+test('rejects a directory that is too long, with the fix', async () => {
   const long = join(base, 'x'.repeat(200));
   await assert.rejects(openHelpers(carried, long), { code: 'assets', message: /set HYPEREDGE_CACHE to a shorter one/ });
 });
 
-test('without carried programs the host’s own are used', async () => {
+test('uses the host’s own programs if none are packaged', async () => {
   assert.equal(await openHelpers(undefined, base), undefined);
 });

@@ -20,9 +20,9 @@ const calls = async (): Promise<string[]> =>
   (await readFile(join(directory, 'calls'), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 const environment = () => ({ PATH: `${directory}:/bin`, NOTIFY_SOCKET: '/run/n', WATCHDOG_USEC: '300000' });
 
-test('the watchdog is notified at a third of its time, until it is stopped', async () => {
+test('notifies the watchdog at a third of its interval until it is stopped', async () => {
   const watchdog = keepWatchdog({ ...environment(), WATCHDOG_PID: String(process.pid) }, silentLog);
-  // The timer alone keeps no process running.
+  // The timer alone does not keep a process running.
   while ((await calls()).length < 3) await sleep(20);
   watchdog.stop();
   await sleep(200);
@@ -32,7 +32,7 @@ test('the watchdog is notified at a third of its time, until it is stopped', asy
   assert.equal((await calls()).length, count);
 });
 
-test('the watchdog is not notified while file operations do not finish', async () => {
+test('does not notify the watchdog while file operations do not finish', async () => {
   await rm(join(directory, 'calls'));
   const blocked = Promise.withResolvers<void>();
   const watchdog = keepWatchdog(environment(), silentLog, () => blocked.promise);
@@ -43,7 +43,7 @@ test('the watchdog is not notified while file operations do not finish', async (
   watchdog.stop();
 });
 
-test('the watchdog of another process, or none, is left alone', async () => {
+test('does nothing for the watchdog of another process, or without one', async () => {
   await rm(join(directory, 'calls'));
   keepWatchdog({ ...environment(), WATCHDOG_PID: '1' }, silentLog);
   keepWatchdog({ ...environment(), WATCHDOG_USEC: undefined }, silentLog);

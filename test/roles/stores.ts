@@ -1,4 +1,4 @@
-/** Stores as processes, ours and Debian's, and the commands that work on them. */
+/** Stores as processes (hyperedge etcd and Debian's etcd), and the commands that use them. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -6,12 +6,12 @@ import { freePort } from '../ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-/** Programs that start from their sources share the compiled ones. */
+/** Programs that are started from source share a compile cache. */
 const ENVIRONMENT = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] };
 
 const running = new Map<ChildProcess, Promise<void>>();
 
-/** Ends what a test has started and not stopped. */
+/** Kills the processes that a test has started and not stopped. */
 export async function killAll(): Promise<void> {
   for (const child of running.keys()) child.kill('SIGKILL');
   await Promise.all(running.values());
@@ -37,7 +37,7 @@ export function run(
   });
 }
 
-/** `hyperedge …`, with a root that holds nothing. */
+/** Runs `hyperedge …` with an empty root. */
 export function hyperedge(...args: readonly string[]): Promise<Outcome> {
   return run(process.execPath, [MAIN, ...args]);
 }
@@ -57,7 +57,7 @@ export async function etcdctl(endpoint: string, ...args: readonly string[]): Pro
 export interface Store {
   readonly endpoint: string;
   readonly peer: string;
-  /** What it has said until now. */
+  /** Output of the process so far. */
   log(): string;
   stop(): Promise<void>;
   kill(): Promise<void>;
@@ -70,7 +70,7 @@ interface Start {
   readonly ports?: readonly [client: number, peer: number];
 }
 
-/** Ours, or Debian's, on plain addresses. */
+/** Starts hyperedge etcd or Debian's etcd on plain addresses. */
 export async function start(whose: 'ours' | 'debian', { name, data, args = [], ports }: Start): Promise<Store> {
   const [clientPort, peerPort] = ports ?? [await freePort(), await freePort()];
   const endpoint = `http://127.0.0.1:${clientPort}`;
@@ -96,7 +96,7 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
   };
 }
 
-/** The stores of hosts below these roots, by what `hyperedge run` has written there. */
+/** Starts the stores of hosts below these roots with the configuration that `hyperedge run` has written. */
 export function startHosts(
   roots: readonly string[],
 ): Promise<Array<{ readonly exited: Promise<void>; stop(): Promise<void> }>> {

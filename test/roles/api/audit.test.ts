@@ -1,4 +1,3 @@
-/** The flags of audit: upstream's defaults, and what it refuses. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +14,7 @@ const open = (given: Record<string, string>) => {
   return openAudit(values, { referredToBy: 'test', http: createHttp(), log: silentLog });
 };
 
-it('refuses what upstream refuses, of the back ends that are asked for', async () => {
+it('rejects invalid settings of the enabled audit back ends as upstream does', async () => {
   const log = { 'audit-log-path': '/nowhere/audit.log' };
   const webhook = { 'audit-webhook-config-file': '/nowhere/audit.kubeconfig' };
   const refused: ReadonlyArray<readonly [Record<string, string>, RegExp]> = [
@@ -42,12 +41,12 @@ it('refuses what upstream refuses, of the back ends that are asked for', async (
       open(given),
       (error: Error) => error instanceof ApiUsageProblem && message.test(error.message),
     );
-  // The log's default mode has no batches, and a webhook that is not asked for is not judged.
+  // Batches are off in the log's default mode, and settings of a disabled webhook are not checked.
   const fine = { ...log, 'audit-log-batch-buffer-size': '-5', 'audit-webhook-batch-max-size': '0' };
   assert.equal(await open(fine), undefined, 'without a policy nothing is recorded');
 });
 
-it('writes the log in batches, where that is asked for', async () => {
+it('writes the log in batches if batch mode is enabled', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-batches-'));
   try {
     const policy = join(directory, 'policy.yaml');

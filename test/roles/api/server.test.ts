@@ -1,4 +1,6 @@
-/** `kube-apiserver` as a process: started with `etcd` as controller-runtime's envtest starts them, used with kubectl. */
+/**
+ * `kube-apiserver` as a process: started with `etcd` in the way of controller-runtime's envtest, and used with kubectl.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -57,7 +59,7 @@ function launch(argv0: string, args: readonly string[]): Started {
   return one;
 }
 
-/** As envtest's health check: without credentials, until it is 200. */
+/** envtest's health check: polls without credentials until the status is 200. */
 async function answers(url: string, ca: string, started: Started): Promise<void> {
   for (let attempt = 0; attempt < 400; attempt++) {
     const code = await new Promise<number>((resolve) => {
@@ -82,7 +84,7 @@ function kubectl(file: string, args: readonly string[], input = ''): Promise<{ c
   });
 }
 
-/** What envtest writes into the directory before it starts anything. */
+/** Writes the files that envtest creates before it starts any process. */
 async function tinyCa(certDir: string) {
   const day = lifetimeFrom(Date.now(), 1);
   await mkdir(certDir, { recursive: true });
@@ -177,12 +179,12 @@ spec: {containers: [{name: c, image: busybox, securityContext: {privileged: true
 
 describe('kube-apiserver by its own flags', () => {
   for (const { label, path: file } of kubectls()) {
-    it(`starts as envtest starts it, and serves kubectl (${label})`, async (t) => {
+    it(`starts with the arguments of envtest and serves kubectl (${label})`, async (t) => {
       const { kubeconfig, readyMs, api } = await startBoth(join(directory, `env-${label}`));
       t.diagnostic(`etcd and kube-apiserver ready after ${Math.round(readyMs)} ms`);
       const run = (...args: string[]) => kubectl(file, ['--kubeconfig', kubeconfig, ...args]);
       const applied = await kubectl(file, ['--kubeconfig', kubeconfig, 'apply', '--validate=false', '-f', '-'], SAMPLE);
-      // A pod without the plug-in needs no service account.
+      // Without the admission plug-in, a pod needs no service account.
       assert.match(applied.text, /pod\/lone created/);
       const pods = await run('get', 'pods', '-o', 'name');
       assert.equal(pods.text.trim(), 'pod/lone');
@@ -194,7 +196,7 @@ describe('kube-apiserver by its own flags', () => {
     });
   }
 
-  it('lets strangers in as upstream does: 200 for health, 403 for the rest', async () => {
+  it('serves health to anonymous clients with 200 and rejects other requests with 403', async () => {
     const { server, ca } = await startBoth(join(directory, 'anonymous'));
     const code = (path: string): Promise<number> =>
       new Promise((resolve, reject) => {
@@ -206,7 +208,7 @@ describe('kube-apiserver by its own flags', () => {
     assert.deepEqual([await code('/healthz'), await code('/version'), await code('/api/v1/secrets')], [200, 200, 403]);
   });
 
-  it('makes a certificate for itself where none is given', async () => {
+  it('generates a serving certificate if none is given', async () => {
     const { socket } = await startBoth(join(directory, 'first'));
     const certDir = join(directory, 'made');
     const port = await freePort();
@@ -242,7 +244,7 @@ describe('kube-apiserver by its own flags', () => {
     );
   });
 
-  it('refuses what it does not know, and what it cannot do', async () => {
+  it('rejects unknown and unsupported flags', async () => {
     const signing = join(directory, 'signing.key');
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     await writeFile(signing, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });

@@ -1,4 +1,3 @@
-/** Which admission plug-ins run, and what they are told: kube-apiserver's flags and AdmissionConfiguration. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +31,7 @@ describe('admission flags', () => {
     return (await read(['--admission-control-config-file=admission.yaml'])).admission;
   };
 
-  it('runs what upstream runs; on a host of ours, what protects it too', async () => {
+  it("enables upstream's default plug-ins, and more for the host's own configuration", async () => {
     assert.deepEqual((await read([])).disabledAdmission, ['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
     assert.deepEqual(await read([], true), { disabledAdmission: [], enabledAdmission: ['DenyServiceExternalIPs'] });
     assert.deepEqual(await read(['--disable-admission-plugins=DenyServiceExternalIPs'], true), {
@@ -45,7 +44,7 @@ describe('admission flags', () => {
     assert.deepEqual(some.disabledAdmission, ['PodSecurity', 'OwnerReferencesPermissionEnforcement']);
   });
 
-  it('takes how long pods stay on nodes that fail, which pods then say', async () => {
+  it('sets the default toleration times of pods for failed nodes', async () => {
     const { admission = {} } = await read(['--default-not-ready-toleration-seconds=7']);
     assert.deepEqual(admission, { tolerationSeconds: { notReady: 7, unreachable: 300 } });
     const server = await startServer({ config: { admission } });
@@ -68,7 +67,7 @@ describe('admission flags', () => {
     }
   });
 
-  it('reads Pod Security in the file, or in one beside it', async () => {
+  it('reads Pod Security configuration from the file or from a referenced file', async () => {
     const expected = {
       podSecurity: {
         defaults: {
@@ -84,7 +83,7 @@ describe('admission flags', () => {
     assert.deepEqual(await configured(`- name: PodSecurity\n  configuration:\n${inline}`), expected);
   });
 
-  it('reads what other plug-ins are told', async () => {
+  it('reads the configuration of other plug-ins', async () => {
     const settings = await configured(`- name: PodNodeSelector
   configuration: {podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: "a=b,c=d", ns: ""}}
 - name: PodTolerationRestriction
@@ -131,7 +130,7 @@ describe('admission flags', () => {
     });
   });
 
-  it('reads whom webhooks are spoken to as', async () => {
+  it('reads the client credentials for webhooks', async () => {
     const write = (name: string, text: string) => writeFile(join(directory, name), text, { mode: 0o600 });
     const plugin = (name: string, file: string) => `- name: ${name}
   configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: "${file}"}
@@ -176,7 +175,7 @@ describe('admission flags', () => {
     );
   });
 
-  it('refuses what it does not understand, by file, line and field', async () => {
+  it('rejects invalid configuration with file, line and field', async () => {
     const cases: [string, RegExp][] = [
       ['- {name: Bogus}\n', /admission\.yaml: plugins\[0\]\.name: "Bogus" takes no configuration here/],
       [

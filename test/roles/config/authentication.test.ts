@@ -1,4 +1,3 @@
-/** Who is believed: kube-apiserver's flags and AuthenticationConfiguration. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -43,7 +42,7 @@ describe('authentication flags', () => {
     return authenticationOf(values, { referredToBy: 'test', ownHost: false });
   };
 
-  it('finds the keys of tokens where it is told, or at the host that it is known by', async () => {
+  it('uses the given URL of the token keys, or derives it from the external hostname', async () => {
     const uri = async (...argv: string[]) => (await read(...argv)).serviceAccounts.jwksUri;
     assert.equal(await uri(), undefined);
     assert.equal(await uri('--external-hostname=api.example.com'), 'https://api.example.com:6443/openid/v1/jwks');
@@ -52,7 +51,7 @@ describe('authentication flags', () => {
     assert.equal(await uri('--external-hostname=api.example.com', given), 'https://keys.example.com/jwks');
   });
 
-  it('prefixes names with the issuer unless they are addresses or told otherwise', async () => {
+  it('prefixes user names with the issuer, except for e-mail addresses and given prefixes', async () => {
     const oidc = ['--oidc-issuer-url=https://id.example.com', '--oidc-client-id=me'];
     const prefixOf = async (...more: string[]) => {
       const username = (await read(...oidc, ...more)).tokenIssuers?.[0]?.username;
@@ -72,13 +71,13 @@ describe('authentication flags', () => {
     );
   });
 
-  it('lets strangers in as upstream does, never where everybody may do everything', async () => {
+  it('allows anonymous requests as upstream does, except with AlwaysAllow', async () => {
     assert.equal((await read('--authorization-mode=RBAC')).anonymous, 'all');
     assert.equal((await read('--authorization-mode=RBAC', '--anonymous-auth=false')).anonymous, 'none');
     assert.equal((await read()).anonymous, 'none');
   });
 
-  it('refuses what would let in more than was meant', async () => {
+  it('rejects settings that would authenticate more clients than intended', async () => {
     const cases: [string[], RegExp][] = [
       [['--oidc-issuer-url=http://id.example.com', '--oidc-client-id=me'], /--oidc-issuer-url: .* is not an https/],
       [['--oidc-issuer-url=https://id.example.com'], /--oidc-client-id: is missing/],
@@ -101,7 +100,7 @@ describe('authentication flags', () => {
     for (const [argv, message] of cases) await assert.rejects(read(...argv), message);
   });
 
-  it('reads whom to ask from a kubeconfig, and issuers from a file', async () => {
+  it('reads a token webhook from a kubeconfig and issuers from a file', async () => {
     const config = await read('--authorization-mode=Webhook', '--authorization-webhook-config-file=hook.kubeconfig');
     const webhook = {
       endpoint: { url: 'https://hook.example.com/authorize', token: 't' },
@@ -116,7 +115,7 @@ describe('authentication flags', () => {
     assert.deepEqual([...(issuer?.requiredClaims ?? [])], [['hd', 'lab']]);
   });
 
-  it('reads expressions, and refuses those that cannot work or would believe too much', () => {
+  it('reads expressions and rejects invalid and unsafe ones', () => {
     const file = (mappings: string, rest = ''): string =>
       `${HEAD}jwt:\n- issuer: {url: "https://a.example.com", audiences: [x]}\n  claimMappings:\n    ${mappings}\n${rest}`;
     const parse = (mappings: string, rest?: string) => parseAuthentication(file(mappings, rest), 'f.yaml').issuers[0];
@@ -176,7 +175,7 @@ describe('authentication flags', () => {
     parse('username: {expression: claims.email}', '  claimValidationRules: [{expression: claims.email_verified}]\n');
   });
 
-  it('follows its file', async () => {
+  it('reloads the file when it changes', async () => {
     const file = join(directory, 'followed.yaml');
     await writeFile(file, JWT);
     const values = new ApiValues((path) => join(directory, path));
@@ -192,7 +191,7 @@ describe('authentication flags', () => {
     assert.deepEqual(followed.current, { anonymous: 'paths', anonymousPaths: ['/livez'], tokenIssuers: [] });
   });
 
-  it('refuses files that say what is not understood, naming the line', () => {
+  it('rejects invalid files with the line', () => {
     const parse = (text: string) => () => parseAuthentication(text, 'f.yaml');
     assert.throws(
       parse(JWT.replace('{claim: sub, prefix: "a:"}', '{expresion: "claims.sub"}')),

@@ -1,4 +1,3 @@
-/** AuthorizationConfiguration: what is understood, what is refused, and that a changed file counts. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -45,7 +44,7 @@ describe('AuthorizationConfiguration', () => {
     return values;
   };
 
-  it('says who is asked, in order, about what and for how long', async () => {
+  it('reads the authorizers in order, with conditions and timeouts', async () => {
     const { authorizers } = await authorizersOf(valuesOf('--authorization-config=authz.yaml'), 'test');
     const [first, ...others] = authorizers;
     assert.deepEqual(others, [
@@ -66,7 +65,7 @@ describe('AuthorizationConfiguration', () => {
     assert.equal(conditions?.hold({ nonResourceAttributes: { path: '/', verb: 'get' }, user: 'a', groups: [] }), false);
   });
 
-  it('is refused where it would not be what was meant, naming the place', async () => {
+  it('rejects invalid and ambiguous settings with the entry and field', async () => {
     const endpoint = async () => ({ url: 'https://h' });
     const cases: [string, RegExp][] = [
       [FILE.replace('timeout: 3s', 'timeout: 60s'), /f\.yaml:7: .*timeout: "60s" is not accepted; give 30s at most/],
@@ -99,7 +98,7 @@ describe('AuthorizationConfiguration', () => {
     }
   });
 
-  it('is followed; a file that turns bad changes nothing', async () => {
+  it('reloads the file when it changes, and ignores an invalid one', async () => {
     const file = join(directory, 'followed.yaml');
     await writeFile(file, FILE);
     const followed = await followAuthorizers(valuesOf('--authorization-config=followed.yaml'), 'test', silentLog);
@@ -117,7 +116,7 @@ describe('AuthorizationConfiguration', () => {
       assert.equal(followed.current, before);
       assert.deepEqual(reloads(), [FILE, undefined, 1]);
       await writeFile(file, `${HEAD}authorizers: [{type: RBAC, name: r}]\n`);
-      // By itself, too.
+      // A change is also detected without an explicit refresh.
       for (let deadline = performance.now() + 30_000; types().length !== 1; ) {
         assert.ok(performance.now() < deadline);
         await new Promise((resolve) => setTimeout(resolve, 50));

@@ -20,7 +20,7 @@ after(() => rm(directory, { recursive: true }));
 
 const write = (name: string, body: string): Promise<void> => writeFile(join(directory, name), `${HEAD}${body}`);
 
-test('drop-ins are merged in the order of their names: mappings grow, lists and scalars are replaced', async () => {
+test('merges drop-ins in the order of their names: adds to mappings, replaces lists and scalars', async () => {
   await write('bootstrap.yaml', 'roles: [master, etcd]\nlabels: {a: "1", b: "2"}\nports:\n  api: 9443\n');
   await write('bootstrap.yaml.d/20-late.yaml', 'labels: {b: "3"}\nroles: [node]\n');
   await write('bootstrap.yaml.d/10-early.yaml', 'roles: [etcd]\nports: {etcd: 3379}\n');
@@ -36,7 +36,7 @@ test('drop-ins are merged in the order of their names: mappings grow, lists and 
   assert.equal(read?.origin(['ports', 'kubelet']), undefined);
 });
 
-test('a mistake in a drop-in is refused with its file, line and field', async () => {
+test('rejects an invalid drop-in with its file, line and field', async () => {
   await write('bootstrap.yaml.d/30-wrong.yaml', 'labels: {}\nport: {}\n');
   await assert.rejects(readBootstrap(file), {
     code: 'bad-config',
@@ -45,7 +45,7 @@ test('a mistake in a drop-in is refused with its file, line and field', async ()
   await rm(`${file}.d/30-wrong.yaml`);
 });
 
-test('the settings in force name their origin and no secret', async () => {
+test('reports the effective settings with their origins and without secrets', async () => {
   const token = 'abcdef.0123456789abcdef';
   const join_ = `{server: "https://10.0.0.1:8443", token: ${token}, caHash: "sha256:${'0'.repeat(64)}"}`;
   await write('bootstrap.yaml.d/40-join.yaml', `join: ${join_}\nregistries: {docker.io: {mirrors: ["m:5000"]}}\n`);
@@ -61,7 +61,7 @@ test('the settings in force name their origin and no secret', async () => {
   assert.equal((document['ports'] as { api: number }).api, 9443);
 });
 
-test('errors do not repeat a wrong token', async () => {
+test('does not repeat an invalid token in errors', async () => {
   await write('bootstrap.yaml.d/40-join.yaml', 'join: {token: my-secret}\n');
   await assert.rejects(readBootstrap(file), (error: Error) => {
     assert.match(error.message, /40-join\.yaml:3: join\.token: the value is not accepted; give a token/);
@@ -70,7 +70,7 @@ test('errors do not repeat a wrong token', async () => {
   });
 });
 
-test('the published schema is the one in force: hyperedge config schema > examples/bootstrap.schema.json', async () => {
+test('the published schema is current: hyperedge config schema > examples/bootstrap.schema.json', async () => {
   const published = await readFile(join(import.meta.dirname, '../../../examples/bootstrap.schema.json'), 'utf8');
   assert.deepEqual(JSON.parse(published), JSON.parse(JSON.stringify(bootstrapSchema())));
 });

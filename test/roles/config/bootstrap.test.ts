@@ -17,7 +17,7 @@ const refusal = (text: string): string => {
   return 'accepted';
 };
 
-test('a full file is read into typed values', () => {
+test('reads a complete file into typed values', () => {
   const file = parse(`${HEAD}roles: [etcd]
 logLevel: 4
 node: {name: edge-1, ip: "fd00::7", labels: {"example.com/rack": a}, maxPods: 30, systemReserved: {cpu: 100m}}
@@ -35,7 +35,7 @@ storage: {endpoints: ["https://10.0.0.5:2379"], caFile: /c, certFile: /d, keyFil
   assert.deepEqual(file.storage?.endpoints, ['https://10.0.0.5:2379']);
 });
 
-test('every mistake is one line with file, line, field and the mend', () => {
+test('reports every error in one line with file, line, field and fix', () => {
   const cases: readonly [string, RegExp][] = [
     [
       `${HEAD}rols: [x]\n`,
@@ -91,7 +91,7 @@ test('every mistake is one line with file, line, field and the mend', () => {
   assert.equal((Object.prototype as { polluted?: boolean }).polluted, undefined);
 });
 
-test('an alias bomb and a giant file are refused at once', () => {
+test('rejects an alias bomb and an oversized file immediately', () => {
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefgh'
     .split('')
     .map((name, index) => `${name}: &${name} [${`*${'abcdefgh'[index]},`.repeat(9)}]`)
@@ -102,7 +102,7 @@ test('an alias bomb and a giant file are refused at once', () => {
   assert.ok(performance.now() - began < 5000);
 });
 
-test('keys like __proto__ in dictionaries are plain data', () => {
+test('treats keys such as __proto__ in dictionaries as plain data', () => {
   const file = parse(`${HEAD}node: {labels: {__proto__: x}}\n`);
   assert.equal(file.node?.labels?.get('__proto__'), 'x');
 });

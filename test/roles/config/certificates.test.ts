@@ -1,4 +1,3 @@
-/** The certificate of the server and the authorities of clients follow their files. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +9,7 @@ import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/certif
 import { followCertificates } from '../../../src/roles/api/certificates.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
-test('certificates follow their files, as long as they fit', async () => {
+test('reloads the server certificate and the client authorities, and ignores mismatched files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'certificates-'));
   const validity = lifetimeFrom(Date.now(), 1);
   const [ca, other] = await Promise.all([createAuthority('a', validity), createAuthority('b', validity)]);
@@ -33,7 +32,7 @@ test('certificates follow their files, as long as they fit', async () => {
     });
     const served = { certificate: first.certPem, key: first.keyPem };
     assert.deepEqual(followed.current, { serving: served, clientCa: ca.certPem });
-    // The pair is exchanged in two steps, and a bundle that is being written holds nothing.
+    // A pair is replaced in two steps, and a bundle that is being written may be empty.
     for (const [name, text, complaint] of [
       ['s.crt', second.certPem, /s\.key is not the key of .*s\.crt/],
       ['s.crt', 'no PEM', /PEM|ASN|asn/i],

@@ -16,7 +16,7 @@ async function read(files: Readonly<Record<string, string>>) {
   }
 }
 
-test('mirrors and insecure registries of registries.conf', async () => {
+test('reads mirrors and insecure registries from registries.conf', async () => {
   assert.deepEqual(await read({}), { mirrors: {}, insecureRegistries: [] });
   const text = `# a comment
 unqualified-search-registries = ["docker.io"]
@@ -42,7 +42,7 @@ insecure = true
   );
 });
 
-test('what is not honored is refused with file and line', async () => {
+test('rejects unsupported settings with file and line', async () => {
   const refuses = (name: string, text: string, why: RegExp) => assert.rejects(read({ [name]: text }), why);
   await refuses(
     'registries.conf',

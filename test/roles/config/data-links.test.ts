@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const directory of [root, disk]) await rm(directory, { recursive: true, force: true });
 });
 
-test('settings have the directories of mounts without links, also before these exist', async () => {
+test('resolves links in the directories of mounts, even before these exist', async () => {
   await symlink(join(disk, 'origin'), join(root, 'var/lib/origin'));
   const { paths } = await loadSettings({ root });
   assert.equal(paths.volumes, join(disk, 'origin/openshift.local.volumes'));
@@ -37,7 +37,7 @@ test('resolves relative links, chains of links and a loop', async () => {
 });
 
 for (const purge of [false, true]) {
-  test(`removal ${purge ? 'purges' : 'keeps'} the data behind links and leaves the links`, async () => {
+  test(`removal ${purge ? 'purges' : 'keeps'} the data behind links and keeps the links`, async () => {
     await mkdir(join(root, 'var/lib/origin'));
     await mkdir(join(disk, 'etcd'));
     await mkdir(join(disk, 'containers'));

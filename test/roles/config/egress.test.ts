@@ -1,4 +1,3 @@
-/** The egress selector file: what upstream takes and refuses. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { parseEgress } from '../../../src/roles/config/egress.ts';
@@ -18,7 +17,7 @@ const connect = (transport: object, name = 'cluster') => ({
 });
 const files = { clientCert: '/c.crt', clientKey: '/c.key' };
 
-it('knows which networks have a proxy, and where it is', () => {
+it('reads the networks with a proxy and its address', () => {
   assert.deepEqual(
     new Map(
       parse(
@@ -41,7 +40,7 @@ it('knows which networks have a proxy, and where it is', () => {
   });
 });
 
-it('refuses what upstream refuses, and what it cannot do', () => {
+it('rejects files that upstream rejects, and unsupported settings', () => {
   const refused: ReadonlyArray<readonly [object[], RegExp]> = [
     [[connect({}, 'moon')], /egressSelections\[0\]\.name: "moon" is not one of controlplane, cluster, etcd/],
     [[connect({ uds: { udsName: 'x' } }), connect({ uds: { udsName: 'y' } })], /\[1\]\.name: "cluster" is there twice/],

@@ -25,7 +25,7 @@ async function parse(argv: readonly string[], environment: Environment = {}): Pr
   return (plan as { parsed: EtcdParsed }).parsed;
 }
 
-/** Exit code and message, 0 when it would run. */
+/** Exit code and message of planning a start; 0 if the member would run. */
 async function verdict(
   argv: readonly string[],
   environment: Environment = {},
@@ -43,7 +43,7 @@ async function verdict(
 const fromText = (text: string): EtcdParsed =>
   settingsOf(readFile('etcd.yaml', text), { fromFile: true, locate: (path) => path, defaultHost: '192.0.2.7' });
 
-test('without anything, etcd’s defaults', async () => {
+test('has etcd’s defaults without any arguments', async () => {
   const { settings, warnings } = await parse([]);
   assert.deepEqual(warnings, []);
   assert.deepEqual(settings, {
@@ -108,7 +108,7 @@ test('without anything, etcd’s defaults', async () => {
   });
 });
 
-describe('values', () => {
+describe('parses values of flags', () => {
   const cases: readonly [string, readonly string[], (parsed: EtcdParsed['settings']) => unknown, unknown][] = [
     ['one dash', ['-name', 'a'], (s) => s.name, 'a'],
     ['two dashes', ['--name', 'a'], (s) => s.name, 'a'],
@@ -188,7 +188,7 @@ describe('values', () => {
   }
 });
 
-test('variables add to flags; unknown ones are told, what is said twice is refused', async () => {
+test('adds variables to flags, warns of unknown ones and rejects values given in both', async () => {
   const { settings, warnings } = await parse(['--name=flag'], {
     ETCD_DATA_DIR: '/data',
     ETCD_MAX_TXN_OPS: '',
@@ -206,7 +206,7 @@ test('variables add to flags; unknown ones are told, what is said twice is refus
   });
 });
 
-test('a configuration file instead of flags and variables', async () => {
+test('uses a configuration file instead of flags and variables', async () => {
   const file = join(directory, 'a.yaml');
   await writeFile(file, 'name: file\nclient-transport-security:\n');
   const parsed = await parse(['--config-file', file, '--data-dir=/x'], { ETCD_DATA_DIR: '/y' });
@@ -216,7 +216,7 @@ test('a configuration file instead of flags and variables', async () => {
   assert.equal(byVariable.settings.name, 'file');
 });
 
-test('etcd’s sample configuration, with its empty lines', () => {
+test('accepts etcd’s sample configuration, which has empty fields', () => {
   const { settings, warnings } = fromText(`
 name: 'default'
 data-dir:
@@ -272,7 +272,7 @@ cipher-suites: [
   ]);
 });
 
-test('mistakes in a file are named with line and field', () => {
+test('reports errors in a file with line and field', () => {
   const refused = (text: string, message: RegExp): void => {
     assert.throws(() => fromText(text), message);
   };
@@ -286,7 +286,7 @@ test('mistakes in a file are named with line and field', () => {
   refused('election-timeout: 200\n', /etcd\.yaml: election-timeout is 200 ms; it has to be at least five times/);
 });
 
-test('what has no meaning is accepted with a warning, what cannot be had is refused', async () => {
+test('accepts flags without effect with a warning and rejects unsupported ones', async () => {
   const { warnings } = await parse([
     '--wal-dir=/w',
     '--max-wals=9',
@@ -306,7 +306,7 @@ test('what has no meaning is accepted with a warning, what cannot be had is refu
   }
 });
 
-test('kubeadm’s command line passes without a word', async () => {
+test('accepts kubeadm’s command line without warnings', async () => {
   const pki = '/etc/kubernetes/pki/etcd';
   const { settings, warnings } = await parse([
     '--advertise-client-urls=https://192.168.1.5:2379',
@@ -338,7 +338,7 @@ test('kubeadm’s command line passes without a word', async () => {
   );
 });
 
-test('kubeadm’s command line for etcd 3.6 passes without a word, and its flags count', async () => {
+test('accepts kubeadm’s command line for etcd 3.6 without warnings and applies its flags', async () => {
   const { settings, warnings } = await parse([
     '--feature-gates=InitialCorruptCheck=true',
     '--watch-progress-notify-interval=5s',
@@ -354,7 +354,7 @@ test('kubeadm’s command line for etcd 3.6 passes without a word, and its flags
   );
 });
 
-test('where the old and the new name of a flag are given, the new one counts', async () => {
+test('prefers the new name of a flag if both names are given', async () => {
   const { settings } = await parse([
     '--watch-progress-notify-interval=5s',
     '--experimental-watch-progress-notify-interval=7s',
@@ -363,7 +363,7 @@ test('where the old and the new name of a flag are given, the new one counts', a
   assert.deepEqual([settings.progressNotifyMs, settings.cluster.maxLearners], [5000, 2]);
 });
 
-test('gates: what etcd 3.6 has is taken, with a warning where it has no meaning; anything else is refused', async () => {
+test('accepts the feature gates of etcd 3.6, with a warning for those without effect, and rejects others', async () => {
   const { settings, warnings } = await parse(['--feature-gates=StopGRPCServiceOnDefrag=true, InitialCorruptCheck=F']);
   assert.equal(settings.corruption.checkAtStart, false);
   assert.deepEqual(warnings, [
@@ -387,7 +387,7 @@ test('gates: what etcd 3.6 has is taken, with a warning where it has no meaning;
   await refused(['--discovery-token=x'], /^--discovery-token=x: discovery is not offered/);
 });
 
-test('TLS that does not hang together is told', async () => {
+test('rejects inconsistent TLS settings', async () => {
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);
     assert.equal(code, 1);
@@ -434,7 +434,7 @@ test('TLS that does not hang together is told', async () => {
   );
 });
 
-test('no command line makes it fail otherwise than it should', async () => {
+test('fails with a usage error for every invalid command line', async () => {
   const names = [...FLAGS.keys(), 'frob', '', '-', '__proto__'];
   const texts = [
     '',
@@ -466,7 +466,7 @@ test('no command line makes it fail otherwise than it should', async () => {
   }
 });
 
-test('Go’s numbers and durations', () => {
+test('parses Go’s numbers and durations', () => {
   for (const [text, value] of [
     ['0', 0n],
     ['10', 10n],
@@ -494,7 +494,7 @@ test('Go’s numbers and durations', () => {
   for (const text of ['', '5', 's', '1 s', '1d', '.s', '1h-2m']) assert.equal(parseDuration(text), undefined, text);
 });
 
-test('addresses', () => {
+test('parses addresses', () => {
   for (const text of [
     'foo',
     'ftp://h:1',
@@ -521,7 +521,7 @@ test('addresses', () => {
   );
 });
 
-test('docs/etcd.md has every flag, with its default', async () => {
+test('docs/etcd.md lists every flag with its default', async () => {
   const page = await readText(new URL('../../../docs/etcd.md', import.meta.url), 'utf8');
   for (const [name, { initial, kind }] of FLAGS) {
     const shown =
@@ -530,10 +530,12 @@ test('docs/etcd.md has every flag, with its default', async () => {
   }
 });
 
-/** Nobody has this address: an etcd that has no other quarrel ends with it, after everything else has been checked. */
+/**
+ * No host has this address (TEST-NET-1): an etcd without any other error fails to listen on it, after all other checks.
+ */
 const NOWHERE = 'http://192.0.2.1:1';
 
-describe('the same verdict as Debian’s etcd', { concurrency: 4 }, () => {
+describe('accepts and rejects the same arguments as Debian’s etcd', { concurrency: 4 }, () => {
   const debian = (argv: readonly string[], environment: Environment): Promise<{ code: number; text: string }> =>
     new Promise((resolve) => {
       const options = { cwd: directory, timeout: 10_000, env: { PATH: process.env['PATH'], ...environment } };
@@ -649,14 +651,14 @@ describe('the same verdict as Debian’s etcd', { concurrency: 4 }, () => {
   ];
   for (const argv of good) it(`takes ${argv.join(' ')}`, () => compare(argv, undefined));
 
-  it('variables', async () => {
+  it('environment variables', async () => {
     await compare([], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
     await compare([], 'ETCD_PRE_VOTE', { ETCD_PRE_VOTE: 'maybe' });
     await compare([], undefined, { ETCD_FROB: '1', ETCD_NAME: 'x', ETCD_PRE_VOTE: 'TRUE' });
     await compare(['--heartbeat-interval=10'], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
   });
 
-  it('files', async () => {
+  it('configuration files', async () => {
     const file = async (name: string, text: string): Promise<string> => {
       await writeFile(join(directory, name), text);
       return `--config-file=${join(directory, name)}`;
@@ -669,7 +671,7 @@ describe('the same verdict as Debian’s etcd', { concurrency: 4 }, () => {
     await compare([await file('slow.yaml', 'election-timeout: 60000\n')], 'election-timeout');
   });
 
-  it('knows every flag that Debian’s knows', async () => {
+  it('supports every flag of Debian’s etcd', async () => {
     const { text } = await debian(['--help'], {});
     const names = [...text.matchAll(/^ {2}--([a-z0-9-]+) /gm)].map(([, name]) => name as string);
     assert.ok(names.length > 75, `${names.length} flags in its help`);

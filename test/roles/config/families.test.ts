@@ -11,7 +11,7 @@ const families = (text: string): unknown[] => {
   return [ipFamilies.join(), clusterCidrs.join(), serviceCidrs.join()];
 };
 
-test('families come from ipFamilies, else from the ranges; missing ranges have defaults', () => {
+test('takes families from ipFamilies or from the ranges, and default ranges for missing ones', () => {
   assert.deepEqual(families('{}'), ['IPv4', '10.128.0.0/14', '172.30.0.0/16']);
   assert.deepEqual(families('ipFamilies: [IPv6, IPv4]'), [
     'IPv6,IPv4',
@@ -29,7 +29,7 @@ test('families come from ipFamilies, else from the ranges; missing ranges have d
   refused('ipFamilies: [IPv4, IPv4]', /^b\.yaml: ipFamilies: /);
 });
 
-test('encryption is refused; names and the protocol number of an instance differ from those of another', () => {
+test('rejects encryption, and gives instances different names and protocol numbers', () => {
   assert.throws(() => podNetworkOf(file('podNetwork: {encrypt: true}'), 'hyper0', undefined, 'b.yaml'), {
     code: 'bad-config',
     message: /^b\.yaml: podNetwork\.encrypt: /,
@@ -41,7 +41,7 @@ test('encryption is refused; names and the protocol number of an instance differ
   for (const name of Object.values(other.tunnelNames)) assert.ok(name.length <= 15, name);
 });
 
-test('node addresses: one per family, by the default route, kept while present, never of the pod network', () => {
+test('selects one node address per family by the default route, keeps it while present, and ignores the pod network', () => {
   const host = {
     defaultRouteLink: 'eth1',
     defaultRouteLink6: 'eth0',
@@ -70,7 +70,7 @@ test('node addresses: one per family, by the default route, kept while present, 
   assert.deepEqual(choose({}, { ...host, byLink: host.byLink.slice(2, 4) }), []);
 });
 
-test('the default route of IPv6 with the lowest metric, without those of lo', () => {
+test('selects the IPv6 default route with the lowest metric and ignores routes of lo', () => {
   const zeros = '0'.repeat(32);
   const line = (bits: string, metric: string, link: string): string =>
     `${zeros} ${bits} ${zeros} 00 ${zeros} ${metric} 00000001 00000000 00200200 ${link}`;

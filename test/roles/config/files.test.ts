@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('a generated file follows its source until somebody edits it', async () => {
+test('updates a generated file until it is edited', async () => {
   const path = join(directory, 'sub/generated.yaml');
   assert.equal(await writeGenerated(path, { a: 1 }), 'written');
   assert.equal(await writeGenerated(path, { a: 1 }), 'unchanged');
@@ -43,7 +43,7 @@ test('a generated file follows its source until somebody edits it', async () => 
   assert.equal(await writeGenerated(path, { a: 4 }), 'kept');
 });
 
-test('what we generate is what the strict readers accept', async () => {
+test('generates files that the strict parsers accept', async () => {
   const write = async (name: string, document: unknown): Promise<string> => {
     const path = join(directory, name);
     await writeGenerated(path, document);
@@ -92,14 +92,14 @@ test('what we generate is what the strict readers accept', async () => {
   assert.throws(() => asked('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
 });
 
-test('an absent file says who writes it', async () => {
+test('names the writer of a missing file', async () => {
   await assert.rejects(
     readMasterConfig(join(directory, 'none.yaml')),
     /none\.yaml does not exist; hyperedge run writes it/,
   );
 });
 
-test('master.env: OPTIONS first, then DEBUG_LOGLEVEL, mistakes by line', () => {
+test('reads OPTIONS before DEBUG_LOGLEVEL from master.env and reports errors with the line', () => {
   const level = (text: string): number | undefined => parseMasterLogLevel(text, 'master.env');
   assert.equal(level('OPTIONS=--loglevel=4\nDEBUG_LOGLEVEL=8\n'), 4);
   assert.equal(level('# x\n\nexport DEBUG_LOGLEVEL="8"\n'), 8);
@@ -109,7 +109,7 @@ test('master.env: OPTIONS first, then DEBUG_LOGLEVEL, mistakes by line', () => {
   assert.throws(() => level('what is this'), /master\.env:1: /);
 });
 
-test('kubelet arguments are checked', () => {
+test('validates kubelet arguments', () => {
   assert.deepEqual(
     pairArgument('f', 'node-labels', ['a=1,b=2', '__proto__=x']),
     Object.fromEntries([
@@ -125,7 +125,7 @@ test('kubelet arguments are checked', () => {
   assert.throws(() => singleArgument('f', 'max-pods', ['1', '2']), /exactly one/);
 });
 
-test('eviction arguments are the kubelet’s flags', () => {
+test('reads eviction arguments as the kubelet’s flags', () => {
   const config = (kubeletArguments: NonNullable<NodeConfig['kubeletArguments']>) =>
     kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }, [], () => []).eviction;
   assert.deepEqual(config({}), DEFAULT_KUBELET_CONFIG.eviction);

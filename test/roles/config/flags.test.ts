@@ -1,4 +1,4 @@
-/** Our table of flags against upstream's. */
+/** Compares the flag table with upstream's flags. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver
 const text = await readFile(join(import.meta.dirname, 'kube-apiserver-flags.txt'), 'utf8');
 const names = [...text.matchAll(/^([a-z][a-z0-9-]*) 1\./gm)].map(([, name = '']) => name);
 
-/** A value that the flag takes and does not have anyway. */
+/** A valid value that differs from the default. */
 function other({ kind, initial, choices }: ApiFlag): string {
   const choice = choices?.find((each) => each !== initial && each !== '');
   if (choices !== undefined) return choice ?? initial;
@@ -25,7 +25,7 @@ function given(name: string, value: string): ApiValues {
   return values;
 }
 
-test('every flag of kube-apiserver is known: it counts, is taken with a warning, or is refused', () => {
+test('every flag of kube-apiserver is supported, accepted with a warning, or rejected', () => {
   assert.ok(names.length > 170);
   const unknown = names.filter((name) => flagOf(name) === undefined);
   assert.deepEqual(unknown, []);
@@ -39,11 +39,11 @@ test('every flag of kube-apiserver is known: it counts, is taken with a warning,
         flag.use === 'used' || value === flag.initial ? [] : [`--${name} has no meaning here: ${flag.help}`];
       assert.deepEqual(given(name, value).warnings(), warnings);
     }
-    // Nobody is warned of what would be so anyway.
+    // The default value causes no warning.
     if (flag.kind !== 'repeated') assert.deepEqual(given(name, flag.initial).warnings(), []);
   }
 });
 
-test('a flag that nobody knows is an error', () => {
+test('rejects an unknown flag', () => {
   assert.throws(() => given('no-such-flag', '1'), /unknown flag --no-such-flag: see kube-apiserver --help/);
 });

@@ -19,7 +19,7 @@ describe('a followed file', () => {
       await writeFile(join(directory, 'new'), text);
       await rename(join(directory, 'new'), files[index] ?? '');
     };
-    // As old as those of a running host.
+    // Old enough that the files count as unchanged.
     for (const file of files) {
       await writeFile(file, 'first');
       await utimes(file, 1, 1);
@@ -38,12 +38,12 @@ describe('a followed file', () => {
     return { followed, put, reads: () => reads };
   };
 
-  it('is read again when it has changed, and no more when its times stand still', async () => {
+  it('reads the file again after a change, and not while its time stamps stay the same', async () => {
     const { followed, put, reads } = await follow(['one']);
     try {
       await put(0, 'second');
       await eventually('the new text is used', () => followed.current === 'second');
-      // Writes that follow each other within the resolution of the clock are seen too: a fresh file is read.
+      // Recent files are read again, because a second write may not change the time stamp.
       await eventually('a fresh file is read again', () => reads() >= 3);
       await new Promise((resolve) => setTimeout(resolve, 7_000));
       const calm = reads();
@@ -54,7 +54,7 @@ describe('a followed file', () => {
     }
   });
 
-  it('is read until files that belong together do', async () => {
+  it('keeps the old value until files that belong together match', async () => {
     const { followed, put } = await follow(['certificate', 'key']);
     try {
       await put(0, 'second');

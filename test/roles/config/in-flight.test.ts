@@ -1,4 +1,3 @@
-/** How much is served at once, and by which TLS: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { eventTime, inFlight, tlsLimits, watchTime } from '../../../src/roles/api/config.ts';
@@ -11,7 +10,7 @@ const read = (...argv: string[]) => {
 };
 
 describe('limits of requests', () => {
-  it("are upstream's, with priority and fairness unless it is switched off", () => {
+  it("uses upstream's limits, with priority and fairness unless it is disabled", () => {
     assert.deepEqual(read(), { maxInFlight: { reading: 400, mutating: 200 }, priorityAndFairness: true });
     assert.deepEqual(
       read('--max-requests-inflight=0', '--max-mutating-requests-inflight=7', '--enable-priority-and-fairness=false'),
@@ -19,7 +18,7 @@ describe('limits of requests', () => {
     );
   });
 
-  it('must leave something to be shared out, and are no less than nothing', () => {
+  it('rejects a sum of zero and negative limits', () => {
     const none = ['--max-requests-inflight=0', '--max-mutating-requests-inflight=0'];
     assert.throws(() => read(...none), ApiUsageProblem);
     assert.throws(() => read(...none), /max-requests-inflight.*must add up to something positive/);
@@ -31,7 +30,7 @@ describe('limits of requests', () => {
   });
 });
 
-it('watches last as long as --min-request-timeout says', () => {
+it('sets the duration of watches from --min-request-timeout', () => {
   const time = (...argv: string[]) => {
     const values = new ApiValues((path) => path);
     readApiArguments(argv, values);
@@ -42,7 +41,7 @@ it('watches last as long as --min-request-timeout says', () => {
   assert.throws(() => time('--min-request-timeout=-1'), /--min-request-timeout: must not be negative/);
 });
 
-it('events live as long as --event-ttl says', () => {
+it('sets the lifetime of events from --event-ttl', () => {
   const time = (...argv: string[]) => {
     const values = new ApiValues((path) => path);
     readApiArguments(argv, values);
@@ -55,7 +54,7 @@ it('events live as long as --event-ttl says', () => {
   assert.throws(() => time('--event-ttl=0s'), /--event-ttl: must be positive/);
 });
 
-describe('limits of TLS', () => {
+describe('TLS limits', () => {
   const limits = (...argv: string[]) => {
     const values = new ApiValues((path) => path);
     readApiArguments(argv, values);
@@ -63,7 +62,7 @@ describe('limits of TLS', () => {
     return { ...tlsLimits(values, warnings).tls, warnings };
   };
 
-  it('are the version and the suites of the flags', () => {
+  it('uses the TLS version and cipher suites of the flags', () => {
     assert.deepEqual(limits(), { minVersion: 'TLSv1.2', warnings: [] });
     assert.deepEqual(limits('--tls-min-version=VersionTLS13'), { minVersion: 'TLSv1.3', warnings: [] });
     const weak = 'TLS_RSA_WITH_3DES_EDE_CBC_SHA';

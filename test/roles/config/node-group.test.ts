@@ -23,7 +23,7 @@ async function inDirectory(work: (directory: string) => Promise<void>): Promise<
   }
 }
 
-/** In the form that OKD 3.11's installer leaves on a host. */
+/** A file as written by OKD 3.11's installer. */
 const OKD = `allowDisabledDocker: false
 apiVersion: v1
 authConfig: {authenticationCacheSize: 1000, authenticationCacheTTL: 5m}
@@ -51,7 +51,7 @@ volumeConfig: {localQuota: {perFSGroup: null}}
 volumeDirectory: /var/lib/origin/openshift.local.volumes
 `;
 
-test("OKD's node-config.yaml loads: unknown fields are reported, what it leaves out is the host's own", () =>
+test("reads OKD's node-config.yaml: reports unknown fields and takes missing ones from the host's own settings", () =>
   inDirectory(async (directory) => {
     const file = join(directory, 'node-config.yaml');
     await writeFile(file, OKD);
@@ -70,7 +70,7 @@ test("OKD's node-config.yaml loads: unknown fields are reported, what it leaves 
     ])
       assert.ok(unknown.includes(field), field);
     assert.ok(!unknown.includes('dnsNameservers'), 'a field without a value is no field');
-    // A known field with a wrong value still is an error.
+    // A known field with an invalid value is still an error.
     await writeFile(file, OKD.replace("['42']", 'many'));
     await assert.rejects(
       readNodeConfig(file, own),
@@ -78,7 +78,7 @@ test("OKD's node-config.yaml loads: unknown fields are reported, what it leaves 
     );
   }));
 
-test('a group replaces arguments and adds labels, but not those that masters set', () => {
+test('replaces arguments and adds labels of a group, except labels that masters set', () => {
   const text =
     'apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ["9"], node-labels: ["a=b,node-role.kubernetes.io/infra=true"]}';
   const merged = withGroup(
@@ -98,7 +98,7 @@ test('a group replaces arguments and adds labels, but not those that masters set
   );
 });
 
-test('feature gates of the kubelet are checked as those of Kubernetes 1.36', () => {
+test('validates feature gates of the kubelet as Kubernetes 1.36 does', () => {
   const parse = (...gates: string[]) =>
     parseNodeConfig(
       `apiVersion: v1\nkind: NodeConfig\nkubeletArguments:\n  feature-gates: ${JSON.stringify(gates)}\n`,
@@ -115,7 +115,7 @@ test('feature gates of the kubelet are checked as those of Kubernetes 1.36', () 
   assert.deepEqual(parse('MemoryQoS=true, RotateKubeletServerCertificate=true', '').unknown, []);
 });
 
-test('the group is named by BOOTSTRAP_CONFIG_NAME', () =>
+test("reads the group's name from BOOTSTRAP_CONFIG_NAME", () =>
   inDirectory(async (directory) => {
     const file = join(directory, 'atomic-openshift-node');
     assert.equal(await groupNameOf(file), undefined);

@@ -26,7 +26,7 @@ async function withRoot(
   }
 }
 
-test('files of the pool replace arguments of node-config.yaml', async () => {
+test('replaces arguments of node-config.yaml by files of the pool', async () => {
   const config = {
     kind: 'KubeletConfiguration',
     maxPods: 100,
@@ -55,14 +55,14 @@ test('files of the pool replace arguments of node-config.yaml', async () => {
   });
 });
 
-test('without files, and with a kubeconfig of that name, the own arguments stand', async () => {
+test('keeps the own arguments without files, and with a kubeconfig named kubelet.conf', async () => {
   await withRoot({}, async (root) => assert.deepEqual(await withPoolSettings(own, root), own));
   await withRoot({ 'etc/kubernetes/kubelet.conf': 'apiVersion: v1\nkind: Config\n' }, async (root) =>
     assert.deepEqual(await withPoolSettings(own, root), own),
   );
 });
 
-test('a file that is not valid stops a restart, and not the start of the host', async () => {
+test('an invalid file prevents a restart of the kubelet, but not the start of the host', async () => {
   const files = { 'etc/kubernetes/kubelet.conf': '{"kind":"KubeletConfiguration","staticPodPath":"/tmp"}' };
   await withRoot(files, async (root) => {
     await assert.rejects(
@@ -76,7 +76,7 @@ test('a file that is not valid stops a restart, and not the start of the host', 
   });
 });
 
-test('reservations follow the size of the host', () => {
+test('derives reservations from the size of the host', () => {
   const gib = 1024 ** 3;
   assert.deepEqual(systemReservation(4 * gib, 1), { cpu: '60m', memory: '1024Mi' });
   assert.deepEqual(systemReservation(8 * gib, 4), { cpu: '80m', memory: '1843Mi' });

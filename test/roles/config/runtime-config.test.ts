@@ -1,4 +1,3 @@
-/** `--runtime-config` as it is given. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
@@ -15,7 +14,7 @@ const read = (...argv: string[]) => {
 };
 
 describe('--runtime-config', () => {
-  it('is pairs, separated by commas or given several times; the last counts, and a name alone is on', () => {
+  it('reads comma-separated and repeated pairs; the last value is used, and a name without value means true', () => {
     assert.deepEqual(read().said, {});
     assert.deepEqual(read('api/v1').said, { 'api/v1': true });
     assert.deepEqual(read('api/all=true, batch/v1 = false,', 'apps/v1/deployments=F', 'batch/v1=1').said, {
@@ -27,7 +26,7 @@ describe('--runtime-config', () => {
     assert.deepEqual(read('api/all=false', 'v1').said, { 'api/all': false, v1: true });
   });
 
-  it('refuses what it does not understand, and what leaves nothing', () => {
+  it('rejects invalid values, and values that disable every API', () => {
     const cases: [string, RegExp][] = [
       ['api/all=maybe', /api\/all=maybe is not accepted; give api\/all=true or api\/all=false/],
       ['api/beta', /api\/beta= is not accepted/],
@@ -59,7 +58,7 @@ describe('--runtime-config', () => {
       assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} is not there, on or off`]);
   });
 
-  it('turns off resources of registered versions that are not there, with a warning', () => {
+  it('disables missing resources of registered versions with a warning', () => {
     assert.deepEqual(read('apps/v1/pods=false', 'api/beta=false'), {
       said: { 'api/beta': false },
       warnings: ['--runtime-config: apps/v1/pods is not there, on or off'],

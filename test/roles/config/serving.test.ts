@@ -1,4 +1,3 @@
-/** How the server listens: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,8 +17,8 @@ const valuesOf = (argv: readonly string[], locate = (path: string) => path): Api
 };
 const limits = (...argv: string[]) => servingLimits(valuesOf(argv));
 
-describe('flags of serving', () => {
-  it('count', () => {
+describe('serving flags', () => {
+  it('are applied', () => {
     assert.deepEqual(limits(), {});
     assert.deepEqual(
       limits(
@@ -50,7 +49,7 @@ describe('flags of serving', () => {
     assert.equal(curvesOf(valuesOf([])), undefined);
   });
 
-  it('say what is wrong with them', () => {
+  it('rejects invalid values with the flag', () => {
     for (const [argument, complaint] of [
       ['--http2-max-streams-per-connection=-1', /http2-max-streams-per-connection: must be 0 to/],
       ['--goaway-chance=0.5', /goaway-chance: must be 0 to 0\.02/],
@@ -66,7 +65,7 @@ describe('flags of serving', () => {
   });
 });
 
-test('certificates by name have the names of the flag or their own, those of flags first, and follow their files', async () => {
+test("selects certificates by the flag's names before their own names, and reloads their files", async () => {
   const directory = await mkdtemp(join(tmpdir(), 'named-'));
   const validity = lifetimeFrom(Date.now(), 1);
   const write = (name: string, text: string) => writeFile(join(directory, name), text, { mode: 0o600 });

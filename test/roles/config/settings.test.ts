@@ -25,16 +25,16 @@ const of = (root: string, yaml?: string, addresses = host) =>
     addresses,
   );
 
-test('node IP: configured, else of the default route, else any, else the pod bridge’s', () => {
+test('selects the node IP: configured, of the default route, any other, or of the pod bridge', () => {
   assert.equal(of('/', 'node: {ip: 203.0.113.5}').nodeIp, '203.0.113.5');
   assert.equal(of('/').nodeIp, '192.0.2.9');
   assert.equal(of('/', undefined, { ...host, defaultRouteLink: undefined }).nodeIp, '10.0.0.7');
-  // The bridge's address is no address of the host: it would be taken for one after every restart.
+  // The bridge's address must not count as an address of the host, or it would be selected after every restart.
   const bare = of('/', undefined, { defaultRouteLink: undefined, byLink: [{ link: 'hyper0', address: '10.128.0.1' }] });
   assert.equal(bare.nodeIp, '10.128.0.1');
   assert.equal(bare.nodeIpIsBridge, true);
   assert.equal(bare.network.firstPodCidr, '10.128.0.0/23');
-  // Neither is that of a service which the host answers itself.
+  // The same holds for the address of a service that the host answers itself.
   const dns = of('/', undefined, {
     defaultRouteLink: undefined,
     byLink: [{ link: 'hyper0-dns', address: '172.30.0.10' }],
@@ -43,7 +43,7 @@ test('node IP: configured, else of the default route, else any, else the pod bri
   assert.deepEqual(dns.addresses, ['10.128.0.1']);
 });
 
-test('instances are told apart by their roots', () => {
+test('derives different names for instances with different roots', () => {
   const [plain, one, two] = [of('/'), of('/srv/one'), of('/srv/two')];
   assert.equal(plain.network.bridge, 'hyper0');
   assert.equal(plain.network.nftTable, 'hyperedge');
@@ -54,7 +54,7 @@ test('instances are told apart by their roots', () => {
   assert.equal(plain.paths.masterConfig, '/etc/origin/master/master-config.yaml');
 });
 
-test('gossip: on by default, at serf’s port, under the node’s address', () => {
+test('enables gossip by default, on serf’s port and with the node’s address', () => {
   const { gossip } = of('/srv/one');
   assert.deepEqual(gossip, {
     enabled: true,
@@ -70,7 +70,7 @@ test('gossip: on by default, at serf’s port, under the node’s address', () =
   assert.equal(of('/', 'node: {ip: "fd00::7"}').gossip.bindAddress, '::');
 });
 
-test('address arithmetic', () => {
+test('calculates addresses of ranges', () => {
   assert.equal(nthAddress('172.30.0.0/16', 1), '172.30.0.1');
   assert.equal(nthAddress('172.30.5.9/16', 257), '172.30.1.1');
   assert.equal(nthAddress('fd00:1::/112', 1), 'fd00:1::1');
@@ -79,7 +79,7 @@ test('address arithmetic', () => {
   assert.throws(() => firstSubnet('10.0.0.0/24', 9), { code: 'bad-config' });
 });
 
-test('the default route is the one with the lowest metric', () => {
+test('selects the default route with the lowest metric', () => {
   const table = `Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask
 wlan0\t00000000\t0102A8C0\t0003\t0\t0\t600\t00000000
 eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000

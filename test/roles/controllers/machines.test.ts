@@ -1,11 +1,10 @@
-/** What a host over SSH says of itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspected } from '../../../src/roles/controllers/machines.ts';
 
 const ARCH = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
 
-test('facts of a host are taken as far as they are facts', () => {
+test('sanitizes the facts that a host reports over SSH', () => {
   assert.deepEqual(inspected(`${ARCH}\n4\nrack-3\nMemTotal:  8388608 kB\n`), {
     ...{ hostname: 'rack-3', ramMebibytes: 8192 },
     cpu: { arch: ARCH, count: 4 },

@@ -1,4 +1,7 @@
-/** `hyperedge etcd` on a disk that fails under it: a block device whose backing file takes no more writes, so that each ends in an I/O error. */
+/**
+ * `hyperedge etcd` on a failing disk: a block device whose backing file rejects writes, so that each ends in an I/O
+ * error.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +18,7 @@ const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const CLIENTS = 4;
 
-/** A file that is immutable refuses writes also to those who have it open, where its file system is ext4. */
+/** Reason why the test cannot run. On ext4, an immutable file rejects writes also through open descriptors. */
 async function whyNot(directory: string): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'loop devices need root';
   const path = join(directory, 'probe');
@@ -35,7 +38,7 @@ async function whyNot(directory: string): Promise<string | undefined> {
   }
 }
 
-/** An ext4 of its own, journal and all, on a loop device. */
+/** An ext4 file system on a loop device. */
 class Disk {
   readonly mount: string;
   readonly #image: string;
@@ -57,7 +60,7 @@ class Disk {
     await run('mount', ['-o', 'loop', this.#image, this.mount]);
   }
 
-  /** What is on the device stays, what only memory had is gone. */
+  /** Detaches the device: data on it stays, data in memory is lost. */
   async detach(): Promise<void> {
     await run('umount', [this.mount]);
   }
@@ -96,7 +99,7 @@ async function start(data: string): Promise<Etcd> {
   return { child, client: new EtcdClient(url), stderr: () => stderr };
 }
 
-describe('a store whose disk fails', () => {
+describe('a store on a failing disk', () => {
   let directory = '';
   let skip: string | undefined;
   let child: ChildProcess | undefined;
@@ -115,7 +118,7 @@ describe('a store whose disk fails', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('ends, and what it had acknowledged is there when the disk is back', async (t) => {
+  it('exits, and has all acknowledged data after the disk recovers', async (t) => {
     if (skip !== undefined) {
       t.skip(skip);
       return;
@@ -134,7 +137,7 @@ describe('a store whose disk fails', () => {
         try {
           await first.client.put({ key, value });
         } catch {
-          // Whether it has happened nobody knows.
+          // The outcome of this request is unknown.
           acknowledged.delete(key);
           return;
         }

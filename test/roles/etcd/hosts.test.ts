@@ -1,4 +1,4 @@
-/** Hosts whose bootstrap files name each other's stores: what they write, and the stores that run by it. */
+/** Hosts whose bootstrap files list each other's stores: the generated files, and stores that run with them. */
 import assert from 'node:assert/strict';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,10 +19,10 @@ afterEach(killAll);
 
 const options = { nowMs: Date.now(), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
 
-test('three hosts, one store: by their bootstrap files and one authority', { timeout: 120_000 }, async () => {
+test('three hosts form one store from their bootstrap files and one authority', { timeout: 120_000 }, async () => {
   const names = ['h1', 'h2', 'h3'];
   const peer = await freePort();
-  // Each also listens on 127.0.0.1, which they share here.
+  // Each member also listens on 127.0.0.1, which all of them share here.
   const clients = [await freePort(), await freePort(), await freePort()];
   const address = (i: number): string => `127.77.0.${i + 1}`;
   const cluster = names.map((name, i) => `    ${name}: https://${address(i)}:${peer}\n`).join('');
@@ -40,7 +40,7 @@ test('three hosts, one store: by their bootstrap files and one authority', { tim
   await startHosts(roots);
   const expected = names.map((name, i) => `${name} ok https://${address(i)}:${clients[i]}`);
   let shown: string[] = [];
-  // They tell each other their names after they have started.
+  // Members publish their names some time after the start.
   for (let tries = 0; tries < 50 && shown.join() !== expected.join(); tries += 1) {
     const { out } = await hyperedge('members', '-o', 'json', '--root', first);
     const members: Array<{ name: string; state: string; clientUrls: string[] }> = JSON.parse(out);
@@ -50,7 +50,7 @@ test('three hosts, one store: by their bootstrap files and one authority', { tim
   assert.match(await done('snapshot', 'save', '--root', first), /var\/lib\/origin\/snapshots\/etcd-1-.*: revision 1,/);
 });
 
-test('one host grows to two, and the second is replaced', { timeout: 120_000 }, async () => {
+test('grows from one host to two, and replaces the second', { timeout: 120_000 }, async () => {
   const peer = await freePort();
   const clients = [await freePort(), await freePort()];
   const roots = [join(directory, 'g1'), join(directory, 'g2')] as const;
@@ -81,7 +81,7 @@ test('one host grows to two, and the second is replaced', { timeout: 120_000 }, 
     const shown = await untilShown(first, ['g1 ok', 'g2 ok']);
     assert.deepEqual(shown, ['g1 ok', 'g2 ok'], round);
     if (round === 'replaced') {
-      // As soon as it has caught up.
+      // The promotion succeeds as soon as the learner has caught up.
       for (let tries = 0; tries < 50; tries += 1) {
         if ((await hyperedge('members', 'promote', 'g2', '--root', first)).code === 0) break;
       }
@@ -104,7 +104,7 @@ async function untilShown(root: string, expected: readonly string[]): Promise<st
   return shown;
 }
 
-test('a host that its own list does not name is refused', async () => {
+test('rejects a host that is not in its own list', async () => {
   const root = join(directory, 'other');
   await mkdir(join(root, 'etc/origin'), { recursive: true });
   const file = join(root, 'etc/origin/bootstrap.yaml');

@@ -1,4 +1,3 @@
-/** The peer port of a host's store: whose certificate is a member's. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:http2';
@@ -21,7 +20,7 @@ afterEach(killAll);
 
 const ADDRESS = '127.79.0.1';
 
-/** The status of a request for the table of members; undefined: the connection ended without an answer. */
+/** Status of a request for the member list; undefined if the connection ended without a response. */
 function askMembers(port: number, tls: { ca: string; cert?: string; key?: string }): Promise<number | undefined> {
   return new Promise((resolve) => {
     const session = connect(`https://${ADDRESS}:${port}`, { ...tls, minVersion: 'TLSv1.3' });
@@ -39,7 +38,7 @@ function askMembers(port: number, tls: { ca: string; cert?: string; key?: string
   });
 }
 
-test('a client of the store, and a node, are no members', { timeout: 120_000 }, async () => {
+test('the peer port rejects the certificates of store clients and nodes', { timeout: 120_000 }, async () => {
   const [client, peer] = [await freePort(), await freePort()];
   await mkdir(join(root, 'etc/origin'), { recursive: true });
   const node = `node: {name: p1, ip: ${ADDRESS}}\nports: {etcd: ${client}, etcdPeer: ${peer}}\n`;

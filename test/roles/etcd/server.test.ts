@@ -1,4 +1,4 @@
-/** `etcd` as a process: started as others start it, used with Debian's etcdctl. */
+/** `etcd` as a process: started in the ways of other programs, and used with Debian's etcdctl. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -39,10 +39,10 @@ afterEach(async () => {
   running.clear();
 });
 
-/** What a machine that others use too makes it say. */
+/** Removes log lines that depend on the load of the machine. */
 const withoutLag = (text: string): string => text.replaceAll(/^.* event loop was blocked .*\n/gm, '');
 
-/** Other tests run at the same time, and the port that members have by default is one. */
+/** Adds a free peer port, because other tests run at the same time and the default port is fixed. */
 function withOwnPeerPort(args: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
   const said = args.some((arg) => /^--?(listen-peer-urls|config|config-file)\b/.test(arg));
   return said || 'ETCD_LISTEN_PEER_URLS' in env ? args : [...args, '--listen-peer-urls=http://localhost:0'];
@@ -67,7 +67,7 @@ function launch(args: readonly string[], env: Readonly<Record<string, string>> =
   return etcd;
 }
 
-/** Resolves when it says that it is ready, rejects when it ends. */
+/** Resolves when the process logs that it is ready; rejects if it exits. */
 async function start(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -78,7 +78,7 @@ async function start(
   return etcd;
 }
 
-/** Resolves when its log has `words`, rejects when it ends. */
+/** Resolves when the log contains `words`; rejects if the process exits. */
 async function said(etcd: Etcd, words: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const look = (): void => {
@@ -127,7 +127,7 @@ function http(url: string, headers: Readonly<Record<string, string>> = {}): Prom
   });
 }
 
-test('as controller-runtime’s envtest starts it', async () => {
+test('starts with the arguments of controller-runtime’s envtest', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const data = join(directory, 'envtest');
@@ -151,7 +151,7 @@ test('as controller-runtime’s envtest starts it', async () => {
   await stop(again);
 });
 
-test('variables alone, as a unit of systemd has them; hyperedge etcd takes them too', async () => {
+test('starts with variables only, as in a systemd unit, also as hyperedge etcd', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const env = {
@@ -169,7 +169,7 @@ test('variables alone, as a unit of systemd has them; hyperedge etcd takes them 
   await stop(etcd);
 });
 
-test('a socket, all addresses of both families, and metrics apart', async () => {
+test('listens on a socket, on all addresses of both families, and on a separate metrics address', async () => {
   const [port, metrics] = await freePorts(2);
   const socket = join(directory, 'e.sock');
   const data = join(directory, 'many');
@@ -183,7 +183,7 @@ test('a socket, all addresses of both families, and metrics apart', async () => 
   const killed = await start(args);
   killed.child.kill('SIGKILL');
   await killed.exited;
-  // The socket that it left is in nobody's way.
+  // A socket left by the previous process does not prevent a start.
   await start(args);
   await works('--endpoints', `http://127.0.0.1:${port}`);
   await works('--endpoints', `http://[::1]:${port}`);
@@ -205,7 +205,7 @@ test('a socket, all addresses of both families, and metrics apart', async () => 
   assert.equal((await http(client, { host: 'rebound.example' })).status, 421);
 });
 
-test('a unit of Type=notify is told that it has started', async () => {
+test('notifies a unit of Type=notify that it has started', async () => {
   const [port] = await freePorts(1);
   const socket = join(directory, 'notify');
   const systemd = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -233,7 +233,7 @@ test('a unit of Type=notify is told that it has started', async () => {
 
 const asClient = (): string[] => ['--cacert', pki('ca.crt'), '--cert', pki('client.crt'), '--key', pki('client.key')];
 
-/** Certificate and key of a server of its own, below the same authority. */
+/** Creates another server certificate and key with the same authority. */
 async function otherServer(name: string): Promise<void> {
   const args = [
     'req',
@@ -270,7 +270,7 @@ function openssl(...args: readonly string[]): Promise<void> {
   });
 }
 
-/** The common name of the certificate that a new connection is shown. */
+/** Common name of the server certificate on a new connection. */
 function shownBy(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, ca: certificates.ca, ...certificates.client };
@@ -290,7 +290,7 @@ async function eventually(what: string, probe: () => Promise<boolean>): Promise<
   }
 }
 
-test('https with client certificates, replaced and revoked while it runs', async () => {
+test('replaces and revokes certificates of https with client certificates while it runs', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   for (const name of ['crt', 'key']) await copyFile(pki(`server.${name}`), pki(`served.${name}`));
@@ -329,7 +329,7 @@ test('https with client certificates, replaced and revoked while it runs', async
 
   assert.equal(await shownBy(port ?? 0), 'etcd');
   await copyFile(pki('renewed.key'), pki('served.key'));
-  // Half replaced: the old one stays.
+  // Only half of the pair is replaced, so the old one stays in use.
   await new Promise((resolve) => setTimeout(resolve, 1100));
   assert.equal(await shownBy(port ?? 0), 'etcd');
   await copyFile(pki('renewed.crt'), pki('served.crt'));
@@ -348,7 +348,7 @@ test('https with client certificates, replaced and revoked while it runs', async
   assert.match(etcd.stderr(), /connection refused client=\S+ cause="the certificate is revoked"/);
 });
 
-test('client certificates of allowed host names only', async () => {
+test('accepts only client certificates with allowed host names', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   await otherServer('named');
@@ -367,7 +367,7 @@ test('client certificates of allowed host names only', async () => {
   assert.equal((await etcdctl('--endpoints', url, ...asClient(), 'get', 'k', '--command-timeout=2s')).ok, false);
 });
 
-test('one port with TLS and without; the JSON gateway with curl, which chooses HTTP/2', async () => {
+test('serves one port with and without TLS, and the JSON gateway to curl, which selects HTTP/2', async () => {
   const [port] = await freePorts(1);
   const urls = `http://127.0.0.1:${port},https://127.0.0.1:${port}`;
   const etcd = await start([
@@ -391,7 +391,7 @@ test('one port with TLS and without; the JSON gateway with curl, which chooses H
   await stop(etcd);
 });
 
-test('certificates of its own, made once', async () => {
+test('generates its own certificates once', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   const data = join(directory, 'auto');
@@ -406,7 +406,7 @@ test('certificates of its own, made once', async () => {
   assert.equal(await readFile(cert, 'utf8'), made);
 });
 
-test('what it cannot serve, it says in one line', async () => {
+test('reports unsupported arguments in one line', async () => {
   const refused = async (args: readonly string[], message: RegExp): Promise<void> => {
     const etcd = launch([
       '--listen-client-urls=http://127.0.0.1:0',
@@ -444,7 +444,7 @@ test('what it cannot serve, it says in one line', async () => {
   await refused([fresh, '--auth-token=frob'], /^etcd: .*auth-token/);
 });
 
-test('an initial cluster counts only until the data directory has been begun; a log file and a level', async () => {
+test('ignores the initial cluster once the data directory exists; writes a log file with the given level', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const file = join(directory, 'etcd.log');
@@ -472,7 +472,7 @@ test('an initial cluster counts only until the data directory has been begun; a 
   assert.match(withoutLag(await readFile(file, 'utf8')), /^\S+ W etcd --wal-dir has no meaning here: [^\n]+\n$/);
 });
 
-test('three of them by etcd’s flags, over TLS among themselves; strangers are not let in', async () => {
+test('three members with etcd’s flags and TLS between peers reject foreign clients', async () => {
   const ports = await freePorts(6);
   const names = ['a', 'b', 'c'];
   const peers = ports.slice(3).map((port) => `https://127.0.0.1:${port}`);
@@ -500,7 +500,7 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
   await said(first, READY);
   const words = first.stderr().split('\n');
   const line = (part: string): number => words.findIndex((each) => each.includes(part));
-  // Who starts several waits for these: nobody is published, nor ready, before there is a leader.
+  // Tools that start several members wait for these messages, so they must not appear before there is a leader.
   const leader = words.findIndex((each) => /became leader|leader changed/.test(each));
   assert.ok(leader >= 0 && leader < line('published this member to the cluster'), first.stderr());
   assert.ok(line('published this member to the cluster') < line(READY), first.stderr());
@@ -513,7 +513,7 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
     assert.match((await etcdctl(`--endpoints=${url}`, 'get', 'k')).text, /v/, names[i]);
   const large = await etcdctl(all, 'put', 'k', 'x'.repeat(1001));
   assert.match(large.text, /etcdserver: request is too large/);
-  // Without a certificate of the members' authority nobody gets as far as a word.
+  // Without a certificate of the members' authority, the connection fails before any request.
   const refused = await new Promise<string>((resolve) => {
     const socket = connect({ host: '127.0.0.1', port: ports[3], rejectUnauthorized: false, minVersion: 'TLSv1.3' });
     socket.on('data', () => resolve('it was answered'));
@@ -536,7 +536,7 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
   for (const member of [again, ...members.slice(1)]) await stop(member);
 });
 
-test('a store that has used up its quota takes deletes only, until it was compacted and the alarm disarmed', async () => {
+test('a store with an exhausted quota accepts only deletes until it is compacted and the alarm disarmed', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const etcd = await start([

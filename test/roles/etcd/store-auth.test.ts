@@ -1,4 +1,4 @@
-/** The commands of a host against stores whose auth is on: ours, and Debian's etcd. */
+/** Commands of a host on stores with auth enabled: hyperedge etcd and Debian's etcd. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,11 +24,11 @@ async function enableAuth(endpoint: string): Promise<void> {
 }
 
 for (const whose of ['ours', 'debian'] as const) {
-  test(`members and snapshots of ${whose} by name and password`, { timeout: 120_000 }, async () => {
+  test(`lists members and saves snapshots of ${whose} with name and password`, { timeout: 120_000 }, async () => {
     const store = await start(whose, { name: 'a', data: join(directory, whose) });
     const at = ['--endpoints', store.endpoint];
     const root = [...at, '--user', 'root:se:cret'];
-    // Where auth is off nobody minds.
+    // A store without auth ignores the credentials.
     assert.match(await done('members', ...root), /^a .* leader /m);
     await enableAuth(store.endpoint);
     const file = join(directory, `${whose}.db`);
@@ -39,7 +39,7 @@ for (const whose of ['ours', 'debian'] as const) {
       [['members', 'add', 'b', 'http://127.0.0.1:1', ...at, '--user', 'guest:g'], /permission denied/],
       [['members', ...at, '--user', 'root'], /--user: give NAME:PASSWORD/],
     ] as const;
-    // Each is a process: what is only ours to check is checked once.
+    // Each command is a process, so checks that do not depend on the store run only once.
     for (const [args, said] of whose === 'ours' ? refusals : refusals.slice(0, 1)) {
       const { code, err } = await hyperedge(...args);
       assert.notEqual(code, 0, args.join(' '));
@@ -54,7 +54,7 @@ for (const whose of ['ours', 'debian'] as const) {
   });
 }
 
-test('a token that is not known any more is asked for again', { timeout: 60_000 }, async () => {
+test('authenticates again when its token is no longer valid', { timeout: 60_000 }, async () => {
   const data = join(directory, 'again');
   const store = await start('ours', { name: 'a', data, args: ['--auth-token-ttl', '1'] });
   await enableAuth(store.endpoint);

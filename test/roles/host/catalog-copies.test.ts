@@ -1,4 +1,4 @@
-/** Copies of catalogs on three masters: a real API server and lifecycle manager, and the hosts' part for each. */
+/** Copies of catalogs on three masters: a real API server and lifecycle manager, and the host part of each master. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ describe('copies of a catalog on masters', () => {
   const text = (master: string): Promise<string> =>
     readFile(join(directory(master), 'lab/catalog.json'), 'utf8').catch(() => 'none');
   const blob = (name: string): string => JSON.stringify({ schema: 'olm.package', name, defaultChannel: 'stable' });
-  /** In one step, as the guide recommends. */
+  /** Written atomically, as the guide recommends. */
   const write = async (master: string, name: string): Promise<void> => {
     await mkdir(join(directory(master), 'lab'), { recursive: true });
     const path = join(directory(master), '.new.json');
@@ -109,7 +109,7 @@ describe('copies of a catalog on masters', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('masters take a catalog that only one of them has, also the one that leads', async () => {
+  it('copies a catalog from the only master that has it to all others, including the leader', async () => {
     await write('m2', 'one');
     await untilAll('one');
     await eventually(
@@ -120,7 +120,7 @@ describe('copies of a catalog on masters', () => {
     );
   });
 
-  it('an edit on any of them comes to all, also to one that was off', async () => {
+  it('copies an edit on any master to all others, including one that was off', async () => {
     await write('m3', 'two');
     await untilAll('two');
     await stops.get('m2')?.();
@@ -133,7 +133,7 @@ describe('copies of a catalog on masters', () => {
     await untilAll('four');
   });
 
-  it('edits of two masters at once are a conflict, which ends when one copy is removed', async () => {
+  it('reports simultaneous edits of two masters as a conflict until one copy is removed', async () => {
     await Promise.all([write('m2', 'left'), write('m3', 'right')]);
     const found = await eventually(
       async () => {
@@ -149,7 +149,7 @@ describe('copies of a catalog on masters', () => {
     await untilAll('right');
   });
 
-  it('reports of other nodes do not count, and users cannot read catalogs of hosts', async () => {
+  it('ignores reports of other nodes, and denies users access to catalogs of hosts', async () => {
     const annotations = {
       'hyperedge.dev/catalogs': JSON.stringify({ lab: `sha256:${'0'.repeat(64)}` }),
       'hyperedge.dev/catalog-versions': JSON.stringify({ lab: 'zzz' }),
@@ -164,7 +164,7 @@ describe('copies of a catalog on masters', () => {
     await assert.rejects(plane.admin.request('GET', path.replace(/[0-9a-f]{64}$/, '0'.repeat(64))), /could not find/);
   });
 
-  it('what no CatalogSource names is not copied', async () => {
+  it('does not copy a catalog without a CatalogSource', async () => {
     await plane.of(resources.catalogSources).delete('lab', NAMESPACE);
     await rm(join(directory('m3'), 'lab'), { recursive: true });
     await new Promise((resolve) => setTimeout(resolve, 1_500));

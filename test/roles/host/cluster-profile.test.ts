@@ -75,7 +75,7 @@ describe('the profile of a joined worker', () => {
     closing = [];
   };
 
-  it('is learnt from the join answer, kept, and yields to a bootstrap file that names one', async () => {
+  it('is taken from the join response, stored, and overridden by the bootstrap file', async () => {
     await joinedWith({ ...SETTINGS, openshiftProfile: 'okd' });
     assert.equal((await loadSettings({ root })).openshift.profile, 'okd');
     await bootstrap('openshift: {domain: apps.lab.example}\n');
@@ -83,7 +83,7 @@ describe('the profile of a joined worker', () => {
     await bootstrap('openshift: {profile: kubernetes}\n');
     assert.equal((await loadSettings({ root })).openshift.profile, 'kubernetes');
     await rm(join(root, 'etc/origin/bootstrap.yaml'));
-    // Masters of other releases.
+    // Responses of masters of other releases.
     for (const answer of [SETTINGS, { ...SETTINGS, openshiftProfile: 'microshift' }]) {
       await joinedWith(answer);
       assert.equal((await loadSettings({ root })).openshift.profile, 'kubernetes');
@@ -95,7 +95,7 @@ describe('the profile of a joined worker', () => {
     await close();
   });
 
-  it('follows a switch of the cluster, and the files of the host with it', async () => {
+  it("follows a change of the cluster's profile and updates the files of the host", async () => {
     await joinedWith({ ...SETTINGS, openshiftProfile: 'kubernetes' });
     const settings = await loadSettings({ root });
     const shown = (): Promise<string> =>

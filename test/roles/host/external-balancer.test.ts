@@ -27,32 +27,32 @@ after(() => rm(root, { recursive: true }));
 
 const servers = (text: string): string[] => [...text.matchAll(/^ {4}server \S+ (\S+)$/gm)].map(([, at = '']) => at);
 
-it('HAProxy is given the API servers that this host knows', async () => {
+it('generates a HAProxy configuration with the API servers that this host has found', async () => {
   const text = await haproxyConfig({ root, masters: [], bind: '*:6443' });
   assert.deepEqual(servers(text), ['10.0.0.5:8443', '10.0.0.6:8443', '10.0.0.7:8443']);
 });
 
-it('HAProxy accepts the file', async (t) => {
+it('generates a file that HAProxy accepts', async (t) => {
   if (!(await run('haproxy', ['-v']).catch(() => undefined))) return t.skip('haproxy is not installed');
   const file = join(root, 'haproxy.cfg');
   await writeFile(file, await haproxyConfig({ root, masters: ['[fd00::5]:8443', 'https://10.0.0.5'], bind: '*:6443' }));
   await run('haproxy', ['-c', '-f', file]);
 });
 
-it('keepalived is given the shared address of the bootstrap file, or that of the flags', async () => {
+it('generates a keepalived configuration with the shared address of the bootstrap file or of the flags', async () => {
   const text = await keepalivedConfig({ root, address: undefined, link: undefined });
   assert.match(text, /interface eth0\n/);
   assert.match(text, /virtual_ipaddress \{\n\s+10\.0\.0\.100\/32\n/);
   assert.match(await keepalivedConfig({ root, address: 'fd00::9', link: 'eth1' }), /fd00::9\/128/);
 });
 
-it('keepalived accepts the file', async (t) => {
+it('generates a file that keepalived accepts', async (t) => {
   if (!(await run('keepalived', ['-v']).catch(() => undefined))) return t.skip('keepalived is not installed');
   if (process.getuid?.() !== 0) return t.skip('a link of its own needs root');
   const netns = `he-keepalived-${process.pid}`;
   await run('ip', ['netns', 'add', netns]);
   try {
-    // It accepts no loopback link.
+    // keepalived rejects a loopback link.
     await run('ip', ['-n', netns, 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1']);
     const file = join(root, 'keepalived.conf');
     for (const address of ['10.0.0.100', 'fd00::9']) {
@@ -66,7 +66,7 @@ it('keepalived accepts the file', async (t) => {
   }
 });
 
-it('refuses what is no server or address', async () => {
+it('rejects invalid servers and addresses', async () => {
   await assert.rejects(haproxyConfig({ root, masters: ['a b'], bind: '*:1' }), /--masters a b: not a server/);
   await assert.rejects(haproxyConfig({ root, masters: [], bind: 'x\nglobal' }), /--bind/);
   await assert.rejects(keepalivedConfig({ root, address: 'x { }', link: 'eth0' }), /--address x \{ \}: not an address/);

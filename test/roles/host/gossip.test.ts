@@ -43,7 +43,7 @@ async function takenPort(): Promise<{ readonly port: number; close(): void }> {
   return { port: address.port, close: () => server.close() };
 }
 
-test('a host makes its keyring, is a ring of one, and tells what it is', () =>
+test('a host creates its keyring, forms a ring of one member, and publishes its facts', () =>
   withRoot(async (settings) => {
     const port = await freePort();
     const given = settings(`{port: ${port}}`);
@@ -60,7 +60,7 @@ test('a host makes its keyring, is a ring of one, and tells what it is', () =>
     assert.equal(JSON.parse(await readFile(given.gossip.keyringFile, 'utf8')).length, 1);
   }));
 
-test('a taken port stops a host that was asked to gossip, and no other', () =>
+test('a port in use prevents the start only if the bootstrap file configures gossip', () =>
   withRoot(async (settings) => {
     const { port, close } = await takenPort();
     try {
@@ -79,7 +79,7 @@ test('a taken port stops a host that was asked to gossip, and no other', () =>
     }
   }));
 
-test('a keyring that is missing, readable by others or rubbish is told before anything listens', () =>
+test('rejects a missing, readable or invalid keyring before it listens', () =>
   withRoot(async (settings) => {
     const joining = settings('{join: [10.0.0.2]}');
     await assert.rejects(startGossip(joining, silentLog), {

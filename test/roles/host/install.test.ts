@@ -35,7 +35,7 @@ const settings = (root: string, yaml = '') =>
   );
 const options = { nowMs: Date.UTC(2026, 10, 20), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
 
-test('a first start writes all that OKD has; a second one writes nothing', () =>
+test('writes all files of OKD at the first start, and no file at the second', () =>
   withRoot(async (root) => {
     const first = await installHost(settings(root), options);
     assert.ok(first.issued.length > 10);
@@ -54,7 +54,7 @@ test('a first start writes all that OKD has; a second one writes nothing', () =>
     assert.ok(server.checkHost('kubernetes.default.svc.cluster.local'));
   }));
 
-test('the manifests are OKD’s pods: names, containers, labels, host network, probes, read-only but for the data', () =>
+test('writes OKD’s pods: names, containers, labels, host network, probes, and read-only mounts except for data', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const pod = async (file: string): Promise<Pod> =>
@@ -77,7 +77,7 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
       const expectedWritable = {
         etcd: ['var/lib/origin/openshift.local.etcd'],
         api: ['var/log/origin'],
-        // Known hosts and keys of the hosts that machines install.
+        // Known hosts and SSH keys of hosts that Machines install.
         controllers: ['run/hyperedge/ssh'],
       };
       const own = expectedWritable[component as keyof typeof expectedWritable];
@@ -88,7 +88,7 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
     }
   }));
 
-test('the manifests declare the ports of the files that the components read, edited or not', () =>
+test('declares the ports in the files that the components read, edited or not', () =>
   withRoot(async (root) => {
     const written = settings(root, 'ports: {api: 9443, etcd: 12379}\ngossip: {port: 17946}\n');
     await installHost(written, options);
@@ -133,7 +133,7 @@ test('the manifests declare the ports of the files that the components read, edi
     assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250), tcp(7_443), ...router]);
   }));
 
-test('the API server shows a certificate of the front proxies’ authority, by a name that is allowed, to servers that extend it', () =>
+test('uses a front-proxy client certificate that extension API servers accept by issuer and name', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const file = join(root, 'etc/origin/master/master-config.yaml');
@@ -148,7 +148,7 @@ test('the API server shows a certificate of the front proxies’ authority, by a
     assert.deepEqual(config.requestHeader?.allowedNames, [certificate.subject.replace('CN=', '')]);
   }));
 
-test('secrets are encrypted where the bootstrap file says so: a key is made once and the API server told of it', () =>
+test('encrypts secrets if the bootstrap file enables it: creates a key once and configures the API server', () =>
   withRoot(async (root) => {
     const encrypting = settings(root, 'secretsEncryption: {provider: secretbox}\n');
     await installHost(encrypting, options);
@@ -165,7 +165,7 @@ test('secrets are encrypted where the bootstrap file says so: a key is made once
     source.stop();
   }));
 
-test('roles decide: without etcd there is no etcd pod, and a role that goes takes its manifest with it', () =>
+test('writes no etcd pod without the role etcd, and removes the manifest of a removed role', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     await installHost(settings(root, 'storage: {endpoints: ["https://10.0.0.9:2379"]}\n'), options);
@@ -177,7 +177,7 @@ test('roles decide: without etcd there is no etcd pod, and a role that goes take
     assert.deepEqual(config.etcdClientInfo, { urls: ['https://10.0.0.9:2379'] });
   }));
 
-test('the store’s pod sees the snapshots that it may go back to, where the schedule has them, unless it is not to', () =>
+test('mounts the scheduled snapshot directory into the store’s pod unless the fallback is disabled', () =>
   withRoot(async (root) => {
     const look = async (): Promise<{ arg: string | undefined; mount: unknown }> => {
       const pod: Pod = parse(await readFile(join(root, 'etc/origin/node/pods/etcd.yaml'), 'utf8'));
@@ -197,7 +197,7 @@ test('the store’s pod sees the snapshots that it may go back to, where the sch
     assert.deepEqual(await look(), { arg: undefined, mount: undefined });
   }));
 
-test('edited files are kept, and reported', () =>
+test('keeps and reports edited files', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const path = join(root, 'etc/origin/node/node-config.yaml');

@@ -18,7 +18,7 @@ async function withFile(body: (file: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('a second start is refused and names the pid of the first; after release it may start', () =>
+test('rejects a second start with the pid of the first, and allows it after release', () =>
   withFile(async (file) => {
     const lock = await takeInstanceLock(file, '/srv/x');
     await assert.rejects(takeInstanceLock(file, '/srv/x'), {
@@ -29,13 +29,13 @@ test('a second start is refused and names the pid of the first; after release it
     await (await takeInstanceLock(file, '/srv/x')).release();
   }));
 
-test('what a killed process left means nothing, even when its pid lives again', () =>
+test('ignores the lock of a killed process, even if its pid is in use again', () =>
   withFile(async (file) => {
     await (await takeInstanceLock(file, '/')).release();
     const child = spawn('sleep', ['60']);
     await once(child, 'spawn');
     try {
-      // The pid is alive, but started at another time.
+      // The pid exists, but has another start time.
       await writeFile(file, `${child.pid} 12345\n`);
       await (await takeInstanceLock(file, '/')).release();
     } finally {
@@ -48,13 +48,13 @@ test('what a killed process left means nothing, even when its pid lives again', 
     await lock.release();
   }));
 
-test('of many that start together exactly one gets it', () =>
+test('gives the lock to exactly one of many simultaneous starts', () =>
   withFile(async (file) => {
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => takeInstanceLock(file, '/')));
     assert.equal(outcomes.filter((each) => each.status === 'fulfilled').length, 1);
   }));
 
-test('a port in use is named with what wants it and how to move it', async () => {
+test('reports a port in use with its component and the field to set', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

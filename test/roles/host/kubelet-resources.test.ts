@@ -4,7 +4,7 @@ import { kubeletResources } from '../../../src/roles/host/kubelet-resources.ts';
 
 const of = (given: object) => kubeletResources('node-config.yaml', given, '/seccomp');
 
-test('arguments about resources are read as the flags of the same names', () => {
+test('reads arguments about resources as the flags of the same names', () => {
   const found = of({
     'cpu-manager-policy': ['static'],
     'reserved-cpus': ['0-1'],
@@ -39,7 +39,7 @@ test('arguments about resources are read as the flags of the same names', () => 
   });
 });
 
-test('an argument that is wrong is named', () => {
+test('names an invalid argument', () => {
   const cases: readonly [object, RegExp][] = [
     [{ 'cpu-manager-policy': ['dynamic'] }, /cpu-manager-policy: "dynamic" is none of none, static/],
     [{ 'reserved-cpus': ['x'] }, /reserved-cpus: "x" is not a list/],

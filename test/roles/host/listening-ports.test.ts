@@ -1,4 +1,3 @@
-/** Sockets of a host that keep their ports. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -12,7 +11,7 @@ const row = (local: string, state: string, inode: number): string =>
   `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100`;
 const HEAD = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
 
-test('reads servers of all and of single addresses; leaves out loopback, clients and this process', async () => {
+test('reads servers on all and on single addresses; ignores loopback, clients and this process', async () => {
   const proc = await mkdtemp(join(tmpdir(), 'he-proc-'));
   try {
     await mkdir(join(proc, 'self/net'), { recursive: true });
@@ -25,7 +24,7 @@ test('reads servers of all and of single addresses; leaves out loopback, clients
       row('0500000A:1F90', '0A', 2), // 10.0.0.5:8080
       row('0100007F:0019', '0A', 3), // 127.0.0.1:25
       row('0500000A:0050', '01', 4), // a connection
-      row('00000000:01BB', '0A', 77), // of this process
+      row('00000000:01BB', '0A', 77), // own process
     ]);
     await table('udp', [row('00000000:12B5', '07', 5), row('00000000:C350', '07', 6)]); // 4789, an ephemeral port
     await table('udp6', [row('00000000000000000000000001000000:0035', '07', 7)]); // [::1]:53
@@ -43,7 +42,7 @@ test('reads servers of all and of single addresses; leaves out loopback, clients
   }
 });
 
-test('leaves out a server of this process on a real kernel', async () => {
+test('ignores a server of this process on a real kernel', async () => {
   const server = createServer().listen(0, '0.0.0.0');
   try {
     await new Promise((resolve) => server.once('listening', resolve));

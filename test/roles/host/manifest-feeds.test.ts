@@ -15,7 +15,7 @@ const pod = (name: string, more = ''): string =>
   `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: lab}, spec: {containers: [{name: c, image: lab/i:1}]${more}}}`;
 const named = (name: string) => (error: Error & { code?: string }) => error.code === name;
 
-test('submitted pods are validated, kept as private files over a restart, replaced and removed', async () => {
+test('validates submitted pods, keeps them as private files across a restart, replaces and removes them', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
   try {
     const first = await openSubmittedPods(directory, 'node-a', systemClock);
@@ -35,7 +35,7 @@ test('submitted pods are validated, kept as private files over a restart, replac
       seen.map((manifests) => manifests.length),
       [0, 1, 2, 2],
     );
-    // A file that a power cut left behind.
+    // A file left by a power failure.
     await writeFile(join(directory, 'lab_half.yaml'), '{apiVersion');
     const again = await openSubmittedPods(directory, 'node-a', systemClock);
     assert.deepEqual(
@@ -55,7 +55,7 @@ test('submitted pods are validated, kept as private files over a restart, replac
   }
 });
 
-test("the node's key in the store is followed: a pod, a list, another key, and none", async () => {
+test("follows the node's key in the store: a pod, a list, another key, and none", async () => {
   const store = createMemoryStore();
   const key = '/registry/hosts/node-a';
   const put = async (value: string, at = key): Promise<void> => {

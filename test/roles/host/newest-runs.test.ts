@@ -1,4 +1,4 @@
-/** Order of runs and logs of a component whose clock was set back between them. */
+/** Order of containers and logs of a component after the clock was set back. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ const run = (
 
 const order = (...runs: ContainerStatus[]): string[] => newestRunsFirst(runs, NOW_MS).map(({ id }) => id);
 
-test('orders the runs of one pod by attempt, whatever their times are', () => {
+test('orders the containers of one pod by attempt, whatever their times are', () => {
   assert.deepEqual(order(run('a', 'p', 0, FUTURE_MS), run('c', 'p', 2, NOW_MS - 1000), run('b', 'p', 1, FUTURE_MS)), [
     'c',
     'b',
@@ -47,11 +47,11 @@ test('orders the runs of one pod by attempt, whatever their times are', () => {
   ]);
 });
 
-test('puts a running container before dead ones of the future', () => {
+test('puts a running container before exited ones with future times', () => {
   assert.deepEqual(order(run('old', 'p', 7, FUTURE_MS), run('new', 'q', 0, NOW_MS - 5000, 'running')), ['new', 'old']);
 });
 
-test('puts dead containers of the future last', () => {
+test('puts exited containers with future times last', () => {
   assert.deepEqual(order(run('old', 'p', 7, FUTURE_MS), run('new', 'q', 0, NOW_MS - 5000)), ['new', 'old']);
 });
 

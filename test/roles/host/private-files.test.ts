@@ -1,4 +1,3 @@
-/** What a start finds of private material that others had access to. */
 import assert from 'node:assert/strict';
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -41,7 +40,7 @@ async function inRoot(work: (root: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('every private file of a host is checked, and public ones are not', () =>
+test('checks every private file of a host and ignores public ones', () =>
   inRoot(async (root) => {
     const check = (): Promise<void> => checkPrivateFiles({ root, paths: pathsBelow(root) });
     await check();
@@ -66,7 +65,7 @@ test('every private file of a host is checked, and public ones are not', () =>
     await check();
   }));
 
-test('directories of private material are checked: the store for access, configuration for replacement', () =>
+test("checks directories of private files: the store's for access, configuration for replacement", () =>
   inRoot(async (root) => {
     const paths = pathsBelow(root);
     for (const directory of [paths.etcdData, paths.snapshots]) {
@@ -81,7 +80,7 @@ test('directories of private material are checked: the store for access, configu
     await checkPrivateFiles({ root, paths });
   }));
 
-test('all that is open is named at once', () =>
+test('reports all accessible files at once', () =>
   inRoot(async (root) => {
     for (const name of PRIVATE) await chmod(join(root, name), 0o644);
     await assert.rejects(checkPrivateFiles({ root, paths: pathsBelow(root) }), (error: Error) => {
@@ -90,7 +89,7 @@ test('all that is open is named at once', () =>
     });
   }));
 
-test('a private file of another user is refused', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () =>
+test('rejects a private file of another user', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () =>
   inRoot(async (root) => {
     const path = join(root, 'etc/etcd/peer.key');
     await chown(path, 1234, 0);
@@ -100,7 +99,7 @@ test('a private file of another user is refused', { skip: process.getuid?.() ===
   }),
 );
 
-test('where open files are tolerated they are read, with a warning', () =>
+test('reads accessible files with a warning if they are tolerated', () =>
   inRoot(async (root) => {
     const path = join(root, 'etc/etcd/peer.key');
     await chmod(path, 0o640);
@@ -112,7 +111,7 @@ test('where open files are tolerated they are read, with a warning', () =>
     assert.match(warnings[0] ?? '', /its group can read; run chmod 0600/);
   }));
 
-test('a kubeconfig of a webhook that holds its token is private, one without is not', () =>
+test('treats a webhook kubeconfig as private only if it contains a token', () =>
   inRoot(async (root) => {
     const path = join(root, 'webhook.kubeconfig');
     const kubeconfig = (user: object): string =>

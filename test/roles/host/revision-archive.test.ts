@@ -1,4 +1,3 @@
-/** The revisions of a host's own disk: which files are whose, and what the commands do with them. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,7 +51,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-/** Whether a change of the file is one of the component's, and whether it needs a restart. */
+/** Whether a change of the file affects the component, and whether it requires a restart. */
 async function effect(of: OperandFiles, name: string): Promise<string> {
   const before = await of.inputs();
   const text = await readFile(master(name), 'utf8');
@@ -62,7 +61,7 @@ async function effect(of: OperandFiles, name: string): Promise<string> {
   return now.digest === before.digest ? 'none' : now.restartDigest === before.restartDigest ? 'reload' : 'restart';
 }
 
-test('each component has its files, and what a change of each needs', async () => {
+test('assigns files to components with the effect of a change of each', async () => {
   const of = async (operand: OperandFiles): Promise<string[]> => {
     const names = ['master-config.yaml', 'master.env', 'admission.yaml', 'plugin.yaml', 'master.server.crt'];
     const more = ['encryption-config.yaml', 'openshift-master.kubeconfig', 'ca.key', 'admin.kubeconfig'];
@@ -80,7 +79,7 @@ test('each component has its files, and what a change of each needs', async () =
   ]);
 });
 
-test('a configuration that is no YAML still counts', async () => {
+test('includes a configuration that is not valid YAML', async () => {
   const before = (await api.inputs()).files;
   await writeFile(master('master-config.yaml'), `${CONFIG}a: [`);
   const { files } = await api.inputs();
@@ -88,7 +87,7 @@ test('a configuration that is no YAML still counts', async () => {
   assert.equal(files.get('master/admission.yaml'), before.get('master/admission.yaml'));
 });
 
-test('settings of the operator are laid over flags and log level', async () => {
+test('applies settings of the operator to flags and log level', async () => {
   const overlay = {
     logLevel: 'Debug',
     unsupportedConfigOverrides: { apiServerArguments: { 'event-ttl': ['2h'] } },
@@ -102,7 +101,7 @@ test('settings of the operator are laid over flags and log level', async () => {
   assert.equal(await readFile(master('master.env'), 'utf8'), 'OPTIONS=--loglevel=2\n');
 });
 
-test('list, diff and rollback', async () => {
+test('lists, compares and restores revisions', async () => {
   const revision = { digest: '', restartDigest: '', overlay: '', reason: 'because', atMs: 0, outcome: 'good' } as const;
   await api.keep(1, '{"logLevel":"Debug"}');
   await api.writeState(installed(await api.readState(), { ...revision, revision: 1 }, false));

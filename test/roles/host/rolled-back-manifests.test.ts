@@ -55,7 +55,7 @@ const start = async (files: OperandFiles): Promise<void> => {
   await installer.prepare(false);
 };
 
-/** The manifest as the newer release writes it. */
+/** Writes the manifest of a newer release. */
 const writeNewer = async (): Promise<void> => {
   const text = await readFile(manifest, 'utf8');
   const newer = rewriteGenerated(withExecutable(text, NEW.command), (body) =>
@@ -65,7 +65,7 @@ const writeNewer = async (): Promise<void> => {
   await writeFile(manifest, newer);
 };
 
-test('after a rollback the API server starts with the executable and flags of the former release', async () => {
+test('starts the API server with the executable and flags of the former release after a rollback', async () => {
   await writeStaticPods(settings, undefined, PORTS);
   await start(filesOf());
   await writeNewer();
@@ -81,7 +81,7 @@ test('after a rollback the API server starts with the executable and flags of th
   }
 });
 
-test('an edited manifest keeps its edits over an update, and runs the executable of the new release', async () => {
+test('keeps edits of a manifest over an update, and sets the executable of the new release', async () => {
   await writeStaticPods(settings, undefined, PORTS);
   const text = await readFile(manifest, 'utf8');
   const edited = withExecutable(text.replace('cpu: 50m', 'cpu: 75m'), ['/usr/local/bin/hyperedge-0.0.1']);

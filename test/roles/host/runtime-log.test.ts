@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
 import { createRuntimeLog } from '../../../src/roles/host/runtime-log.ts';
 
-test('the log of the runtime has the level of the pool, and of the host without one', async () => {
+test('uses the log level of the pool, and of the host without a pool', async () => {
   const root = await mkdtemp(join(tmpdir(), 'runtime-log-'));
   let lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line) };

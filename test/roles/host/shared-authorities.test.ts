@@ -25,7 +25,7 @@ const directory = await mkdtemp(join(tmpdir(), 'authorities-'));
 after(() => rm(directory, { recursive: true, force: true }));
 const now = Date.now();
 
-/** Of a master whose store is an external one. */
+/** Settings of a master with an external store. */
 function master(nodeName: string): Settings {
   const root = join(directory, nodeName);
   const paths = { encryptionConfig: join(root, 'encryption'), gossipKeyring: join(root, 'keyring') };
@@ -57,7 +57,7 @@ function cluster(nodes: readonly string[]): { readonly client: ApiClient; secret
   return state;
 }
 
-test('a rotation reaches the other masters phase by phase; one that misses all of it cannot open it', async () => {
+test('distributes a rotation to the other masters by phase; a master that missed all phases cannot decrypt it', async () => {
   const [a, b, late] = [master('a'), master('b'), master('late')];
   const authority = await createAuthority('openshift-signer@1', lifetimeFrom(now, 1));
   for (const { root } of [a, b, late]) {
@@ -87,12 +87,12 @@ test('a rotation reaches the other masters phase by phase; one that misses all o
     );
   }
   assert.notEqual(await caOf(b), authority.certPem);
-  // A Secret of the past that was put back changes nothing.
+  // An older Secret that was restored changes no file.
   const current = api.secret;
   api.secret = published[0];
   assert.equal(await adoptAuthorities(api.client, b), false);
   assert.equal(await caOf(b), await caOf(a));
-  // The last phase is sealed with the key that was still trusted then; one more rotation's is not.
+  // The last phase is encrypted with a key that was still trusted then; that of another rotation is not.
   api.secret = current;
   for (const phase of ['new-ca', 'reissue', 'finish'] as const) {
     const before = await sealingSecrets(a);
@@ -127,7 +127,7 @@ const contents = async ({ root }: Settings): Promise<Record<string, string>> => 
   );
 };
 
-test('publishes nothing while a file cannot be read or half of a pair is missing', async () => {
+test('does not publish while a file is unreadable or half of a pair is missing', async () => {
   const whole = await wholeMaster('publisher');
   const { ca, frontProxyCa, serviceAccountsPrivateKey } = masterFiles(whole.root);
   const secrets = await sealingSecrets(whole);
@@ -152,7 +152,7 @@ test('publishes nothing while a file cannot be read or half of a pair is missing
   await assert.rejects(sealingSecrets(unreadable), { code: 'unreadable' });
 });
 
-test('removes no key that nothing replaces', async () => {
+test('does not remove a key without a replacement', async () => {
   const whole = await wholeMaster('complete');
   const before = await contents(whole);
   const secrets = await sealingSecrets(whole);
@@ -185,7 +185,7 @@ test('removes no key that nothing replaces', async () => {
   assert.deepEqual(await contents(whole), rest);
 });
 
-test('adopts a phase again after a crash at any of its steps', { timeout: 300_000 }, async () => {
+test('repeats a phase after a crash at any of its steps', { timeout: 300_000 }, async () => {
   const publisher = await wholeMaster('rotating');
   const follower = await wholeMaster('follower', publisher);
   const files = masterFiles(publisher.root);

@@ -20,7 +20,7 @@ const config = {
 } as unknown as KubeletConfig;
 const own = { kubeletArguments: { 'max-pods': ['250'] } } as unknown as NodeConfig;
 
-test('kubelet.conf shows the configuration, is not read back, and yields to the file of a pool', async () => {
+test('writes kubelet.conf for display only, and does not replace the file of a pool', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubelet-conf-'));
   const lines: string[] = [];
   const log = createLog({

@@ -6,7 +6,7 @@ const TOTAL = 'shutdown-grace-period';
 const CRITICAL = 'shutdown-grace-period-critical-pods';
 const BY_PRIORITY = 'shutdown-grace-period-by-pod-priority';
 
-test('the periods of a node shutdown, by either way of giving them', () => {
+test('reads the periods of a node shutdown in both formats', () => {
   assert.deepEqual(shutdownPeriods('f', {}), []);
   assert.deepEqual(shutdownPeriods('f', { [TOTAL]: ['1m'], [CRITICAL]: ['20s'] }), [
     { priority: 0, seconds: 40 },
@@ -19,7 +19,7 @@ test('the periods of a node shutdown, by either way of giving them', () => {
   ]);
 });
 
-test('periods that contradict each other are refused with the argument', () => {
+test('rejects contradictory periods with the argument', () => {
   const refused = (given: Record<string, string[]>, message: RegExp): void =>
     assert.throws(() => shutdownPeriods('f', given), { code: 'bad-config', message });
   refused({ [TOTAL]: ['10s'], [CRITICAL]: ['20s'] }, /critical-pods: must be at most shutdown-grace-period/);

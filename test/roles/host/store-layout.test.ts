@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { layoutLine, layoutOf } from '../../../src/roles/host/store-layout.ts';
 
-test('reports what a layout of the store survives, and what improves it', () => {
+test('reports the failure tolerance of a store layout and how to improve it', () => {
   const lines: readonly (readonly [voters: number, learners: number, line: string])[] = [
     [1, 0, 'store: 1 voter; survives the loss of no member; join two more masters to survive the loss of one'],
     [1, 1, 'store: 1 voter, 1 learner; survives the loss of no member; join another master to survive the loss of one'],

@@ -1,4 +1,4 @@
-/** The first contact with servers of all kinds, over real TLS. */
+/** First contact with valid and invalid servers over real TLS. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -50,7 +50,7 @@ async function serve(status: number, body: string): Promise<string> {
 const answer = async (content: string, data: Record<string, string> = {}): Promise<string> =>
   serve(200, JSON.stringify({ kind: 'ConfigMap', data: { kubeconfig: content, ...data } }));
 
-test('the CA is trusted when token and hash agree, whatever the certificate of the connection', async () => {
+test('trusts the CA if token and hash match, whatever the certificate of the connection', async () => {
   const content = kubeconfig(authority.certPem);
   const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });
   const { caPem, serverMs } = await discover(url, token, hash);
@@ -58,7 +58,7 @@ test('the CA is trusted when token and hash agree, whatever the certificate of t
   assert.ok(Math.abs((serverMs ?? 0) - Date.now()) < 5_000);
 });
 
-test('a token that is unknown, a secret that is wrong and a forged kubeconfig are refused', async () => {
+test('rejects an unknown token, a wrong secret and a forged kubeconfig', async () => {
   const content = kubeconfig(authority.certPem);
   const forged = kubeconfig(other.certPem);
   await assert.rejects(discover(await answer(content), token, hash), {
@@ -74,7 +74,7 @@ test('a token that is unknown, a secret that is wrong and a forged kubeconfig ar
   });
 });
 
-test('a CA with another hash is refused, also when the token signs it', async () => {
+test('rejects a CA with another hash, even if the token signs it', async () => {
   const content = kubeconfig(other.certPem);
   const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });
   await assert.rejects(discover(url, token, hash), {
@@ -82,7 +82,7 @@ test('a CA with another hash is refused, also when the token signs it', async ()
   });
 });
 
-test('servers that are no cluster, or do not answer, are named', async () => {
+test('names servers that are not a cluster or do not answer', async () => {
   await assert.rejects(discover(await serve(403, '{}'), token, hash), {
     code: 'not-a-cluster',
     message: /^join\.server: .* is no API server that can be joined: status 403/,
@@ -96,7 +96,7 @@ test('servers that are no cluster, or do not answer, are named', async () => {
   });
 });
 
-test('an offering host trusts the pinned certificate of a bundle, and no other', async () => {
+test('an offering host trusts only the pinned certificate of a bundle', async () => {
   const bundle = `${other.certPem}\n${authority.certPem}`;
   const { caPem } = await discoverPinned(await answer(kubeconfig(bundle)), hash);
   assert.equal(caPem.trim(), authority.certPem.trim());
@@ -109,7 +109,7 @@ test('an offering host trusts the pinned certificate of a bundle, and no other',
   await assert.rejects(discoverPinned(await answer('[]'), hash), { code: 'bad-ca-hash' });
 });
 
-test('a bundle that takes long to search is refused at once, signed or pinned', async () => {
+test('rejects a bundle that is slow to parse immediately, signed or pinned', async () => {
   const bomb = '-----BEGIN CERTIFICATE-----'.repeat(25_000);
   const content = kubeconfig(bomb);
   const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });

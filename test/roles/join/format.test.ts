@@ -11,7 +11,7 @@ const KEYS = {
   storeToken: undefined,
 };
 
-test('a token for nodes is a bootstrap token; one for masters carries a secret that the cluster never sees', () => {
+test('a node token is a bootstrap token; a master token contains a secret that the cluster never receives', () => {
   const node = newToken(false, randomBytes);
   assert.match(node.text, /^[a-z0-9]{6}\.[a-z0-9]{16}$/);
   assert.equal(node.bearer, node.text);
@@ -24,13 +24,13 @@ test('a token for nodes is a bootstrap token; one for masters carries a secret t
     assert.throws(() => parseToken(text, 'join.token'), { message: /^join\.token: is not a token; / });
 });
 
-test('only the whole token opens what was sealed with it', () => {
+test('decrypts keys only with the complete token', () => {
   const token = newToken(true, randomBytes);
   const sealed = seal(KEYS, token);
   assert.equal(sealed.includes('secret'), false);
   assert.deepEqual(unseal(sealed, token), { files: KEYS.files, members: KEYS.members });
   const { stored, id } = token;
-  // What the cluster stores: the id and the first part of the secret.
+  // The parts that the cluster stores: the id and the first part of the secret.
   for (const other of [`${id}.${stored}${'a'.repeat(32)}`, `${id}.${stored}`])
     assert.throws(() => unseal(sealed, parseToken(other, 'x')), { message: /does not open the keys/ });
   const otherId = `${id.startsWith('a') ? 'b' : 'a'}${id.slice(1)}`;
@@ -40,7 +40,7 @@ test('only the whole token opens what was sealed with it', () => {
   assert.throws(() => unseal(changed, token), { message: /does not open/ });
 });
 
-test('roles travel as groups of the token; a bootstrap file may want fewer, never more', () => {
+test('stores roles as groups of the token; a bootstrap file may use fewer, but not more', () => {
   assert.deepEqual(rolesOf(groupsOf(['master', 'etcd', 'node'])), ['master', 'etcd', 'node']);
   assert.deepEqual(rolesOf(['system:bootstrappers', 'system:bootstrappers:kubeadm:default-node-token']), ['node']);
   assert.deepEqual(parseRoles('node,master', '--roles'), ['master', 'node']);
@@ -54,7 +54,7 @@ test('roles travel as groups of the token; a bootstrap file may want fewer, neve
   });
 });
 
-test('a clock that is years off is refused with the time of the server and the command', () => {
+test("rejects a clock that is years off with the server's time and the command", () => {
   const server = Date.UTC(2026, 5, 1, 12, 30, 0);
   checkClock('https://a:8443', server, server + 1_800_000);
   checkClock('https://a:8443', undefined, 0);

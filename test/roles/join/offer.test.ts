@@ -1,4 +1,3 @@
-/** What a claimed host joins with, and the keys of a host that offers itself. */
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -17,7 +16,7 @@ after(() => rm(root, { recursive: true, force: true }));
 
 const DETAILS = { server: 'https://10.0.0.5:8443', token: 'abcdef.0123456789abcdef', caHash: 'sha256:00' };
 
-test('the keys are made once, are private and sign what is offered', async () => {
+test('creates private keys once, and signs offers with them', async () => {
   const keys = await offerKeys(root);
   const again = await offerKeys(root);
   assert.deepEqual([again.signingKey, again.sealingKey], [keys.signingKey, keys.sealingKey]);
@@ -34,7 +33,7 @@ test('the keys are made once, are private and sign what is offered', async () =>
   assert.deepEqual(await readdir(join(root, 'var/lib')), []);
 });
 
-test('only the host that it was sealed for opens it, and every changed byte is noticed', async () => {
+test('only the intended host can decrypt the join settings, and every changed byte is detected', async () => {
   const keys = await offerKeys(root);
   const sealed = sealJoin(DETAILS, keys.sealingKey);
   assert.deepEqual(openJoin(sealed, keys.sealing), DETAILS);

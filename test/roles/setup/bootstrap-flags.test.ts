@@ -36,12 +36,12 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-test('without a file and without flags nothing is written', async () => {
+test('writes no file without an existing file and flags', async () => {
   assert.equal(await bootstrapText(path, NONE), undefined);
   assert.equal(await writeBootstrap(path, undefined), false);
 });
 
-test('flags become fields; the file is private and the second time unchanged', async () => {
+test('converts flags to fields in a private file, and does not change it the second time', async () => {
   const flags = { ...NONE, roles: ['node'], address: '10.0.0.7', join: JOIN };
   const text = await bootstrapText(path, flags);
   assert.equal(await writeBootstrap(path, text), true);
@@ -63,7 +63,7 @@ join:
   assert.equal(await writeBootstrap(path, await bootstrapText(path, flags)), false);
 });
 
-test('an existing file keeps its comments and its other fields', async () => {
+test('keeps comments and other fields of an existing file', async () => {
   const present =
     '# rack 4\napiVersion: hyperedge.dev/v1\nkind: Bootstrap\nroles: [ node ] # bare\nnode: {maxPods: 20}\n';
   await writeFile(path, present);
@@ -75,7 +75,7 @@ test('an existing file keeps its comments and its other fields', async () => {
   assert.match(text, /name: edge-1/);
 });
 
-test('wrong values name their flag, and a token is not repeated', async () => {
+test('names the flag of an invalid value without repeating a token', async () => {
   const refused = (flags: object, message: string) =>
     assert.rejects(bootstrapText(path, { ...NONE, ...flags }), { code: 'bad-flag', message });
   await refused({ roles: ['boss'] }, '--roles: must be one of master, etcd, node, not "boss"');
@@ -94,14 +94,14 @@ test('wrong values name their flag, and a token is not repeated', async () => {
   );
 });
 
-test('a --config file is checked under its own name', async () => {
+test('reports errors in a --config file under its own name', async () => {
   const config = join(root, 'mine.yaml');
   await writeFile(config, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nrole: [node]\n');
   await assert.rejects(bootstrapText(path, { ...NONE, config }), { message: /mine\.yaml:3: role: unknown field/ });
   await assert.rejects(bootstrapText(path, { ...NONE, config: '/none.yaml' }), { message: /^--config: cannot read/ });
 });
 
-test('a host of another cluster is refused, one of the same cluster is not', async () => {
+test('rejects a host of another cluster and accepts one of the same cluster', async () => {
   await checkCluster(root, { join: JOIN });
   const { clientCa } = nodeFiles(root);
   await mkdir(dirname(clientCa), { recursive: true });
@@ -112,7 +112,7 @@ test('a host of another cluster is refused, one of the same cluster is not', asy
     code: 'other-cluster',
     message: /run hyperedge reset first/,
   });
-  // As kubeadm documents: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
+  // As documented by kubeadm: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
   const { publicKey } = new X509Certificate(await readFile(clientCa));
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const caHash = `sha256:${createHash('sha256').update(spki).digest('hex')}`;

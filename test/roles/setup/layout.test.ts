@@ -16,7 +16,7 @@ after(() => rm(root, { recursive: true }));
 
 const at = (path: string): string => join(root, path);
 
-test('files and links are placed, other software is kept, and the second time nothing changes', async () => {
+test('installs files and links, keeps other software, and changes nothing the second time', async () => {
   await mkdir(at('usr/local/bin'), { recursive: true });
   await writeFile(at('usr/local/bin/etcd'), 'real');
   await symlink('/opt/kubelet', at('usr/local/bin/kubelet'));
@@ -35,14 +35,14 @@ test('files and links are placed, other software is kept, and the second time no
   assert.deepEqual((await placeFiles(root, source)).changed, []);
 });
 
-test('another executable replaces the installed one, by a new inode', async () => {
+test('replaces the installed executable by a new inode', async () => {
   const before = (await lstat(at('usr/local/bin/hyperedge'))).ino;
   await writeFile(source, 'other');
   assert.deepEqual((await placeFiles(root, source)).changed, [at('usr/local/bin/hyperedge')]);
   assert.notEqual((await lstat(at('usr/local/bin/hyperedge'))).ino, before);
 });
 
-test('removal leaves other software alone and nothing of ours', async () => {
+test('removes all own files and keeps other software', async () => {
   await removeFiles(root);
   const files = await readdir(root, { recursive: true, withFileTypes: true });
   const left = files.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));

@@ -1,4 +1,3 @@
-/** The order of the service behind the file systems of its data. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -27,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('the unit of the release names the usual directories', async () => {
+test('the unit of the release lists the default directories', async () => {
   const unit = await readFile(new URL('../../../systemd/hyperedge.service', import.meta.url), 'utf8');
   const named = /^RequiresMountsFor=(.*)$/m.exec(unit)?.[1]?.split(' ') ?? [];
   for (const path of ['/var/lib/origin', '/etc/origin', '/etc/etcd', '/var/log']) assert.ok(named.includes(path), path);
@@ -46,7 +45,7 @@ test('the unit of the release names the usual directories', async () => {
     );
 });
 
-test('without data elsewhere there is no drop-in, and one of before is removed', async () => {
+test('without data elsewhere no drop-in is written, and an old one is removed', async () => {
   assert.equal(await placeMountDropIns(settings), false);
   for (const file of DROP_INS) {
     await mkdir(join(root, file, '..'), { recursive: true });
@@ -56,7 +55,7 @@ test('without data elsewhere there is no drop-in, and one of before is removed',
   for (const file of DROP_INS) await assert.rejects(readFile(join(root, file)), { code: 'ENOENT' });
 });
 
-test('data behind links and a configured directory of snapshots are named, also when nothing is mounted there', async () => {
+test('lists data behind links and a configured snapshot directory, even if they are not mounted', async () => {
   const disk = join(root, 'mnt/big "disk" 100%');
   await mkdir(join(root, 'var/lib'), { recursive: true });
   await symlink(join(disk, 'origin'), join(root, 'var/lib/origin'));
@@ -79,7 +78,7 @@ test('data behind links and a configured directory of snapshots are named, also 
   assert.deepEqual(await removeMountDropIns(root), []);
 });
 
-test('systemd reads the drop-in', async (t) => {
+test('systemd accepts the drop-in', async (t) => {
   const run = promisify(execFile);
   if (
     await run('systemd-analyze', ['--version']).then(
