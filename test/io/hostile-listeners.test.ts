@@ -1,4 +1,4 @@
-/** Bytes that are no request, on every listener of the host process: none may end the process or keep others waiting. */
+/** Invalid input on every listener of the host process: it must neither end the process nor delay other clients. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -31,7 +31,7 @@ const UPGRADE = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n';
 const WEBSOCKET =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
 
-/** What is written, in pieces. */
+/** Pieces that are written. */
 const CASES: readonly (readonly Buffer[])[] = [
   ['\0'],
   ['GET / HTTP/2.0\r\nHost: x\r\n\r\n'],
@@ -80,13 +80,13 @@ interface Target {
   readonly name: string;
   readonly port?: number;
   readonly open: (as?: TestCertificate) => Socket;
-  /** What is answered to a request that is fine. */
+  /** A valid request and its expected response. */
   readonly fine: readonly [request: string, answer: RegExp];
 }
 
 const TLS = { rejectUnauthorized: false, maxVersion: 'TLSv1.2' } as const;
 
-/** TLS as a stream of its own, so that the connection below it can be reset. */
+/** TLS over a duplex stream, so that the connection below it can be reset. */
 function overStream(below: Socket, as: TestCertificate): TLSSocket {
   const between = Duplex.from({ readable: below, writable: below });
   between.on('error', () => {});
@@ -104,7 +104,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
   const closing: (() => Promise<unknown>)[] = [];
   let directory: string;
   const reviewed: string[] = [];
-  /** Reviews as a broken authorization webhook might have them answered. */
+  /** Response of the API server to reviews, as a broken authorization webhook could cause it. */
   let review: unknown = {};
   const client = {
     request: async (_: string, path: string) => {
@@ -182,7 +182,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     await rm(directory, { recursive: true });
   });
 
-  /** All that came until the server closed, or `ms` have passed. */
+  /** Everything received until the server closes, or until `ms` have passed. */
   const talk = (socket: Socket, pieces: readonly Buffer[], ms: number, until?: RegExp): Promise<string> =>
     new Promise((resolve) => {
       let text = '';
@@ -203,14 +203,14 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     assert.match(await talk(open(), [Buffer.from(request)], 5_000, answer), answer, name);
   };
 
-  it('survive what is no request, from clients without a certificate, with one and with one of another authority', async () => {
+  it('survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
     for (const target of targets) {
       await Promise.all(CASES.map((pieces, i) => talk(target.open([undefined, admin, impostor][i % 3]), pieces, 150)));
       await isFine(target);
     }
   });
 
-  it('survive clients that leave at any moment', async () => {
+  it('survive clients that disconnect at any moment', async () => {
     for (const target of targets) {
       for (let round = 0; round < 3; round += 1)
         await Promise.all(
@@ -244,7 +244,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('end a client of TLS that renegotiates again and again', async () => {
+  it('disconnect a TLS client that renegotiates repeatedly', async () => {
     for (const target of targets.filter(({ name }) => name !== 'agent')) {
       const socket = target.open(admin) as TLSSocket;
       socket.on('error', () => {});
@@ -266,7 +266,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('the kubelet takes no review for a yes that is none', async () => {
+  it('the kubelet denies a request if the review is invalid', async () => {
     const [kubelet] = targets;
     assert.ok(kubelet !== undefined);
     const request = [

@@ -1,6 +1,6 @@
 /**
- * Datagrams that say they come from port 0, as any host of the network may forge them: nothing can be sent back, and
- * Node's `send` throws for such a port.
+ * Datagrams with source port 0, which any host of the network can forge: a response is impossible, and Node's `send`
+ * throws for such a port.
  */
 import assert from 'node:assert/strict';
 import { Socket } from 'node:dgram';
@@ -12,7 +12,7 @@ import { createStreamForwarder } from '../../src/io/forwarding/index.ts';
 import { createMemberlistTransport } from '../../src/io/transport/memberlist/index.ts';
 import { encodeMessage } from '../../src/io/transport/memberlist/messages.ts';
 
-/** The sockets that `open` binds, and what it resolves with. */
+/** The sockets that `open` binds, and its result. */
 async function binding<T>(open: () => Promise<T>): Promise<{ readonly opened: T; readonly sockets: Socket[] }> {
   const sockets: Socket[] = [];
   const { bind } = Socket.prototype;
@@ -33,7 +33,7 @@ function receive(sockets: readonly Socket[], bytes: Uint8Array): void {
   sockets[0]?.emit('message', Buffer.from(bytes), from);
 }
 
-test('the name server drops a question from port 0', async () => {
+test('the name server drops a query from port 0', async () => {
   let asked = 0;
   const { opened, sockets } = await binding(() =>
     createDnsSockets().listen('127.0.0.1', 0, (message) => {
@@ -46,7 +46,7 @@ test('the name server drops a question from port 0', async () => {
   await opened.close();
 });
 
-test('members do not answer a ping from port 0', async () => {
+test('gossip members do not answer a ping from port 0', async () => {
   const transport = createMemberlistTransport({
     ...{ bind: { ip: '127.0.0.1', port: 0 }, keyring: undefined, label: '', log: silentLog },
   });

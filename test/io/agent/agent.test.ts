@@ -17,7 +17,7 @@ const address = (agent: TestAgent): string => `${agent.address.ip}:${agent.addre
 const memberOf = async (agent: TestAgent, name: string): Promise<AgentMember | undefined> =>
   (await ask<AgentMember[]>(agent, 'members')).find((member) => member.name === name);
 
-/** A raw client, for what a well-behaved one does not send. */
+/** A raw client, for requests that a real client does not send. */
 async function raw(socket: string): Promise<{ socket: Socket; lines: string[]; closed: Promise<void> }> {
   const connection = createConnection(socket);
   await new Promise((resolve) => connection.once('connect', resolve));
@@ -33,7 +33,7 @@ async function raw(socket: string): Promise<{ socket: Socket; lines: string[]; c
   return { socket: connection, lines, closed: new Promise((resolve) => connection.once('close', () => resolve())) };
 }
 
-/** Hints with everything they said. */
+/** Creates hints and records every reported list of members. */
 function hintsOf(socket: string, said: (readonly GossipMember[])[]): GossipHints {
   const hints = createGossipHints({ socket, clock, log: silentLog, heardWithinMs: 300 });
   hints.subscribe((members) => said.push(members));
@@ -41,7 +41,7 @@ function hintsOf(socket: string, said: (readonly GossipMember[])[]): GossipHints
 }
 const idOf = (digit: string): string => digit.repeat(16);
 
-test('the socket is its user’s alone; members are listed with what they tell', async () => {
+test('restricts the socket to its user and lists members with their published facts', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   await using b = await startAgent('b', { directory: dir.path, peers: [address(a)] });
@@ -55,7 +55,7 @@ test('the socket is its user’s alone; members are listed with what they tell',
   assert.equal((await memberOf(b, 'b'))?.self, true);
 });
 
-test('bad input is answered with the field and the mend, and hurts nobody', async () => {
+test('rejects invalid input with the field and a fix, without affecting other clients', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   const client = await raw(a.socket);
@@ -86,7 +86,7 @@ test('bad input is answered with the field and the mend, and hurts nobody', asyn
   assert.equal((await memberOf(a, 'a'))?.state, 'alive');
 });
 
-test('a reader that does not keep up is dropped; others are not held up', async () => {
+test('disconnects a client that does not read, without delaying others', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   let tell = (_: string): void => {};
@@ -114,7 +114,7 @@ test('a reader that does not keep up is dropped; others are not held up', async 
       told++;
       await new Promise((resolve) => setImmediate(resolve));
     }
-    // A few hundred kilobytes lie in the kernel besides.
+    // The kernel's socket buffers hold a few hundred kilobytes more.
     assert.ok(told < 40, `${told} × 64 KiB were kept for a reader that reads nothing`);
     assert.equal(closed, 1);
     assert.deepEqual(await askAgent(socket, 'anything', {}, 5000), {});
@@ -124,7 +124,7 @@ test('a reader that does not keep up is dropped; others are not held up', async 
   }
 });
 
-test('many connections and requests at a time are bounded', async () => {
+test('limits concurrent connections and requests', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   const service: AgentService = { open: () => ({ request: () => new Promise(() => {}), closed: () => {} }) };
@@ -142,7 +142,7 @@ test('many connections and requests at a time are bounded', async () => {
   }
 });
 
-test('stores learn of each other: leader seen at once, progress later, ends in either way', async () => {
+test('distributes facts of stores: the leader at once, progress later, and both kinds of end', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   await using b = await startAgent('b', { directory: dir.path, peers: [address(a)] });
@@ -161,7 +161,7 @@ test('stores learn of each other: leader seen at once, progress later, ends in e
   publish(idOf('c'), 10);
   await eventually('b hears of it', () => latest()?.leaderSeen?.leader === idOf('c'));
   assert.deepEqual([latest()?.alive, latest()?.confirmedDead, latest()?.appliedIndex], [true, false, 10]);
-  // Metadata is told every 5 s here; none of these may wait for that.
+  // Metadata is published every 5 s here; leader changes must not wait for that.
   publish(idOf('d'), 11);
   await within('another leader', 1500, () => latest()?.leaderSeen?.leader === idOf('d'));
   await within('silence of the leader, without anybody saying so', 1500, () => latest()?.leaderSeen === undefined);
@@ -172,7 +172,7 @@ test('stores learn of each other: leader seen at once, progress later, ends in e
   await within('a farewell', 1500, () => latest()?.alive === false);
   assert.equal(latest()?.confirmedDead, false);
 
-  // Once more, and killed: its connection ends without a word.
+  // The process is killed this time: its connection closes without a message.
   const killed = await raw(a.socket);
   killed.socket.write(
     `{"id":1,"method":"publish","params":{"memberId":"${idOf('a')}","appliedIndex":13,"fsyncMs":2}}\n`,
@@ -184,7 +184,7 @@ test('stores learn of each other: leader seen at once, progress later, ends in e
   await ofB.close();
 });
 
-test('much is published, little is told', async () => {
+test('combines frequent updates into few messages', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   const told: unknown[] = [];
@@ -206,7 +206,7 @@ test('much is published, little is told', async () => {
     }
     await eventually('the last one arrives', () => JSON.stringify(told.at(-1) ?? '').includes('2999'));
     assert.ok(told.length <= 6, `${told.length} were told`);
-    // A leader hears itself: nothing is withdrawn between two of its words, which say nothing new.
+    // A leader counts as reachable from itself, so repeated unchanged facts withdraw no hint.
     const leads = { memberId: idOf('a'), leader: idOf('a'), leaderHeardAgoMs: 0, appliedIndex: 3000, fsyncMs: 1 };
     hints.publish(leads);
     await eventually('it leads', () => JSON.stringify(told.at(-1) ?? '').includes('"leader"'));
@@ -222,7 +222,7 @@ test('much is published, little is told', async () => {
   }
 });
 
-test('without a host process there are no hints; with one there are, and again after its restart', async () => {
+test('returns no hints without a host process, and hints again after its restart', async () => {
   await using dir = await directory();
   const said: (readonly GossipMember[])[] = [];
   const last = (): readonly GossipMember[] | undefined => said.at(-1);
@@ -240,7 +240,7 @@ test('without a host process there are no hints; with one there are, and again a
   await hints.close();
 });
 
-test('join and leave by request', async () => {
+test('joins and leaves on request', async () => {
   await using dir = await directory();
   const keys = join(dir.path, 'keys.json');
   await writeFile(keys, newKeyringText(), { mode: 0o600 });

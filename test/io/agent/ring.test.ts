@@ -21,7 +21,7 @@ const member = (name: string, id: string, leader: string, state: AgentMember['st
   store: { memberId: id.repeat(16), state: 'up', leaderSeen: leader.repeat(16) },
 });
 
-test('the leader of the store is the node whose member most stores hear from', async () => {
+test('reports the leader that most stores report', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'ring-'));
   const socket = join(directory, 'agent.sock');
   const members = [

@@ -1,4 +1,4 @@
-/** The file of audit events: every line once, exchanged when it is full, old ones gone. */
+/** The audit log file: every line is written once, the file is rotated when it is full, and old files are deleted. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { openAuditLog } from '../../../src/io/audit/index.ts';
 import { systemClock } from '../../../src/roles/process.ts';
 
-it('writes lines in order, begins new files by size and keeps as many as it should', async () => {
+it('writes lines in order, rotates by size and keeps the configured number of files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'deeper', 'audit.log');
   const options = {
@@ -49,7 +49,7 @@ it('writes lines in order, begins new files by size and keeps as many as it shou
       lines,
       Array.from({ length: lines.length }, (_, index) => 500 - lines.length + index),
     );
-    // It goes on where it was.
+    // A new writer appends to the existing file.
     const again = await openAuditLog(options);
     again.accept('{"at":500}');
     await again.close();
@@ -59,7 +59,7 @@ it('writes lines in order, begins new files by size and keeps as many as it shou
   }
 });
 
-it('has who asks wait until the line is there, and tells strict ones when it could not be written', async () => {
+it('makes blocking requests wait for their line, and reports a failed write in strict mode', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const options = { maxMegabytes: 0, maxDays: 0, maxBackups: 0, compress: false, bufferEvents: 10_000 };
   const more = { ...options, clock: systemClock, log: silentLog };
@@ -71,7 +71,7 @@ it('has who asks wait until the line is there, and tells strict ones when it cou
     assert.deepEqual(await Promise.all(kept), [true, true]);
     assert.equal(await readFile(path, 'utf8'), '{"at":1}\n{"at":2}\n');
     await sink.close();
-    // A disk that is always full.
+    // /dev/full behaves like a full disk.
     const full = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking' });
     assert.equal(await full.accept('{}'), true);
     const strict = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking-strict' });
@@ -84,11 +84,11 @@ it('has who asks wait until the line is there, and tells strict ones when it cou
   }
 });
 
-it('compresses the files it has been exchanged for, and counts each once', async () => {
+it('compresses rotated files and counts a file and its compressed copy as one', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'audit.log');
   try {
-    // Left behind by one that ended before it was done.
+    // Left by a process that ended during the compression.
     await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log'), 'left\n');
     await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log.gz'), 'half');
     await writeFile(join(directory, 'audit-2000-01-01T00-00-00.000.log.gz'), 'too many');

@@ -21,7 +21,7 @@ async function* pieces(text: string, length = 7): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < text.length; at += length) yield Buffer.from(text.slice(at, at + length));
 }
 
-test('a catalog goes from one master to another, and what it replaces is away', async (t) => {
+test('copies a catalog from one master to another and removes the replaced copy', async (t) => {
   const big = JSON.stringify({ text: 'x'.repeat(200_000) });
   const from = await host(t, { 'lab/catalog.json': big, 'lab/more/b.yaml': 'a: ü', 'lab/more/empty.json': '' });
   const to = await host(t, { 'lab/catalog.json': '{}', 'lab/old.json': '{}' });
@@ -40,7 +40,7 @@ test('a catalog goes from one master to another, and what it replaces is away', 
   assert.equal(await from.copies.open('0'.repeat(64)), undefined);
 });
 
-test('content that is hostile or damaged leaves the copy as it is', async (t) => {
+test('rejects hostile and damaged content and keeps the copy', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}' });
   const { lab: before = '' } = await copies.digests();
   const whole = 'a.json\x003\x00abc';
@@ -66,7 +66,7 @@ test('content that is hostile or damaged leaves the copy as it is', async (t) =>
   assert.deepEqual(await readdir(root), ['lab']);
 });
 
-test('a copy that was edited meanwhile, and a directory of something else, stay', async (t) => {
+test('keeps a copy that was edited meanwhile, and a directory that is not a catalog', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}', 'other/README.txt': 'mine' });
   const { lab: before = '' } = await copies.digests();
   const text = 'a.json\x003\x00abc';
@@ -82,7 +82,7 @@ test('a copy that was edited meanwhile, and a directory of something else, stay'
   assert.deepEqual((await readdir(root)).sort(), ['away', 'lab', 'other']);
 });
 
-test('after a power cut the old copy or the new one is there', async (t) => {
+test('has the old or the new copy after a power failure', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}' });
   await mkdir(join(root, '.incoming-lab'));
   await rename(join(root, 'lab'), join(root, '.replaced-lab'));

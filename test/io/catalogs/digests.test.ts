@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { CatalogDigests } from '../../../src/io/catalogs/digests.ts';
 
-test('equal content has equal digests, wherever it is, and changed content another one', async (t) => {
+test('returns equal digests for equal content in any place, and another digest for changed content', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'he-digests-'));
   t.after(() => rm(root, { recursive: true, force: true }));
   const write = async (host: string, file: string, text: string): Promise<void> => {
@@ -26,7 +26,7 @@ test('equal content has equal digests, wherever it is, and changed content anoth
   assert.notDeepEqual(await second.all(), before);
 });
 
-test('what is no catalog has no digest', async (t) => {
+test('returns no digest for entries that are not catalogs', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'he-digests-'));
   t.after(() => rm(root, { recursive: true, force: true }));
   await mkdir(join(root, 'empty'));

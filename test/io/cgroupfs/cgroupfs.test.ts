@@ -8,7 +8,7 @@ import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
 import { parseHierarchies } from '../../../src/io/cgroupfs/mountinfo.ts';
 
 describe('mounted hierarchies', () => {
-  it('are told apart', () => {
+  it('are distinguished by version and controllers', () => {
     const hybrid = `
 32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
@@ -24,7 +24,7 @@ describe('mounted hierarchies', () => {
     ]);
   });
 
-  it('take directories and values, and give them back with what runs inside', async () => {
+  it('creates cgroups, writes values, and removes cgroups with their processes', async () => {
     const files = createCgroupFileSystem();
     const [hierarchy] = await files.hierarchies();
     assert.ok(hierarchy !== undefined);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseNetworkConfig, readNetworkConfig } from '../../../src/io/cni/config.ts';
 
-test('the first file in the order of names is used; other files and an absent directory are no configuration', async () => {
+test('uses the first file by name; ignores other files and a missing directory', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-cni-'));
   try {
     assert.equal(await readNetworkConfig(join(directory, 'absent')), undefined);
@@ -27,7 +27,7 @@ test('the first file in the order of names is used; other files and an absent di
   }
 });
 
-test('what is wrong in a file is one line with file and field', () => {
+test('reports an invalid file in one line with file and field', () => {
   const cases: readonly [string, RegExp][] = [
     ['{', /^f: not valid JSON/],
     ['[]', /^f: is no JSON object/],

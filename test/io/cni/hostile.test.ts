@@ -1,4 +1,4 @@
-/** CNI plug-ins whose results are none, and that do not end. */
+/** CNI plug-ins with invalid results, and plug-ins that do not exit. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ let directory: string;
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'cni-'));
   await mkdir(join(directory, 'bin'));
-  // In place of nsenter: the loopback of a namespace that is not there.
+  // Replaces nsenter, which brings up loopback in a namespace that does not exist here.
   await writeFile(join(directory, 'true'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
 });
 after(() => rm(directory, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ async function attach(script: string): Promise<{ ips: readonly string[] }> {
 
 const result = (value: unknown): string => `cat <<'END'\n${JSON.stringify(value)}\nEND`;
 
-test('results that are none, and addresses that no pod can have, are errors that name them', async () => {
+test('rejects invalid results, and addresses that a pod cannot have, by name', async () => {
   const cases: readonly (readonly [script: string, message: RegExp])[] = [
     ['echo nonsense', /not JSON/],
     [result([]), /not JSON/],
@@ -69,7 +69,7 @@ test('results that are none, and addresses that no pod can have, are errors that
   });
 });
 
-test('a process that a plug-in leaves behind with its output does not keep the pod waiting', async () => {
+test('does not wait for a background process of a plug-in that holds its output open', async () => {
   const began = performance.now();
   const { ips } = await attach(`${result({ ips: [{ address: '10.0.0.9/24' }] })}\nsleep 8 &`);
   assert.deepEqual(ips, ['10.0.0.9']);

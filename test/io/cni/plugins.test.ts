@@ -15,7 +15,7 @@ const skip =
       ? false
       : `needs ${missing}: apt-get install containernetworking-plugins iptables`;
 
-test("Debian's plug-ins: two pods by bridge, host-local and portmap", { skip, timeout: 60_000 }, async () => {
+test("connects two pods with Debian's plug-ins bridge, host-local and portmap", { skip, timeout: 60_000 }, async () => {
   const { stdout } = await execute('unshare', ['--net', '--mount', process.execPath, scenario]);
   assert.deepEqual(JSON.parse(stdout), {
     ips: [

@@ -1,4 +1,7 @@
-/** Runs in network and mount namespaces of its own (plugins.test.ts): pods by the plug-ins of /usr/lib/cni. Prints JSON. */
+/**
+ * Connects pods with the plug-ins of /usr/lib/cni. Run by plugins.test.ts in its own network and mount namespaces;
+ * prints JSON.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +46,7 @@ const connect = (prefix: string[], host: string, port: number): string => {
 const result: Record<string, unknown> = {};
 const servers: { kill(signal: 'SIGKILL'): void }[] = [];
 try {
-  // `ip netns` keeps its names in a directory of this mount namespace alone.
+  // `ip netns` stores its names in a directory that is private to this mount namespace.
   run('mount', '-t', 'tmpfs', 'tmpfs', '/run/netns');
   run('ip', 'link', 'set', 'lo', 'up');
   run('sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.default.accept_dad=0');
@@ -74,7 +77,7 @@ try {
   result['failed'] = await networkOf({ ...bridge, capabilities: {} }, { type: 'absent' })
     .attach('/run/netns/c', pod('c'))
     .catch(messageOf);
-  // Refused by the second plug-in: what the first has made is taken back.
+  // The second plug-in fails, so the result of the first one must be removed.
   const tuning = { type: 'tuning', sysctl: { 'net.absent.setting': '1' } };
   const tuned = networkOf(bridge, tuning);
   result['early'] = await tuned.attach('/run/netns/c', pod('half')).catch(messageOf);

@@ -7,7 +7,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createCredentialProviders } from '../../../src/io/credential-providers/index.ts';
 import { matchesImage, registryImage } from '../../../src/io/credential-providers/match.ts';
 
-test('patterns match as upstream documents them', () => {
+test('matches patterns as upstream documents them', () => {
   const image = (name: string): string => registryImage(name);
   assert.ok(matchesImage('*.lab.example', image('registry.lab.example/a:1')));
   assert.ok(!matchesImage('*.lab.example', image('a.registry.lab.example/a:1')));
@@ -16,7 +16,7 @@ test('patterns match as upstream documents them', () => {
   assert.ok(matchesImage('docker.io', image('busybox')));
 });
 
-test('a plug-in answers, its answer is kept for its time, and a failing one gives nothing', async () => {
+test("caches a plug-in's response for its lifetime, and returns no credentials if the plug-in fails", async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-credentials-'));
   try {
     const response = {

@@ -1,4 +1,4 @@
-/** Clients and servers of DNS that are slow or send names that cost much. */
+/** DNS clients and servers that are slow, or send names that are expensive to decode. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { createDnsCodec, createDnsSockets } from '../../../src/io/dns/index.ts';
 import { freePort } from '../../ports.ts';
 import { slack } from '../../slack.ts';
 
-test('a connection that sends or reads byte by byte is closed, one that asks is not', { timeout: 20_000 }, async () => {
+test('closes a connection with single bytes and keeps one with complete queries', { timeout: 20_000 }, async () => {
   const port = await freePort();
   const listener = await createDnsSockets({ idleMs: 400 }).listen('127.0.0.1', port, (message) => message);
   const query = encode({ type: 'query', id: 1, questions: [{ name: 'a.example', type: 'A' }] });
@@ -35,14 +35,14 @@ test('a connection that sends or reads byte by byte is closed, one that asks is 
   assert.ok(honest >= 2_000, `an honest one lived ${honest} ms`);
 });
 
-test('names whose pointers lead to pointers are refused before they are followed', () => {
+test('rejects long chains of compression pointers before following them', () => {
   const codec = createDnsCodec();
   const question = Buffer.from([1, 0x61, 0, 0, 1, 0, 1]);
   const header = Buffer.alloc(12);
   header.writeUInt16BE(0x8180, 2);
   header.writeUInt16BE(1, 4);
   const answersWith = (links: number): Buffer => {
-    // A TXT record with the chain, then records whose owners are its end.
+    // A TXT record that contains the chain, then records whose owner is the end of the chain.
     const chain = Buffer.alloc(links * 2);
     const dataAt = 12 + question.length + 12;
     for (let index = 0; index < links; index++)

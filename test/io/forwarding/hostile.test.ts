@@ -1,4 +1,4 @@
-/** Clients of a forwarded service that open all they can. */
+/** Clients of a forwarded service that open as many connections as possible. */
 import assert from 'node:assert/strict';
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ const forwarder = createStreamForwarder({
 });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('one client has its share of connections, and others theirs', { timeout: 20_000 }, async () => {
+test('limits the connections of one client without affecting others', { timeout: 20_000 }, async () => {
   const server = createServer((socket) => socket.on('error', () => {}).end('hello'));
   server.on('connection', (socket) => socket.pause());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -21,7 +21,7 @@ test('one client has its share of connections, and others theirs', { timeout: 20
   const port = await freePort();
   const listener = await forwarder.listen('TCP', '127.0.0.1', port, () => ({ ip: '127.0.0.1', port: target }));
   const open: Socket[] = [];
-  /** Whether something came back. */
+  /** Whether the server responded. */
   const greeted = (localAddress: string): Promise<boolean> =>
     new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port, localAddress, allowHalfOpen: true });
@@ -45,7 +45,7 @@ test('one client has its share of connections, and others theirs', { timeout: 20
   }
 });
 
-test('one client has its share of flows of datagrams', { timeout: 20_000 }, async () => {
+test('limits the UDP flows of one client without affecting others', { timeout: 20_000 }, async () => {
   const echo = createSocket('udp4');
   echo.on('message', (message, { port, address }) => echo.send(message, port, address));
   await new Promise<void>((resolve) => echo.bind(0, '127.0.0.1', resolve));

@@ -1,4 +1,4 @@
-/** Debian's containerd in a temporary directory; to be used inside a network namespace of its own. */
+/** Debian's containerd in a temporary directory, for use inside a separate network namespace. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createWriteStream, existsSync } from 'node:fs';
@@ -19,7 +19,7 @@ const IMAGE = 'lab.local/busybox:1';
 const PAUSE = 'lab.local/pause:1';
 const PLUGINS = '/usr/lib/cni';
 
-/** Why it cannot run here; undefined: it can. */
+/** Reason why containerd cannot run here; undefined if it can. */
 export function whyNoContainerd(): string | undefined {
   if (process.getuid?.() !== 0) return 'containerd needs root';
   if (!existsSync('/usr/bin/containerd')) return 'containerd is not installed: apt-get install containerd';
@@ -73,7 +73,7 @@ export async function createContainerdLab(): Promise<RuntimeUnderTest & { readon
   const cgroup = `/cri-test-${randomBytes(4).toString('hex')}`;
   await run('ip', ['link', 'set', 'lo', 'up']);
   await mkdir(join(directory, 'cni'));
-  // Mounts that a container shall see must be on a mount that is shared.
+  // Containers see mounts of the host only below a shared mount.
   await mkdir(join(directory, 'logs'));
   await run('mount', ['--bind', join(directory, 'logs'), join(directory, 'logs')]);
   await run('mount', ['--make-rshared', join(directory, 'logs')]);

@@ -3,7 +3,7 @@ import { runtimeConformance } from '../../conformance/runtime.ts';
 import { inOwnNetworkNamespace } from '../oci/netns.ts';
 import { createContainerdLab, whyNoContainerd } from './containerd.ts';
 
-/** Cases of the port's suite that this interface, or containerd 1.6 behind it, has no way for. */
+/** Cases of the port's test suite that CRI, or containerd 1.6, does not support. */
 const OLD_STREAMS = 'containerd 1.6 serves WebSocket protocol v4, which cannot end the input';
 const LACKS: Readonly<Record<string, string>> = {
   'leaves out the groups of the image where only those of the pod are wanted':

@@ -1,4 +1,4 @@
-/** What the store's client does when the member that it asks is lost. */
+/** The store's client when the member that it uses fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Writer } from '../../../src/api/etcd/wire.ts';
@@ -36,9 +36,9 @@ async function member(serve: (call: UnaryCall, listener: RpcListener) => void): 
   return { listener, endpoint: `http://127.0.0.1:${port}`, calls };
 }
 
-test('a read is repeated on another member, a write whose outcome is unknown is not', async (t) => {
+test('retries a read on another member, and does not retry a write with an unknown outcome', async (t) => {
   for (const kind of ['read', 'write'] as const) {
-    // Dies before it answers.
+    // Closes the connection before it responds.
     const first = await member((_call, listener) => void listener.close(0));
     const second = await member((call) => call.reply(answer()));
     const store = createEtcdStore({ endpoints: [first.endpoint, second.endpoint], clock, log: silentLog });
@@ -58,7 +58,7 @@ test('a read is repeated on another member, a write whose outcome is unknown is 
   }
 });
 
-test('a member that drains answers what it has, and new calls go to another one', async (t) => {
+test('a draining member completes its calls, and new calls use another member', async (t) => {
   let held: UnaryCall | undefined;
   const first = await member((call) => {
     held = call;

@@ -1,4 +1,6 @@
-/** Servers on the kubelet's sockets against clients that break the rules; the streaming server of a CRI runtime. */
+/**
+ * Servers on the kubelet's sockets with clients that violate the protocol, and the streaming server of a CRI runtime.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,7 +20,7 @@ import { systemClock as clock } from '../../../src/roles/process.ts';
 
 const options = { clock, log };
 
-test('settings that name the window thousands of times cost no more than one, however many streams there are', async () => {
+test('applies a repeated window setting only once, whatever the number of streams', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'client-'));
   const path = join(directory, 's.sock');
   const listener = createRpcListener({ host: '', port: 0, path, log });
@@ -57,7 +59,7 @@ test('settings that name the window thousands of times cost no more than one, ho
   await rm(directory, { recursive: true });
 });
 
-test('what a registration says is not repeated at length in the refusal', async () => {
+test('truncates the content of a registration in its rejection', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'client-'));
   const path = join(directory, 's.sock');
   const served = await createPluginSockets(options).serveRegistration(path, ({ endpoint }) => {
@@ -71,13 +73,13 @@ test('what a registration says is not repeated at length in the refusal', async 
       return error.message.length <= 8192;
     },
   );
-  // The connection is not lost over it, and the next plug-in is served.
+  // The connection stays open, and the next plug-in is served.
   await assert.rejects(callOnSocket(path, '/v1beta1.Registration/None', message, 2_000, options), /unknown|implement/);
   await served.close();
   await rm(directory, { recursive: true });
 });
 
-test('a runtime that ends an exec with something that is no status fails the exec alone', async () => {
+test('fails only the exec whose runtime sends an invalid status', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'v4.channel.k8s.io' });
   await once(server, 'listening');
   const address = server.address();
@@ -103,7 +105,7 @@ test('a runtime that ends an exec with something that is no status fails the exe
   server.close();
 });
 
-test('a runtime that sends a broken frame, or a message without bounds, ends its exec alone', async () => {
+test('fails only the exec whose runtime sends a broken frame or an oversized message', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'v4.channel.k8s.io' });
   await once(server, 'listening');
   const address = server.address();

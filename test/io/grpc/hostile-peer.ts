@@ -1,4 +1,4 @@
-/** A server on a socket that speaks HTTP/2 by hand, so that it can break every rule of it. */
+/** A server on a socket that writes HTTP/2 frames itself, so that it can violate every rule. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
@@ -37,15 +37,15 @@ export function data(id: number, bytes: Buffer): Buffer {
   return Buffer.concat(frames);
 }
 
-/** A whole answer to a unary call. */
+/** A complete response to a unary call. */
 export const answer = (id: number, message: Buffer): Buffer =>
   Buffer.concat([head(id), data(id, prefixed(message)), trailers(id, '0')]);
 
 export interface Conversation {
   readonly socket: Socket;
-  /** Of this server, since it began. */
+  /** Number of the connection, counted from the server's start. */
   readonly connection: number;
-  /** The stream of the request. */
+  /** Id of the request's stream. */
   readonly id: number;
   readonly path: string;
 }
@@ -53,12 +53,12 @@ export interface Conversation {
 export interface HostilePeer {
   readonly path: string;
   readonly directory: string;
-  /** Connections that are open. */
+  /** Number of open connections. */
   readonly open: () => number;
   close(): Promise<void>;
 }
 
-/** Calls `greet` for each connection, instead of settings being sent, and `asked` for each request. */
+/** Calls `greet` for each connection instead of sending settings, and `asked` for each request. */
 export async function hostilePeer(behaviour: {
   greet?(socket: Socket): void;
   asked?(conversation: Conversation): void;
@@ -87,7 +87,7 @@ export async function hostilePeer(behaviour: {
         const length = bytes.readUIntBE(0, 3);
         const id = bytes.readUInt32BE(5);
         const payload = bytes.subarray(9, 9 + length);
-        // Requests of this client are one block without Huffman codes: the path can be read in it.
+        // This client sends each request's headers as one block without Huffman codes, so the path is readable in it.
         if (bytes[3] === FrameType.headers && ((bytes[4] ?? 0) & Flag.endHeaders) !== 0) {
           const found = /\/[\w.]+\/\w+/.exec(payload.toString('latin1'));
           behaviour.asked?.({ socket, connection, id, path: found?.[0] ?? '' });
@@ -102,7 +102,7 @@ export async function hostilePeer(behaviour: {
     path,
     directory,
     open: () => {
-      // This side is never closed first; what is written shows whether the client still has the connection.
+      // This side never closes first. Writing shows whether the client still has the connection.
       for (const socket of open) if (socket.readableEnded) socket.write(SETTINGS);
       return open.size;
     },

@@ -1,4 +1,4 @@
-/** Clients of plug-ins against servers that break HTTP/2, gRPC and protocol buffers. */
+/** Clients of plug-ins with servers that violate HTTP/2, gRPC and protocol buffers. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink } from 'node:fs/promises';
@@ -29,7 +29,7 @@ const options = { clock, log };
 const ask = (socket: string, timeoutMs = 2_000): Promise<Buffer> =>
   callOnSocket(socket, '/a.B/C', EMPTY, timeoutMs, options);
 
-/** Writes `bytes` again and again until the client closes the connection; returns how often. */
+/** Writes `bytes` repeatedly until the client closes the connection; returns the number of writes. */
 async function flood(socket: Socket, bytes: Buffer, most: number): Promise<number> {
   let written = 0;
   while (!socket.destroyed && socket.writable && written < most) {
@@ -44,7 +44,7 @@ async function flood(socket: Socket, bytes: Buffer, most: number): Promise<numbe
   return written;
 }
 
-test('floods of frames end the connection: pings, settings, goodbyes, empty data and headers without an end', async () => {
+test('closes the connection after floods of pings, settings, GOAWAY, empty DATA or endless headers', async () => {
   const ping = frame(FrameType.ping, 0, 0, Buffer.alloc(8));
   const goodbye = goAwayFrame(0x7fff_ffff, 0, 'x');
   const floods: Readonly<Record<string, (id: number) => readonly [first: Buffer, again: Buffer]>> = {
@@ -77,7 +77,7 @@ test('floods of frames end the connection: pings, settings, goodbyes, empty data
   }
 });
 
-test('replies that are not read do not pile up', async () => {
+test('does not accumulate replies that the server does not read', async () => {
   const pings = Buffer.concat(Array.from({ length: 30_000 }, () => frame(FrameType.ping, 0, 0, Buffer.alloc(8))));
   const peer = await hostilePeer({
     asked: ({ socket }) => {
@@ -89,7 +89,7 @@ test('replies that are not read do not pile up', async () => {
   await peer.close();
 });
 
-test('a server that sends each connection away and ends none holds a few; all close with the client', async () => {
+test('keeps few connections to a server that closes each and ends none, and closes all with the client', async () => {
   const peer = await hostilePeer({
     asked: ({ socket, id }) => socket.write(Buffer.concat([goAwayFrame(id, 0, 'bye'), head(id)])),
   });
@@ -113,7 +113,7 @@ test('a server that sends each connection away and ends none holds a few; all cl
   await peer.close();
 });
 
-test('a server that sends everything away before it looks at it is not overrun', async () => {
+test('limits retries to a server that refuses every call before processing it', async () => {
   let connections = 0;
   const peer = await hostilePeer({
     asked: ({ socket, connection }) => {
@@ -127,14 +127,14 @@ test('a server that sends everything away before it looks at it is not overrun',
   await peer.close();
 });
 
-test('a server that answers before it takes the request leaves no stream behind', async () => {
+test('leaves no stream open if the server responds before it has read the request', async () => {
   const peer = await hostilePeer({
     greet: (socket) => socket.write(settingsFrame([[4, 0]])),
     asked: ({ socket, id }) => socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')])),
   });
   const resets: number[] = [];
   const channel = new Channel({ endpoints: [`unix://${peer.path}`], ...options });
-  // With at most 100 streams at once, streams that stay would block what follows.
+  // With at most 100 streams at once, leaked streams would block later calls.
   const limited = await hostilePeer({
     greet: (socket) =>
       socket.write(
@@ -160,7 +160,7 @@ test('a server that answers before it takes the request leaves no stream behind'
   await limited.close();
 });
 
-test('statuses that are none, long messages, several answers, lengths of 4 GB and compression are errors', async () => {
+test('rejects invalid statuses, long messages, several responses, lengths of 4 GB and compression', async () => {
   const long = '%'.repeat(20_000) + '%41'.repeat(5_000);
   const big = Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1]);
   const cases: ReadonlyArray<readonly [(id: number) => Buffer, RegExp, number | undefined]> = [
@@ -198,7 +198,7 @@ test('statuses that are none, long messages, several answers, lengths of 4 GB an
   }
 });
 
-test('servers that are silent, close half-way or are no socket are errors within the time given', async () => {
+test('fails within the time limit for silent servers, half-closed connections and paths that are not sockets', async () => {
   const silent = await hostilePeer({ greet: () => {} });
   const closing = await hostilePeer({ greet: (socket) => socket.end() });
   await Promise.all([silent, closing].map(({ path }) => assert.rejects(ask(path, 600), /unavailable|in time/)));
@@ -209,7 +209,7 @@ test('servers that are silent, close half-way or are no socket are errors within
   const gone = ['fifo', 'directory', 'link', 'x'.repeat(300), 'nul\0'];
   await Promise.all(gone.map((name) => assert.rejects(ask(join(directory, name), 600), /connection error/)));
   await rm(join(directory, 'fifo'));
-  // The channels of long-lived clients, which connect by themselves.
+  // Channels of long-lived clients, which connect by themselves.
   await Promise.all(
     gone.slice(1).map(async (name) => {
       const channel = new Channel({ endpoints: [`unix://${encodeURI(join(directory, name))}`], ...options });
@@ -221,7 +221,7 @@ test('servers that are silent, close half-way or are no socket are errors within
   await closing.close();
 });
 
-test('messages cut into single bytes cost no more memory than their size', () => {
+test('uses no more memory than the message size for messages in single bytes', () => {
   const bytes = 2 << 20;
   const reader = new MessageReader(4 << 20);
   const whole = prefixed(Buffer.alloc(bytes, 7));
@@ -239,7 +239,7 @@ test('messages cut into single bytes cost no more memory than their size', () =>
   assert.ok(kept < 64 << 20, `${kept >> 20} MB are kept for ${bytes >> 20} MB`);
 });
 
-test('messages of millions of fields are rejected before a turn is long', async () => {
+test('rejects messages with millions of fields without blocking the event loop', async () => {
   const many = (field: number, inner: Buffer): Buffer => {
     const one = new Writer(16).message(field, inner).finish();
     return Buffer.alloc(Math.floor((4 << 20) / one.length - 100) * one.length, one);
@@ -292,7 +292,7 @@ test('messages of millions of fields are rejected before a turn is long', async 
   await listed.close();
 });
 
-test('any damage to an answer is an error or an answer', async () => {
+test('treats every damaged response as an error or a response', async () => {
   const next = generator(20_2611);
   const below = (most: number): number => Math.floor(next() * most);
   const valid = Buffer.concat([
@@ -310,7 +310,7 @@ test('any damage to an answer is an error or an answer', async () => {
   let framing = false;
   const peer = await hostilePeer({
     asked: ({ socket, id }) => {
-      // Either the framing is damaged, or the message inside.
+      // Damages either the framing or the message inside.
       if (framing) socket.end(mutated(answer(id, valid)));
       else socket.write(answer(id, mutated(valid)));
     },

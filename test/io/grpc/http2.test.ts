@@ -35,14 +35,17 @@ function piecesOf(length: number): Buffer[] {
   return pieces;
 }
 
-/** Calls of /stuck that have ended. */
+/** Number of ended calls of /stuck. */
 let endedCalls = 0;
 const STUCK = [
   { name: ':method', value: 'POST' },
   { name: ':path', value: '/stuck' },
 ];
 
-/** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror; as many bytes as asked on /pieces. */
+/**
+ * Test service: echoes unary calls on /echo, messages on /chat and the header `x-mirror` on /mirror; returns the
+ * requested number of bytes on /pieces.
+ */
 const service: RpcService = {
   hasService: () => false,
   unary: (path) => {
@@ -109,7 +112,7 @@ function call(
   });
 }
 
-describe('our HTTP/2 against that of Node', () => {
+describe("interoperates with Node's HTTP/2", () => {
   let listener: RpcListener;
   let port = 0;
   let session: ClientHttp2Session;
@@ -123,7 +126,7 @@ describe('our HTTP/2 against that of Node', () => {
     await listener.close(100);
   });
 
-  it('serves unary calls of every size, many at once', async () => {
+  it('serves concurrent unary calls of every size', async () => {
     const sizes = [0, 1, 100, 16_378, 16_379, 16_384, 70_000, 1_900_000];
     const answers = await Promise.all(sizes.map((size) => call(session, '/echo', [Buffer.alloc(size, 'x')])));
     assert.deepEqual(
@@ -136,14 +139,14 @@ describe('our HTTP/2 against that of Node', () => {
     assert.ok(many.every((a, i) => a.messages[0]?.toString() === `${i}`));
   });
 
-  it('serves answers that are made of pieces, whole and in order, whatever the windows', async () => {
+  it('sends responses in pieces completely and in order, whatever the windows', async () => {
     const sizes = [0, 1, 16_379, 300_000, 3_000_000, 20, 1_000_000];
     const length = (size: number): Buffer => {
       const asked = Buffer.alloc(4);
       asked.writeUInt32BE(size);
       return asked;
     };
-    // Node's windows are small, ours large.
+    // Node's windows are small, those of this implementation are large.
     const channel = new Channel({ endpoints: [`http://127.0.0.1:${port}`], log: silentLog, clock });
     const theirs = await Promise.all(sizes.map((size) => call(session, '/pieces', [length(size)])));
     const own = await Promise.all(sizes.map((size) => channel.unary('/pieces', length(size), 10_000)));
@@ -155,21 +158,21 @@ describe('our HTTP/2 against that of Node', () => {
     });
   });
 
-  it('serves streams both ways', async () => {
+  it('serves bidirectional streams', async () => {
     const messages = Array.from({ length: 200 }, (_, i) => Buffer.alloc(i * 37, i));
     const answer = await call(session, '/chat', messages);
     assert.equal(answer.status, '0');
     assert.deepEqual(answer.messages, messages);
   });
 
-  it('reads every header that an encoder with Huffman and a dynamic table makes', async () => {
+  it('decodes headers from an encoder with Huffman codes and a dynamic table', async () => {
     let visible = '';
     for (let code = 0x20; code < 0x7f; code += 1) visible += String.fromCharCode(code);
     for (const value of ['', 'short', visible.trim(), visible.repeat(5).trim(), 'ABCXYZ{}~^|<>\\', visible.trim()]) {
       const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value });
       assert.equal(answer.messages[0]?.toString('latin1'), value);
     }
-    // More than the table holds: entries have to leave it in the right order.
+    // More than the table holds, so that entries must be evicted in the right order.
     for (let i = 0; i < 200; i += 1) {
       const value = `${i}-${'v'.repeat(100)}`;
       const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value, [`x-${i % 50}`]: value });
@@ -177,7 +180,7 @@ describe('our HTTP/2 against that of Node', () => {
     }
   });
 
-  it('answers failures, unknown methods, and messages that are too large or compressed', async () => {
+  it('responds to failures, unknown methods, and messages that are too large or compressed', async () => {
     const failed = await call(session, '/fail', [Buffer.alloc(0)]);
     assert.deepEqual([failed.status, decodeURIComponent(failed.message)], ['9', 'no: 100 % ü']);
     assert.equal((await call(session, '/nothing', [])).status, '12');
@@ -192,7 +195,7 @@ describe('our HTTP/2 against that of Node', () => {
     assert.equal(answer, '12');
   });
 
-  it('calls a server made of node:http2', async () => {
+  it('calls a server based on node:http2', async () => {
     const server = createServer();
     server.on('stream', (stream, headers) => {
       const pieces: Buffer[] = [];
@@ -227,7 +230,7 @@ describe('our HTTP/2 against that of Node', () => {
   });
 });
 
-describe('what arrives cut anywhere', () => {
+describe('input split at any position', () => {
   const message = Buffer.from('how are you');
   const body = Buffer.concat([messagePrefix(message.length), message]);
   const padded = Buffer.concat([Buffer.from([4]), body.subarray(7), Buffer.alloc(4)]);
@@ -242,7 +245,7 @@ describe('what arrives cut anywhere', () => {
     frame(FrameType.data, Flag.endStream, 3, body),
   ]);
 
-  /** What each stream hears when the bytes come in these pieces. */
+  /** Events of each stream when the bytes arrive in these pieces. */
   function heard(pieces: readonly Buffer[]): string[] {
     const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
     const told: string[] = [];
@@ -270,7 +273,7 @@ describe('what arrives cut anywhere', () => {
     return result;
   }
 
-  it('is read as if it had come at once', () => {
+  it('has the same result as unsplit input', () => {
     const expected = [1, 3].map((id) => `${id} ${body.toString('latin1')}`);
     for (let cut = 0; cut <= bytes.length; cut += 1)
       assert.deepEqual(heard([bytes.subarray(0, cut), bytes.subarray(cut)]), expected, `cut at ${cut}`);
@@ -283,13 +286,13 @@ describe('requests of one turn', () => {
   const path = encodeHeaders([{ name: ':path', value: '/' }]);
   const message = Buffer.from('how are you');
 
-  it('leave early once they are many, the others together at its end, all in order', async () => {
+  it('are sent early if there are many, and otherwise together at the end of the turn, all in order', async () => {
     const written: Buffer[] = [];
     const socket = new Duplex({
       read: () => {},
       write(chunk: Buffer, _encoding, done) {
         written.push(Buffer.from(chunk));
-        // As TLS sockets do: not before the turn is over.
+        // Completes after the turn, as TLS sockets do.
         setImmediate(done);
       },
     });
@@ -338,7 +341,7 @@ describe('a hostile HTTP/2 client', () => {
     { name: 'content-type', value: 'application/grpc' },
   ]);
 
-  /** Sends bytes after a proper greeting; resolves with the GOAWAY code, or undefined when the connection just ends. */
+  /** Sends bytes after a valid handshake; resolves with the GOAWAY code, or undefined if the connection only ends. */
   function attack(
     bytes: Buffer | ((socket: Socket) => void),
     greeting = Buffer.concat([PREFACE, settingsFrame([])]),
@@ -397,13 +400,13 @@ describe('a hostile HTTP/2 client', () => {
     ['push', frame(FrameType.pushPromise, 0, 1, Buffer.alloc(4)), 1],
   ];
   for (const [what, bytes, code] of cases) {
-    it(`is sent away for ${what}`, async () => {
+    it(`is disconnected for ${what}`, async () => {
       assert.equal(await attack(bytes), code);
       await others();
     });
   }
 
-  it('is sent away for opening and resetting streams without end', async () => {
+  it('is disconnected for opening and resetting streams endlessly', async () => {
     const code = await attack((socket) => {
       const frames: Buffer[] = [];
       for (let i = 0; i < 5000; i += 1) frames.push(headersFrames(2 * i + 1, HEADERS, false), resetFrame(2 * i + 1, 8));
@@ -413,7 +416,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('is sent away for a flood of pings, settings, or continuations', async () => {
+  it('is disconnected for a flood of pings, settings, or continuations', async () => {
     const flood = (one: Buffer): Buffer => Buffer.concat(Array.from({ length: 5000 }, () => one));
     assert.equal(await attack(flood(frame(FrameType.ping, 0, 0, Buffer.alloc(8)))), 11);
     assert.equal(await attack(flood(settingsFrame([]))), 11);
@@ -422,7 +425,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('is sent away for a flood of window updates, headers of open or closed streams, or streams that it has reset', async () => {
+  it('is disconnected for a flood of window updates, headers of open or closed streams, or frames of reset streams', async () => {
     const flood = (make: (at: number) => Buffer): Buffer =>
       Buffer.concat(Array.from({ length: 5000 }, (_, at) => make(at)));
     assert.equal(await attack(flood(() => Buffer.from(windowUpdateFrame(0, 1)))), 11);
@@ -433,7 +436,7 @@ describe('a hostile HTTP/2 client', () => {
       await attack(Buffer.concat([done, frame(FrameType.resetStream, 0, 1, Buffer.alloc(4)), flood(() => done)])),
       11,
     );
-    // The server is made to reset the stream (CVE-2025-8671).
+    // Provokes the server to reset the stream (CVE-2025-8671).
     const provoke = (at: number): Buffer => {
       const id = 2 * at + 1;
       return Buffer.concat([headersFrames(id, HEADERS, false), headersFrames(id, HEADERS, false)]);
@@ -442,7 +445,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('ends the work of a stream on which it sends data after the end', async () => {
+  it('has its stream canceled for sending data after the end', async () => {
     const before = endedCalls;
     const id = 1;
     await attack((socket) => {
@@ -458,7 +461,7 @@ describe('a hostile HTTP/2 client', () => {
     assert.equal(endedCalls, before + 1);
   });
 
-  it('is cut off when it does not speak first', async () => {
+  it('is disconnected for not sending the preface', async () => {
     assert.equal(await attack(headersFrames(1, HEADERS, false), PREFACE), 1);
     assert.equal(await attack(Buffer.alloc(0), Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')), undefined);
     await others();
@@ -466,7 +469,7 @@ describe('a hostile HTTP/2 client', () => {
 });
 
 describe('HPACK', () => {
-  it('decodes what it encodes', () => {
+  it('decodes encoded headers', () => {
     const fields = [
       { name: ':method', value: 'POST' },
       { name: ':path', value: `/${'p'.repeat(300)}` },
@@ -476,7 +479,7 @@ describe('HPACK', () => {
     assert.deepEqual(new HpackDecoder().decode(encodeHeaders(fields)), fields);
   });
 
-  it('refuses blocks that unfold into too much', () => {
+  it('rejects blocks that expand beyond the limit', () => {
     const decoder = new HpackDecoder();
     const big = Buffer.concat([Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'x')]);
     decoder.decode(big);

@@ -1,4 +1,4 @@
-/** The client of a KMS plug-in, against a server that speaks k8s.io/kms/apis/v2 on a socket. */
+/** The client of a KMS plug-in, with a server of k8s.io/kms/apis/v2 on a socket. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const fieldsOf = (message: Uint8Array): Map<number, Buffer> => {
 };
 const mirrored = (bytes: Uint8Array): Buffer => Buffer.from(bytes).reverse();
 
-test('asks for status, encrypts and decrypts over a unix socket; says so when the plug-in refuses or is away', async () => {
+test('queries the status, encrypts and decrypts over a Unix socket; reports a refusal and a missing plug-in', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kms-'));
   const socket = join(directory, 'kms.sock');
   const entry = new Writer(64).string(1, 'region.example.com').bytes(2, Buffer.from('lab')).finish();

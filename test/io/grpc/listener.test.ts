@@ -26,7 +26,10 @@ const service: RpcService = {
 const listener = (options: Partial<RpcListenerOptions> = {}) =>
   createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog, ...options });
 
-/** A client of frames; it answers pings only when told to. Resolves with the milliseconds that it was let live, at most `forMs`. */
+/**
+ * A client that writes frames and answers pings only if `answers`. Resolves with the milliseconds until it is
+ * disconnected, at most `forMs`.
+ */
 function live(port: number, answers: boolean, forMs: number): Promise<number> {
   const began = performance.now();
   return new Promise((resolve, reject) => {
@@ -53,7 +56,7 @@ function live(port: number, answers: boolean, forMs: number): Promise<number> {
   });
 }
 
-test('a client that gives no sign of life is disconnected, one that does stays', async () => {
+test('disconnects a client that does not answer pings and keeps one that does', async () => {
   const served = listener({ keepAlive: { intervalMs: 200, timeoutMs: 100 } });
   const { port } = await served.listen(service);
   try {
@@ -65,7 +68,7 @@ test('a client that gives no sign of life is disconnected, one that does stays',
   }
 });
 
-test('what is not to be served is not', async () => {
+test('rejects paths and hosts that are not configured', async () => {
   const served = listener({ grpc: false, httpPaths: new Set(['/metrics']) });
   const { port } = await served.listen(service);
   try {
@@ -77,7 +80,7 @@ test('what is not to be served is not', async () => {
   }
 });
 
-/** One request over HTTP/2, by Node's client. */
+/** Sends one request over HTTP/2 with Node's client. */
 function ask2(
   url: string,
   { path, body = '', ...options }: { path: string; body?: string; ca?: string },
@@ -103,7 +106,7 @@ function ask2(
   });
 }
 
-test('plain requests over HTTP/2 have bodies and answers of any length, and the rules of those over HTTP/1.1', async () => {
+test('serves plain requests over HTTP/2 with bodies of any length and the rules of HTTP/1.1', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const asked = Promise.withResolvers<void>();
@@ -125,7 +128,7 @@ test('plain requests over HTTP/2 have bodies and answers of any length, and the 
       return { status: 404, contentType: 'text/plain', body: '' };
     },
   };
-  // As etcd's client addresses for HTTP alone, and its metrics, over TLS: there clients choose HTTP/2.
+  // As etcd's HTTP-only client addresses and its metrics, over TLS, where clients select HTTP/2.
   const served = listener({ tls: server, grpc: false, httpPaths: new Set(['/echo', '/lines']) });
   const { port } = await served.listen(echo);
   const url = `https://localhost:${port}`;
@@ -155,7 +158,7 @@ test('plain requests over HTTP/2 have bodies and answers of any length, and the 
   }
 });
 
-test('one port with TLS and without', async () => {
+test('serves one port with and without TLS', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const served = listener({ tls: server, alsoInTheClear: true });
@@ -164,7 +167,7 @@ test('one port with TLS and without', async () => {
     assert.equal((await fetch(`http://127.0.0.1:${port}/clear`)).status, 200);
     const { text } = await ask2(`https://localhost:${port}`, { path: '/tls', ca });
     assert.equal(text, '/tls');
-    // Whoever says nothing costs nothing but a place for a while; here it leaves.
+    // A silent client only occupies a slot until it leaves or times out.
     const silent = connect(port, '127.0.0.1');
     await new Promise<void>((resolve) => silent.once('connect', () => resolve()));
     silent.destroy();
@@ -174,7 +177,7 @@ test('one port with TLS and without', async () => {
   }
 });
 
-test('whoever is refused again and again is said at its first, tenth, hundredth try', async () => {
+test('logs the first, tenth and hundredth rejection of a client', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const said: unknown[] = [];
@@ -200,7 +203,7 @@ test('whoever is refused again and again is said at its first, tenth, hundredth 
   }
 });
 
-test('where a certificate is refused, the next tries take their time', async () => {
+test('increases the retry pause after a rejected certificate', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   let connections = 0;
@@ -213,7 +216,7 @@ test('where a certificate is refused, the next tries take their time', async () 
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
   const endpoints = [`https://localhost:${(front.address() as { port: number }).port}`];
   try {
-    // The server refuses who has no certificate, the client who is of another authority.
+    // The server rejects a client without certificate, and the client rejects another authority.
     for (const materials of [{ ca }, {}]) {
       connections = 0;
       const channel = new Channel({ endpoints, ...materials, lastRetryMs: 100, log: silentLog, clock: systemClock });
@@ -228,7 +231,7 @@ test('where a certificate is refused, the next tries take their time', async () 
   }
 });
 
-test('several addresses are all taken or none', async () => {
+test('listens on all of several addresses or on none', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   const taken = (blocker.address() as { port: number }).port;
@@ -255,10 +258,10 @@ test('several addresses are all taken or none', async () => {
   }
 });
 
-test('materials that change with every connection, and clients that leave before the handshake', async () => {
+test('handles certificates that change with every connection, and clients that leave before the handshake', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { ca, server, client } = await makeCertificates(directory);
-  // A new object each time: a new context for each handshake.
+  // A new object each time causes a new TLS context for each handshake.
   const source = { current: () => setTimeout(Math.random() * 10, undefined).then(() => ({ ...server, ca })) };
   const served = listener({ tls: source });
   const { port } = await served.listen(service);
@@ -293,7 +296,7 @@ test('materials that change with every connection, and clients that leave before
   }
 });
 
-test('a channel finds a socket by its whole path, and by a name where the process was started, as etcd’s unix://localhost:2380', async () => {
+test('connects to a socket by absolute path, and by a name in the working directory as etcd’s unix://localhost:2380', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-unix-'));
   const before = process.cwd();
   process.chdir(directory);
@@ -318,7 +321,7 @@ test('a channel finds a socket by its whole path, and by a name where the proces
   }
 });
 
-test('a channel speaks TLS on a socket named by unixs, and asks for the name before what looks like a port, or for localhost', async () => {
+test('uses TLS on a unixs socket and verifies the name without a trailing port, or localhost', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-unixs-'));
   const certificates = await makeCertificates(directory);
   const before = process.cwd();
@@ -342,7 +345,7 @@ test('a channel speaks TLS on a socket named by unixs, and asks for the name bef
     for (const each of served) await each.listen(echo);
     assert.equal(await ask('unixs://localhost:2380'), 'x');
     assert.equal(await ask(`unixs://${join(directory, 'localhost:2380')}`), 'x');
-    // The certificate is for localhost and 127.0.0.1.
+    // The certificate is valid for localhost and 127.0.0.1.
     await assert.rejects(ask('unixs://elsewhere:2380'), /elsewhere/);
   } finally {
     for (const each of served) await each.close(0);
@@ -351,7 +354,7 @@ test('a channel speaks TLS on a socket named by unixs, and asks for the name bef
   }
 });
 
-test('a header over HTTP/1.1 that does not come to its end is not waited for', async () => {
+test('times out an incomplete HTTP/1.1 header', async () => {
   const served = listener({ limits: { authenticated: 2 } });
   const { port } = await served.listen(service);
   try {
@@ -370,7 +373,7 @@ test('a header over HTTP/1.1 that does not come to its end is not waited for', a
   }
 });
 
-test('where the port is full, the idle client makes room and the busy one stays', async () => {
+test('evicts an idle client instead of a busy one when the connections are exhausted', async () => {
   const stuck: RpcService = { ...service, http: () => new Promise(() => {}) };
   const served = listener({ limits: { authenticated: 2 } });
   const { port } = await served.listen(stuck);

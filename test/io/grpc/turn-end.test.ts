@@ -4,7 +4,7 @@ import { atTurnEnd } from '../../../src/io/grpc/turn-end.ts';
 
 const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('what a run at the end of a turn asks for still runs in that turn, in order', async () => {
+test('runs callbacks that are added by callbacks in the same turn, in order', async () => {
   const ran: string[] = [];
   await nextImmediate();
   atTurnEnd(() => {
@@ -12,14 +12,14 @@ test('what a run at the end of a turn asks for still runs in that turn, in order
     atTurnEnd(() => ran.push('flush'));
   });
   atTurnEnd(() => ran.push('other'));
-  // Queued behind the first: a second turn of the loop would come after it.
+  // Queued after the first callback: it would precede a callback that needs a second turn of the loop.
   setImmediate(() => ran.push('later'));
   assert.deepEqual(ran, []);
   await nextImmediate();
   assert.deepEqual(ran, ['propose', 'other', 'flush', 'later']);
 });
 
-test('whoever throws ends nobody else’s turn', async () => {
+test('an error in one callback does not prevent the others', async () => {
   const caught: Error[] = [];
   process.setUncaughtExceptionCaptureCallback((error) => caught.push(error));
   try {

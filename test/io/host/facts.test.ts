@@ -9,7 +9,7 @@ import { createFileWatch, createHostFacts } from '../../../src/io/host/index.ts'
 describe('facts of the host', () => {
   const facts = createHostFacts({ root: '/', nowMs: () => 42 });
 
-  it('are those of the kernel', async () => {
+  it("match the kernel's values", async () => {
     const info = await facts.info();
     assert.equal(info.memoryBytes, totalmem());
     assert.equal(info.cpus, cpus().length);
@@ -24,14 +24,14 @@ describe('facts of the host', () => {
     assert.ok(disk.capacityBytes >= disk.availableBytes && disk.inodes >= disk.inodesFree);
   });
 
-  it('read os-release as its manual says', () => {
+  it('parse os-release as documented', () => {
     assert.deepEqual(
       { ...parseOsRelease('A="x y"\nB=\'z\'\nC=plain\n# D=no\nPRETTY_NAME="Debian GNU/Linux 12"\n__proto__=x\n') },
       { A: 'x y', B: 'z', C: 'plain', PRETTY_NAME: 'Debian GNU/Linux 12' },
     );
   });
 
-  it('give the resolver behind the stub of systemd-resolved', async () => {
+  it('return the resolver behind the stub of systemd-resolved', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'resolver-'));
     const [own, behindStub] = [join(directory, 'own'), join(directory, 'behind')];
     const facts = createHostFacts({ root: '/', nowMs: Date.now, resolverFiles: { own, behindStub } });
@@ -47,7 +47,7 @@ describe('facts of the host', () => {
     }
   });
 
-  it('watch calls back once for a burst, and takes a path that is not there', async () => {
+  it('a watch calls back once for a burst of events and accepts a missing path', async () => {
     const path = join(tmpdir(), `watch-test-${process.pid}`);
     await writeFile(path, '');
     let calls = 0;

@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('files and directories below the log directory are served, links out of it are not', async () => {
+test('serves files and directories below the log directory, and no links out of it', async () => {
   const logs = hostLogs(join(directory, 'log'));
   assert.deepEqual(await logs.names(''), ['latest', 'messages', 'out', 'pods/']);
   assert.equal(await logs.names('messages'), undefined);
@@ -32,15 +32,15 @@ test('files and directories below the log directory are served, links out of it 
   assert.equal(await logs.names('..'), undefined);
 });
 
-test('a pipe that nothing writes to and a socket are no logs, and keep no thread', async () => {
+test('rejects a socket and a pipe without a writer, and does not block threads', async () => {
   const logs = hostLogs(join(directory, 'log'));
   execFileSync('mkfifo', [join(directory, 'log/pipe')]);
-  // More than libuv has threads.
+  // More than the number of libuv threads.
   const opened = await Promise.race([
     Promise.all(Array.from({ length: 8 }, () => logs.open('pipe'))),
     sleep(1_000, 'stuck', { ref: false }),
   ]);
-  // A test that fails ends too.
+  // Unblocks the threads, so that a failed test ends too.
   if (opened === 'stuck')
     execFileSync('sh', ['-c', 'for i in 1 2 3 4 5 6 7 8; do : > "$0"; done', join(directory, 'log/pipe')]);
   assert.deepEqual(
@@ -49,7 +49,7 @@ test('a pipe that nothing writes to and a socket are no logs, and keep no thread
   );
 });
 
-test('a journal query becomes arguments of journalctl, times in its own form', () => {
+test('converts a journal query to arguments of journalctl, with times in its format', () => {
   const query = {
     units: ['sshd'],
     since: '2026-11-23T10:00:00+01:00',
@@ -71,7 +71,7 @@ test('a journal query becomes arguments of journalctl, times in its own form', (
   ]);
 });
 
-test('output of journalctl is passed on, and its errors end the stream', async () => {
+test('returns the output of journalctl, and ends the stream with its errors', async () => {
   const logs = hostLogs(directory, 'echo');
   assert.match(await text(logs.journal({ units: ['a'] }, new AbortController().signal)), /--unit=a/);
   const missing = hostLogs(directory, join(directory, 'journalctl'));

@@ -16,7 +16,7 @@ after(async () => {
 });
 
 describe('tmpfs for secrets', () => {
-  it('is mounted once and goes with everything below it', async () => {
+  it('is mounted once and unmounted with everything below it', async () => {
     const target = join(directory, 'memory with space');
     await mkdir(target);
     await mounts.tmpfs(target, { mode: 0o755, sizeBytes: 1 << 20 });
@@ -29,7 +29,7 @@ describe('tmpfs for secrets', () => {
     assert.deepEqual(await readdir(target), []);
     await mounts.unmountTree(target);
   });
-  it('says what could not be mounted', async () => {
+  it('reports a failed mount', async () => {
     await assert.rejects(mounts.tmpfs(join(directory, 'absent'), { mode: 0o755 }), {
       code: 'mount',
       message: /absent/,

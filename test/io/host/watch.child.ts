@@ -1,4 +1,4 @@
-/** Prints what watches of a directory see; inotify is used up where this runs. */
+/** Prints events of watches of a directory, in a process whose inotify limits are exhausted. */
 import { watch } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

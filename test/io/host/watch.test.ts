@@ -1,4 +1,4 @@
-/** Watches of files in a process that has inotify used up. */
+/** File watches in a process whose inotify limits are exhausted. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { raiseWatchLimits } from '../../../src/io/host/index.ts';
 const run = promisify(execFile);
 const child = fileURLToPath(new URL('./watch.child.ts', import.meta.url));
 
-/** A user of its own namespace has its own limit, so that nothing else on the machine is affected. */
+/** Limits in a separate user namespace do not affect other processes of the machine. */
 const inNamespace = (limit: string, directory: string): Promise<{ stdout: string }> =>
   run('unshare', [
     ...['--user', '--map-root-user', 'sh', '-c', `echo 0 >/proc/sys/user/${limit} && exec "$@"`, 'sh'],
@@ -22,7 +22,7 @@ const inNamespace = (limit: string, directory: string): Promise<{ stdout: string
 
 describe('a watch', () => {
   for (const limit of ['max_inotify_instances', 'max_inotify_watches'])
-    it(`polls when ${limit} is used up`, async () => {
+    it(`polls when ${limit} is exhausted`, async () => {
       const directory = await mkdtemp(join(tmpdir(), 'watch-'));
       try {
         const { stdout } = await inNamespace(limit, directory);
@@ -37,7 +37,7 @@ describe('a watch', () => {
     });
 });
 
-it('raises limits of inotify that are lower, and keeps higher ones', async () => {
+it('raises lower limits of inotify and keeps higher ones', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'watch-limits-'));
   const lines: string[] = [];
   const log = createLog({ component: 'l', level: 2, sink: { write: (line) => lines.push(line) }, nowMs: Date.now });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { httpProbe } from '../../../src/io/hostprobes/index.ts';
 import { createAuthority } from '../../client/certificates.ts';
 
-test('a probe keeps its connection beyond its limit of time, and believes only its own identity', async () => {
+test('a probe keeps its connection beyond its time limit and accepts only the configured identity', async () => {
   const authority = createAuthority('test-ca');
   const server = createServer(authority.issue('server', { server: true }), (_, response) => response.end('ok'));
   let handshakes = 0;

@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { createHttp } from '../../../src/io/http/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
 
-test('closing waits for requests in flight, and for nothing else', async () => {
+test('closing waits only for requests in flight', async () => {
   const ca = await createAuthority('ca', lifetimeFrom(Date.now(), 10));
   const pair = await issue(ca, {
     subject: { commonName: 's' },
@@ -34,7 +34,7 @@ test('closing waits for requests in flight, and for nothing else', async () => {
     upgrade: (_, socket) => socket.destroy(),
   });
   const options = { host: '127.0.0.1', port: listener.port, ca: ca.certPem };
-  // One connection that never says anything, one kept alive after an answer, one with a request in flight.
+  // One silent connection, one kept alive after a response, and one with a request in flight.
   const silent = connect(options);
   await once(silent, 'secureConnect');
   const { Agent } = await import('node:https');

@@ -1,4 +1,4 @@
-/** What a connection costs that brings no identity, and what one that does may keep. */
+/** Limits of unauthenticated connections, and permissions of authenticated ones. */
 import assert from 'node:assert/strict';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { after, before, describe, it } from 'node:test';
@@ -41,7 +41,7 @@ describe('a connection', () => {
         const anonymous = request.url === '/healthz';
         connection.identified?.(user ? 'user' : anonymous ? 'anonymous' : 'refused');
         response.writeHead(user || anonymous ? 200 : 401);
-        // A watch has no end.
+        // A watch does not end.
         if (request.url === '/watch') response.write('begun');
         else response.end('x');
       },
@@ -100,7 +100,7 @@ describe('a connection', () => {
     ['continuation', 0],
     ['pipeline', 1],
   ] as readonly (readonly [Flood, number])[]) {
-    it(`is closed that sends ${mode} without an identity, after ${most} requests`, { timeout: 20_000 }, async () => {
+    it(`is closed after ${most} requests with ${mode} and without an identity`, { timeout: 20_000 }, async () => {
       asked = 0;
       const { alpn, head, next } = streamOf(mode);
       const socket = await secure(alpn);
@@ -116,7 +116,7 @@ describe('a connection', () => {
     });
   }
 
-  it('gets its 401 or its health over HTTP/2 and is then closed', async () => {
+  it('receives 401 or health over HTTP/2 and is then closed', async () => {
     for (const [path, code] of [
       ['/api', 401],
       ['/healthz', 200],
@@ -127,7 +127,7 @@ describe('a connection', () => {
     }
   });
 
-  it('may ask for health again and again over HTTP/1.1, within limits', async () => {
+  it('may repeat health requests over HTTP/1.1 within limits', async () => {
     const socket = await secure('http/1.1');
     let text = '';
     socket.on('data', (chunk: Buffer) => {
@@ -146,7 +146,7 @@ describe('a connection', () => {
     assert.equal(answers, 19);
   });
 
-  it('keeps its streams with an identity, and may bring requests of others without', async () => {
+  it('keeps its streams with an identity, and may carry unauthenticated requests of others', async () => {
     for (const identity of [session(token), session({}, { cert: pair.certPem, key: pair.keyPem })]) {
       const codes = await Promise.all(Array.from({ length: 200 }, () => identity.get('/api')));
       assert.ok(codes.every((code) => code === 200));
@@ -161,7 +161,7 @@ describe('a connection', () => {
     proxy.client.destroy();
   });
 
-  it('is closed for idleness, and not while a watch is open', async () => {
+  it('is closed when it is idle, but not during a watch', async () => {
     const watching = session(token);
     assert.equal(await watching.get('/watch'), 200);
     const idle = session(token);
@@ -175,7 +175,7 @@ describe('a connection', () => {
     watching.client.destroy();
   });
 
-  it('is closed that resets thousands of streams, also with an identity', { timeout: 20_000 }, async () => {
+  it('is closed for resetting thousands of streams, also with an identity', { timeout: 20_000 }, async () => {
     const { client, get } = session(token);
     assert.equal(await get('/api'), 200);
     const end = ended(client);
@@ -190,7 +190,7 @@ describe('a connection', () => {
     await end;
   });
 
-  it('makes room for a node by certificate, when all places are taken by tokens', async () => {
+  it('with a token is evicted for a node with a certificate when all slots are in use', async () => {
     const watching = Array.from({ length: LIMITS.authenticated }, () => session(token));
     for (const each of watching) assert.equal(await each.get('/watch'), 200);
     const more = session(token);

@@ -45,7 +45,7 @@ const talk = (port: number, bytes: string, options: object = {}): Promise<string
   });
 
 describe('listener', () => {
-  it('speaks HTTP/1.1 alone where that is asked for', async () => {
+  it('serves only HTTP/1.1 if configured', async () => {
     const { listener } = await listening(5_000, { withoutHttp2: true });
     try {
       const spoken = (protocols: string[]): Promise<string | false | null> =>
@@ -69,7 +69,7 @@ describe('listener', () => {
     }
   });
 
-  it('ends a connection whose header does not come', async () => {
+  it('closes a connection whose header does not arrive', async () => {
     const { listener } = await listening(600);
     try {
       const began = performance.now();
@@ -81,7 +81,7 @@ describe('listener', () => {
     }
   });
 
-  it('refuses what calls itself another version than the one it is spoken in', async () => {
+  it('rejects a request with another HTTP version than that of the connection', async () => {
     const { listener } = await listening(5_000);
     try {
       for (const version of ['2.0', '0.9']) {
@@ -96,7 +96,7 @@ describe('listener', () => {
     }
   });
 
-  it('shows a chain only when it leads to a configured authority, and takes new certificates while it runs', async () => {
+  it('sends a chain only if it leads to a configured authority, and reloads certificates while it runs', async () => {
     const { listener, ca, chains } = await listening(5_000);
     const other = await createAuthority('other', validity);
     const client = await issue(other, { subject: { commonName: 'c' }, usages: ['client'], validity });
@@ -125,7 +125,7 @@ describe('listener', () => {
 });
 
 describe('back ends', () => {
-  it('judges the address that a name resolves to', async () => {
+  it('checks the address that a name resolves to', async () => {
     const server = createServer((_request, response) => response.end('reached'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;

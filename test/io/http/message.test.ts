@@ -1,4 +1,4 @@
-/** Bodies come to whoever asks at once without a stream, and to whoever asks later with one: the same bytes. */
+/** Request bodies are equal whether they are read immediately without a stream, or later with one. */
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
@@ -65,7 +65,7 @@ describe('bodies of HTTP/1.1', () => {
   const pieces = [Buffer.alloc(30_000, 'a'), Buffer.alloc(1, 'b'), Buffer.alloc(40_000, 'c')];
   const whole = Buffer.concat(pieces);
 
-  it('is read at once without a stream, in pieces and with its length announced', async () => {
+  it('is read immediately without a stream, in pieces and with an announced length', async () => {
     streamed.length = 0;
     assert.deepEqual((await send('/', pieces)).body, whole);
     assert.deepEqual((await send('/', pieces, { 'content-length': whole.length })).body, whole);
@@ -73,7 +73,7 @@ describe('bodies of HTTP/1.1', () => {
     assert.deepEqual(streamed, [false, false, false]);
   });
 
-  it('is read later, when it has come', async () => {
+  it('is read later, after it has arrived', async () => {
     streamed.length = 0;
     assert.deepEqual((await send('/later', pieces)).body, whole);
     assert.equal((await send('/later', [], { 'content-length': 0 })).body.length, 0);
@@ -81,7 +81,7 @@ describe('bodies of HTTP/1.1', () => {
   });
 
   it('is not read beyond its limit', async () => {
-    // The answer may be lost when the connection is reset with bytes unread; an answer of 200 is not.
+    // The response may be lost if the connection is reset with unread bytes; a response 200 is not.
     for (const path of ['/', '/later'])
       assert.equal((await send(path, [whole, whole]).catch(() => ({ code: 413 }))).code, 413, path);
   });

@@ -1,4 +1,4 @@
-/** Connections to servers that are asked again and again. */
+/** Kept connections to servers that get several requests. */
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -13,9 +13,9 @@ import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.
 const { backends } = createHttp();
 let server: Server;
 let tls: BackendTls;
-/** Requests by the connection that they came on. */
+/** Requests by the connection they arrived on. */
 const connections = new Map<object, string[]>();
-/** Whether the second request on a connection finds it closed. */
+/** Whether the server closes a connection at its second request. */
 let isForgetful = false;
 
 before(async () => {
@@ -58,7 +58,7 @@ async function ask(request: BackendRequest, body?: string): Promise<string> {
   return text(await backends.request(request, body === undefined ? undefined : Readable.from([body])));
 }
 
-/** A body that is at hand. */
+/** Sends a body that is completely in memory. */
 async function put(request: BackendRequest, body: string): Promise<string> {
   return text(await backends.request(request, Buffer.from(body)));
 }
@@ -69,7 +69,7 @@ const seen = (): string[][] => {
   return found;
 };
 
-test('requests of one kind share a connection; others, and those of other trust, do not', async () => {
+test('shares a connection between requests of one kind, but not of different kinds or trust', async () => {
   for (const path of ['/1', '/2', '/3']) assert.equal(await ask(asked('GET', path)), 'answer');
   assert.equal(await ask(asked('POST', '/4'), 'body'), 'answer');
   assert.deepEqual(seen(), [['GET /1', 'GET /2', 'GET /3', 'POST /4']]);
@@ -81,7 +81,7 @@ test('requests of one kind share a connection; others, and those of other trust,
   await assert.rejects(ask(other), { code: 'connect-failed' });
 });
 
-test('a connection that the server has given up is replaced for what may be asked twice, and only for that', async () => {
+test('replaces a closed kept connection only for requests that are safe to repeat', async () => {
   isForgetful = true;
   try {
     await ask(asked('GET', '/first', { headers: { x: '1' } }));
@@ -97,17 +97,17 @@ test('a connection that the server has given up is replaced for what may be aske
     await put(asked('POST', '/kept'), 'body');
     isForgetful = true;
     assert.equal(await put(asked('POST', '/twice'), 'body'), 'answer');
-    // On the connection that was kept, and on a new one.
+    // On the kept connection, and on a new one.
     assert.deepEqual(seen(), [['POST /kept', 'POST /twice'], ['POST /twice']]);
   } finally {
     isForgetful = false;
   }
 });
 
-test('an address that is refused is refused on every connection', async () => {
+test('rejects a denied address on every connection', async () => {
   await ask(asked('GET', '/before'));
   await assert.rejects(ask(asked('GET', '/after', { allowAddress: () => false })), { code: 'address-refused' });
-  // Of a name the address is known once it is connected, which one that was kept is already.
+  // For a name, the address is known after the connection, which a kept one already has.
   await ask(asked('GET', '/before', { host: 'localhost' }));
   await assert.rejects(ask(asked('GET', '/after', { host: 'localhost', allowAddress: () => false })), {
     code: 'address-refused',
@@ -115,7 +115,7 @@ test('an address that is refused is refused on every connection', async () => {
   assert.ok(![...connections.values()].flat().includes('GET /after'));
 });
 
-test('an address in an old spelling is judged, and not taken for a name', async () => {
+test('checks an address in an old notation instead of treating it as a name', async () => {
   for (const host of ['0x7f.1', '2130706433', '[::ffff:7f00:1]'])
     await assert.rejects(ask(asked('GET', '/', { host, allowAddress: () => false })), { code: 'address-refused' });
 });

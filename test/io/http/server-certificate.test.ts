@@ -1,4 +1,4 @@
-/** Certificates that OpenSSL takes for something else than Go does, as those of operators' webhooks. */
+/** Certificates that OpenSSL and Go judge differently, such as those of operators' webhooks. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
@@ -29,7 +29,7 @@ interface Shape {
 const attributes = (name: string | undefined): forge.pki.CertificateField[] =>
   name === undefined ? [] : [{ name: 'commonName', value: name }];
 
-/** A certificate that names nobody, unless told otherwise. */
+/** Creates a certificate, without names by default. */
 function made({ name, issuer, signer, isAuthority = false, usage, endsMs = Date.now() + 3_600_000 }: Shape): Pair {
   const options = { privateKeyEncoding: { type: 'pkcs1', format: 'pem' } } as const;
   const { privateKey: key } = generateKeyPairSync('rsa', {
@@ -66,7 +66,7 @@ after(() => {
   server.close();
 });
 
-/** What the server answers while it shows `shown` to somebody who trusts `trusted`. */
+/** Response of a server with the certificate `shown` to a client that trusts `trusted`. */
 async function answer(shown: Pair, trusted: string, serverName = HOST): Promise<string> {
   server.setSecureContext({ cert: shown.certificate, key: shown.key });
   const request: BackendRequest = {
@@ -90,7 +90,7 @@ const UNKNOWN = {
   message: /: tls: failed to verify certificate: x509: certificate signed by unknown authority$/,
 };
 
-test('a certificate that names nobody is believed for the key that signed it', async () => {
+test('accepts a certificate without names that a trusted key has signed', async () => {
   const leaf = made({ signer: authority.key });
   assert.equal(await answer(leaf, authority.certificate), 'answer');
   assert.equal(await answer(made({ signer: authority.key, usage: 'serverAuth' }), authority.certificate), 'answer');
@@ -99,7 +99,7 @@ test('a certificate that names nobody is believed for the key that signed it', a
   await assert.rejects(answer(leaf, other.certificate), UNKNOWN, 'another authority without a name');
 });
 
-test('and for nothing else', async () => {
+test('rejects untrusted, expired and misused certificates without names', async () => {
   const trusted = authority.certificate;
   await assert.rejects(answer(made({}), trusted), UNKNOWN, 'it signed itself');
   await assert.rejects(answer(made({ signer: authority.key }), trusted, 'other.test'), UNKNOWN, 'for somebody else');
@@ -114,7 +114,7 @@ test('and for nothing else', async () => {
   await assert.rejects(answer(signedByLeaf, leaf.certificate), UNKNOWN, 'signed by what is no authority');
 });
 
-test('what is in the bundle is trusted, also when somebody else has signed it', async () => {
+test('accepts a certificate in the bundle, even if another authority has signed it', async () => {
   const root = made({ name: 'root', issuer: 'root', isAuthority: true });
   const between = made({ name: 'between', issuer: 'root', signer: root.key, isAuthority: true });
   const leaf = made({ name: 'leaf', issuer: 'between', signer: between.key });

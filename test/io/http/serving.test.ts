@@ -1,4 +1,4 @@
-/** What a listener does beside answering: certificates by name, connections that take no more, an orderly end. */
+/** Listener functions beside requests: certificates by name, limited connections, graceful shutdown. */
 import assert from 'node:assert/strict';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { text } from 'node:stream/consumers';
@@ -44,7 +44,7 @@ async function listening(more: Partial<ListenOptions>, certificates?: readonly N
 
 const trusting = { rejectUnauthorized: false };
 
-/** Whose certificate is shown to who asks for `servername`. */
+/** Names in the certificate that a client gets for `servername`. */
 const shownTo = (port: number, servername: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket: TLSSocket = connect({ host: '127.0.0.1', port, ...trusting, servername }, () => {
@@ -61,7 +61,7 @@ const open = (port: number): Promise<ClientHttp2Session> =>
   });
 
 describe('certificates by name', () => {
-  it('are those of the name, then of what it fits, then the default, and may be exchanged', async () => {
+  it('are selected by exact name, then by wildcard, then the default, and may be replaced', async () => {
     const { listener, material } = await listening({}, [
       named('a', 'x.test', '*.x.test'),
       named('b', 'one.x.test', 'x.test'),
@@ -81,7 +81,7 @@ describe('certificates by name', () => {
     }
   });
 
-  it('know clients by the same authorities', async () => {
+  it('use the same client authorities', async () => {
     const chains: (number | undefined)[] = [];
     const request: ListenOptions['request'] = (_request, response, connection) => {
       chains.push(connection.peerChain?.length);
@@ -102,7 +102,7 @@ describe('certificates by name', () => {
 });
 
 describe('connections', () => {
-  it('have as many streams as they may, and groups of key exchange as they are told', async () => {
+  it('have the configured number of streams and key exchange groups', async () => {
     const { listener, material } = await listening({ maxStreams: 7 });
     const session = await open(listener.port);
     try {
@@ -118,7 +118,7 @@ describe('connections', () => {
     }
   });
 
-  it('take no more after a request that is the last, which is answered', async () => {
+  it('complete the last request and accept no further one', async () => {
     let isLast = false;
     const { listener } = await listening({ isLast: () => isLast });
     const session = await open(listener.port);
@@ -135,7 +135,7 @@ describe('connections', () => {
     }
   });
 
-  it('that are drained answer what has begun, and nothing new comes in', async () => {
+  it('complete started requests while draining, and accept no new ones', async () => {
     const begun = Promise.withResolvers<void>();
     const request: ListenOptions['request'] = (incoming, response) => {
       begun.resolve();

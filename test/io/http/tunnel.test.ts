@@ -1,4 +1,4 @@
-/** Requests through proxies that are asked to connect, over TCP, TLS and a socket of the file system. */
+/** Requests through CONNECT proxies over TCP, TLS and a Unix socket. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer, type Server } from 'node:http';
@@ -20,7 +20,7 @@ const ears = (server: ReturnType<typeof createTcpServer>, at: number | string): 
     server.listen(typeof at === 'string' ? { path: at } : { port: at, host: '127.0.0.1' }, resolve),
   );
 
-/** What proxies were asked for, and their certificates. */
+/** Targets requested from the proxies, and the client certificates. */
 const asked: string[] = [];
 const servers: Server[] = [];
 const sockets = new Set<Duplex>();
@@ -29,10 +29,10 @@ let ca: Authority & KeyPair;
 let client: KeyPair;
 let backend: Server;
 let plain: Server;
-/** The proxies by how they are reached. */
+/** Proxies by transport. */
 const proxies = new Map<string, EgressProxy>();
 
-/** Connects whatever it is asked for to this host. */
+/** Connects every requested target to this host. */
 function proxy(server: Server): Server {
   server.on('connect', (request, socket, head) => {
     asked.push(request.url ?? '');
@@ -100,10 +100,10 @@ const through = (by: EgressProxy, more: Partial<BackendRequest> = {}) =>
   createHttp(new Map([['cluster', by]])).backends.request(request(more), undefined);
 
 for (const by of ['TCP', 'a socket', 'TLS']) {
-  it(`asks a proxy by ${by} for what is in its network, and the server beyond is verified`, async () => {
+  it(`uses a proxy by ${by} for addresses in its network, and verifies the server behind it`, async () => {
     const at = proxies.get(by) as EgressProxy;
     asked.length = 0;
-    // Only the proxy knows where that name is.
+    // Only the proxy can resolve this name.
     const answer = await through(at);
     assert.equal(await text(answer), 'saw /path');
     assert.deepEqual(asked, [`backend.test:${portOf(backend)}`]);
@@ -113,14 +113,14 @@ for (const by of ['TCP', 'a socket', 'TLS']) {
   });
 }
 
-it('connects itself to other networks', async () => {
+it('connects directly to other networks', async () => {
   asked.length = 0;
   const answer = await through(proxies.get('TCP') as EgressProxy, { network: 'controlplane', host: '127.0.0.1' });
   assert.equal(await text(answer), 'saw /path');
   assert.deepEqual(asked, []);
 });
 
-it('takes upgrades through, and still refuses addresses that are told', async () => {
+it('forwards upgrades, and still rejects denied addresses', async () => {
   const { backends } = createHttp(new Map([['cluster', proxies.get('TCP') as EgressProxy]]));
   const headers = { connection: 'Upgrade', upgrade: 'x' };
   const answer = await backends.upgrade(request({ scheme: 'http', port: portOf(plain), headers }));
@@ -131,7 +131,7 @@ it('takes upgrades through, and still refuses addresses that are told', async ()
   });
 });
 
-it('tells what a proxy says, or that it says nothing', async () => {
+it('reports the response of a failing proxy, and a missing response', async () => {
   let says = '';
   const odd = createTcpServer((socket) => {
     sockets.add(socket);

@@ -19,7 +19,7 @@ export interface OciImage {
   readonly layers: readonly Buffer[];
 }
 
-/** `layers` as transferred (perhaps compressed), with the digests of their plain form. */
+/** `layers` as transferred (possibly compressed), with the digests of their uncompressed form. */
 export function ociImage(
   layers: readonly { readonly bytes: Buffer; readonly diffId: string }[],
   architecture = process.arch === 'x64' ? 'amd64' : process.arch,
@@ -76,7 +76,7 @@ export async function ociArchive(image: OciImage, name: string | undefined): Pro
   ]);
 }
 
-/** A file with extended attributes of any bytes, which tar-stream cannot write, as the blocks of an archive. */
+/** Archive blocks of a file with binary extended attributes, which tar-stream cannot write. */
 export function attributedFile(
   name: string,
   body: string | Buffer,

@@ -1,4 +1,4 @@
-/** Extended attributes, modes, owners and times of entries: whole in the layer, and never outside. */
+/** Extended attributes, modes, owners and times of entries are set completely, and never outside of the layer. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { trees } from '../../../src/io/trees/index.ts';
 import { dockerArchive } from '../../conformance/busybox-image.ts';
 import { attributedFile, END_OF_ARCHIVE, tarBlocks } from './archives.ts';
 
-/** cap_net_raw, and bytes that are no text. */
+/** cap_net_raw, and bytes that are not valid text. */
 const CAPABILITY = Buffer.from('0100000200200000ff000000000000fe00000080', 'hex');
 const NAME = 'security.capability';
 const none = Buffer.alloc(0);
@@ -43,7 +43,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
   const attribute = async (root: string, path: string, name = NAME): Promise<string | undefined> =>
     (await readAttributes(root, [path])).get(path)?.get(name)?.toString('hex');
 
-  it('reach nothing outside the layer after a directory was replaced by a link', async () => {
+  it('are not set outside of the layer if a directory was replaced by a link', async () => {
     const host = join(scratch, 'host');
     await mkdir(join(host, 'd'), { recursive: true });
     for (const name of ['tool', 'hard', 'd/deep']) await writeFile(join(host, name), 'host', { mode: 0o640 });
@@ -74,7 +74,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('keep their bytes, on files, their hard links and directories', async () => {
+  it('keep their bytes on files, hard links and directories', async () => {
     const [layer = ''] = await imported([
       tarBlocks('d/', '5', none),
       attributedFile('d/tool', 'tool', { [NAME]: CAPABILITY, 'user.ü ': Buffer.from([0, 255, 10, 61]) }),
@@ -89,7 +89,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('come along when a hard link brings a file from a lower layer', async () => {
+  it('are copied when a hard link copies a file of a lower layer', async () => {
     const [layer = ''] = await imported(
       [attributedFile('tool', 'tool', { [NAME]: CAPABILITY })],
       [tarBlocks('copy', '1', none, 'tool')],
@@ -116,7 +116,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.list(), []);
   });
 
-  it('are missed by a verification', async () => {
+  it('are checked by a verification', async () => {
     const [layer = ''] = await imported([attributedFile('tool', 'tool', { [NAME]: CAPABILITY })]);
     await copyFile(join(layer, 'tool'), join(layer, 'copy'));
     await rename(join(layer, 'copy'), join(layer, 'tool'));

@@ -1,4 +1,4 @@
-/** Layers that cost a host more than they weigh, damaged ones, and registries whose answers take long to read. */
+/** Small layers with a high cost, damaged layers, and registries whose responses are slow to parse. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -36,7 +36,7 @@ async function unpack(bytes: Buffer, limits = LIMITS): Promise<string> {
   return root;
 }
 
-test('what a layer makes a host remember, run and go through is bounded', async () => {
+test('limits the memory, processes and lookups that a layer can cause', async () => {
   const many = (count: number, make: (i: number) => TarEntry): TarEntry[] =>
     Array.from({ length: count }, (_, i) => make(i));
   const cases: readonly (readonly [readonly TarEntry[], RegExp])[] = [
@@ -59,7 +59,7 @@ test('what a layer makes a host remember, run and go through is bounded', async 
   await unpack(await tarBytes([...many(50, (i) => file(`f${i}`, 'x')), directory('d/'), file('d', 'x')]));
 });
 
-/** A member as its blocks, of any type. */
+/** Blocks of an archive member of any type. */
 function member(name: string, type: string, body: Buffer | string): Buffer {
   const content = Buffer.from(body);
   const blocks = Buffer.alloc(512 + Math.ceil(content.length / 512) * 512);
@@ -83,7 +83,7 @@ function paxRecord(key: string, value: string): string {
 
 const END = Buffer.alloc(1024);
 
-test('extended headers and what is not unpacked are bounded, whether an entry follows or not', async () => {
+test('limits extended headers and skipped entries, whether an entry follows or not', async () => {
   const times = (count: number, bytes: Buffer): Buffer[] => Array.from({ length: count }, () => bytes);
   const small = Buffer.concat([member('p', 'x', paxRecord('comment', 'x')), member('f', '0', '')]);
   const large = member('p', 'x', paxRecord('comment', 'x'.repeat(9_000)));
@@ -112,7 +112,7 @@ test('extended headers and what is not unpacked are bounded, whether an entry fo
   await unpack(signed(whole));
 });
 
-test('a size that is no number ends the import, not the waiting for it', { timeout: 5_000 }, async () => {
+test('fails the import for an entry with an invalid size', { timeout: 5_000 }, async () => {
   for (const first of [0xcc, 0x81, 0xfe]) {
     const bytes = await tarBytes([file('a', 'x')]);
     bytes[124] = first;
@@ -120,7 +120,7 @@ test('a size that is no number ends the import, not the waiting for it', { timeo
   }
 });
 
-/** Makes the checksum of each damaged header right again, so that the damage is read. */
+/** Corrects the checksum of each damaged header, so that the damage is parsed. */
 function signed(bytes: Buffer): Buffer {
   for (let at = 0; at + 512 <= bytes.length; at += 512) {
     if (bytes.toString('latin1', at + 257, at + 262) !== 'ustar') continue;
@@ -131,7 +131,7 @@ function signed(bytes: Buffer): Buffer {
   return bytes;
 }
 
-test('any damage to a layer is an error or a layer, and nothing is written outside', { timeout: 60_000 }, async () => {
+test('treats any damaged layer as an error or a layer, and writes no file outside', { timeout: 60_000 }, async () => {
   const next = generator(20_2614);
   const below = (most: number): number => Math.floor(next() * most);
   const whole = await tarBytes([
@@ -148,7 +148,7 @@ test('any damage to a layer is an error or a layer, and nothing is written outsi
   for (let i = 0; i < 160; i += 1) {
     const bytes = Buffer.from(whole);
     for (let n = below(4); n >= 0; n -= 1) {
-      // Headers are what is read: the size, the type, the name, or any byte.
+      // Damages a header: the size, the type, the name, or any byte.
       const header = below(bytes.length / 512) * 512;
       const at = header + ([124, 156, 0, 157, 345, below(512)][below(6)] ?? 0) + below(4);
       bytes[at] = [0x80, 0xff, 0x2f, 0x2e, 0x53, 0x78, 0x67, below(256)][below(8)] ?? 0;
@@ -162,7 +162,7 @@ test('any damage to a layer is an error or a layer, and nothing is written outsi
   assert.deepEqual(await readdir(scratch), ['roots']);
 });
 
-test('answers of a registry that are long to read, or lead nowhere, are errors in time', async () => {
+test('fails in time for registry responses that are slow to parse or lead nowhere', async () => {
   const answers: Readonly<Record<string, (response: ServerResponse, request: IncomingMessage) => void>> = {
     challenge: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a'.repeat(12_000)}` }).end(),
     quotes: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a="'.repeat(4_000)}` }).end(),

@@ -1,4 +1,4 @@
-/** Downloads that stall, claim too much, or come from mirrors; pins and exports. */
+/** Downloads that stall, declare excessive sizes, or use mirrors; pins and exports. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -20,7 +20,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
   let image: OciImage;
   let layerDigest = '';
   let claims: number | undefined;
-  /** Bytes after which a layer stalls, once for each entry. */
+  /** Number of bytes after which a layer stalls, one entry per stall. */
   let stalls: number[] = [];
   let ranges: (string | undefined)[] = [];
   let paths: string[] = [];
@@ -75,7 +75,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     await rm(scratch, { recursive: true, force: true });
   });
 
-  it('continues where a stalled registry stopped, and reports progress', async () => {
+  it('resumes after a registry has stalled, and reports progress', async () => {
     stalls = [200_000, 100_000];
     const progress: number[] = [];
     const store = openStore();
@@ -85,7 +85,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('fails when nothing arrives any more, and the next pull requests the rest', async () => {
+  it('fails when no more bytes arrive, and the next pull requests the rest', async () => {
     stalls = [200_000, 0];
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message: /timeout/i });
     assert.deepEqual(await readdir(join(scratch, `store${rounds}`, 'partial')), [layerDigest.slice('sha256:'.length)]);
@@ -95,14 +95,14 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await readdir(join(scratch, `store${rounds}`, 'partial')), []);
   });
 
-  it('refuses a layer that claims 100 GB before a byte of it', async () => {
+  it('rejects a layer that declares 100 GB before requesting it', async () => {
     claims = 100 * 1024 ** 3;
     const message = /layer sha256:[0-9a-f]{64} claims 107374182400 bytes, more than the limit of 64\.0 GiB$/;
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message });
     assert.deepEqual(ranges, []);
   });
 
-  it('asks a mirror under the rewritten name', async () => {
+  it('queries a mirror with the rewritten name', async () => {
     const rewrites = { 'lab.invalid': [{ pattern: /^team\/(.*)/, replacement: 'copies/team-$1' }] };
     const id = await openStore({ mirrors: { 'lab.invalid': [host] }, rewrites }).pull(
       'lab.invalid/team/a:1',
@@ -112,7 +112,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.equal(paths[0], '/v2/copies/team-a/manifests/1');
   });
 
-  it('shows pinned images until they are released', async () => {
+  it('shows pinned images until they are unpinned', async () => {
     const store = openStore();
     await store.pull(`${host}/a:1`, undefined);
     await store.pin(`${host}/a:1`, true);
@@ -122,7 +122,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     await assert.rejects(store.pin('missing:1', true), { code: 'image-not-found' });
   });
 
-  it('exports what can be imported, and never over a file', async () => {
+  it('exports importable archives and never overwrites a file', async () => {
     const store = openStore();
     await store.pull(`${host}/a:1`, undefined);
     const archive = join(scratch, `export${rounds}.tar`);

@@ -1,4 +1,3 @@
-/** Which image of several a machine takes, and which it refuses. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,7 +27,7 @@ describe('platforms', () => {
   const chosen = (architecture: string, level: number, ...texts: string[]): string | undefined =>
     choosePlatform(texts.map(of), platformOf(architecture, level))?.text;
 
-  it('never takes a variant above the processor, and prefers an image without one', () => {
+  it('never selects a variant above the processor, and prefers an image without one', () => {
     const all = ['linux/amd64/v4', 'linux/amd64/v3', 'linux/amd64/v2', 'linux/amd64'];
     for (const level of [1, 2, 3, 4]) assert.equal(chosen('amd64', level, ...all), 'linux/amd64');
     assert.equal(chosen('amd64', 2, 'linux/amd64/v3', 'linux/amd64/v2'), 'linux/amd64/v2');
@@ -38,31 +37,31 @@ describe('platforms', () => {
     assert.equal(chosen('amd64', 1, 'linux/arm64', 'windows/amd64', 'unknown/unknown'), undefined);
   });
 
-  it('takes what Arm processors run', () => {
+  it('selects variants that Arm processors support', () => {
     assert.equal(chosen('arm64', 1, 'linux/arm64/v9', 'linux/arm64/v8', 'linux/amd64'), 'linux/arm64/v8');
     assert.equal(chosen('arm64', 1, 'linux/arm64/v9'), undefined);
     assert.equal(chosen('arm', 1, 'linux/arm/v5', 'linux/arm/v8', 'linux/arm/v7', 'linux/arm/v6'), 'linux/arm/v7');
   });
 
-  it('takes a manifest without a platform only when nothing else fits', () => {
+  it('selects a manifest without a platform only if no other matches', () => {
     assert.equal(chosen('amd64', 1, '', 'linux/x86_64'), 'linux/x86_64');
     assert.equal(chosen('amd64', 1, '', 'linux/arm64'), '');
   });
 
-  it('reads the level of a processor', () => {
+  it('detects the level of a processor', () => {
     const level = (flags: string): number => amd64Level(`processor\t: 0\nflags\t\t: fpu ${flags}\nbugs\t\t:\n`);
     assert.deepEqual([level(''), level(V2), level(V3), level(V3.replace('avx2', ''))], [1, 2, 3, 2]);
     assert.equal(level(`${V3} avx512f avx512bw avx512cd avx512dq avx512vl`), 4);
   });
 
-  it('parses platforms of administrators', () => {
+  it('parses platforms given by administrators', () => {
     assert.deepEqual(parsePlatform('linux/aarch64'), { architecture: 'arm64', variants: [''] });
     assert.deepEqual(parsePlatform('linux/amd64/v3')?.variants, ['', 'v3', 'v2']);
     for (const text of ['', 'arm64', 'windows/amd64', 'linux/', 'linux/a/b/c', 'linux/../x'])
       assert.equal(parsePlatform(text), undefined, text);
   });
 
-  it('refuses to import an image of another platform unless its platform is given', async () => {
+  it('rejects an image of another platform unless its platform is given', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'image-platforms-'));
     try {
       const layer = await tarBytes([file('a', 'x')]);

@@ -1,4 +1,4 @@
-/** Pulling from a real HTTP registry with tokens, redirects, platforms, and everything that goes wrong. */
+/** Pulls from a real HTTP registry with tokens, redirects, platforms and all kinds of errors. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -155,7 +155,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     requests = [];
   };
 
-  it('takes the manifest for this machine, with a token, and follows to other storage without it', async () => {
+  it('pulls the manifest for this machine with a token, and follows redirects to other storage without it', async () => {
     await clean();
     leaked = undefined;
     const id = await store.pull(`${host}/token/redirect:1`, undefined);
@@ -172,7 +172,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     );
   });
 
-  it('finds out what an image is without its layers, at registries that are configured', async () => {
+  it('inspects an image without its layers at configured registries', async () => {
     const name = `${host}/token/redirect:1`;
     const named = { insecureRegistries: [host], mirrors: {} };
     assert.equal(isConfigured(name, named), true);
@@ -186,11 +186,11 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     const everywhere = { insecureRegistries: [host], mirrors: { '*': [host] } };
     const mirrored = await inspectImage('registry.invalid/token/redirect:1', everywhere, own);
     assert.equal(mirrored.pullSpec, `registry.invalid/token/redirect@${sha256(index)}`);
-    // Only mirrors are asked for a registry that nothing names.
+    // For a registry without its own configuration, only mirrors are queried.
     await assert.rejects(inspectImage('registry.invalid/none:2', everywhere, own), /127\.0\.0\.1:\d+ answered 404/);
   });
 
-  it('logs in where it must', async () => {
+  it('logs in if required', async () => {
     await clean();
     await store.pull(`${host}/basic:1`, { username: 'me', password: 'secret' });
     await store.pull(`${host}/token/private:1`, { username: 'me', password: 'secret' });
@@ -204,7 +204,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     }
   });
 
-  it('uses the first mirror that answers', async () => {
+  it('uses the first mirror that responds', async () => {
     const mirrored = createImageStore({
       root: join(scratch, 'mirrored'),
       trees,
@@ -228,7 +228,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     'proto:1': ['image-pull', /neither an image manifest/],
   };
   for (const [name, [code, message]] of Object.entries(failures)) {
-    it(`says what is wrong with ${name}`, async () => {
+    it(`reports the cause for ${name}`, async () => {
       await clean();
       await assert.rejects(store.pull(`${host}/${name}`, undefined), (error: Error & { code?: string }) => {
         assert.equal(error.code, code, error.message);
@@ -244,7 +244,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     });
   }
 
-  it('says quickly that nobody answers', async () => {
+  it('reports an unreachable registry quickly', async () => {
     const begin = performance.now();
     await assert.rejects(store.pull('127.0.0.1:9/x:1', undefined), {
       code: 'image-pull',

@@ -1,4 +1,4 @@
-/** Layers as image builders make them: names are resolved below the root, and parents come from the layers below. */
+/** Layers as created by image builders: names are resolved below the root, and parents are taken from lower layers. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     return (await store.importArchive(archive))[0]?.id ?? '';
   }
 
-  /** Runs `look` with the image as an overlay shows it. */
+  /** Runs `look` with the overlay view of the image. */
   async function mounted<T>(id: string, look: (root: string) => Promise<T>): Promise<T> {
     const target = join(scratch, `view-${randomBytes(4).toString('hex')}`);
     await mkdir(target);
@@ -55,7 +55,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
   const text = (root: string, path: string): Promise<string> => readFile(join(root, path), 'utf8');
   const inode = async (root: string, path: string): Promise<number> => (await stat(join(root, path))).ino;
 
-  it('takes absolute names and hard-link targets from the root of the layer', async () => {
+  it('resolves absolute names and hard-link targets from the root of the layer', async () => {
     const id = await imported([
       directory('/kaniko/'),
       file('/kaniko/tool', 'k'),
@@ -117,7 +117,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('replaces a link by a directory entry of its name', async () => {
+  it('replaces a link by a directory entry of the same name', async () => {
     const id = await imported([link('d', '/etc'), directory('d/', { mode: 0o700 }), file('d/f', 'x')]);
     await mounted(id, async (root) => {
       assert.equal((await lstat(join(root, 'd'))).isDirectory(), true);
@@ -151,7 +151,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('refuses hard links to what the image does not have, and to what the layer deletes', async () => {
+  it('rejects hard links to missing files and to files that the layer deletes', async () => {
     const hard = (linkname: string): TarEntry => ({ header: { name: 'hard', linkname, type: 'link' } });
     const cases: (readonly (readonly TarEntry[])[])[] = [
       [[hard('/etc/passwd')]],
@@ -171,7 +171,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.list(), []);
   });
 
-  it('gives parents that a layer does not list the owner, mode and time of the lower layers', async () => {
+  it('gives unlisted parents the owner, mode and time of the lower layers', async () => {
     const time = new Date(1_100_000_000_000);
     const id = await imported(
       [
@@ -191,7 +191,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('removes all of a lower directory for a whiteout beside a directory of its name, in either order', async () => {
+  it('removes a lower directory completely for a whiteout beside a directory of the same name, in either order', async () => {
     const lower = [directory('a/', { mode: 0o700, uid: 3 }), file('a/old', '1'), directory('a/s/'), file('a/s/t', '2')];
     const orders: (readonly TarEntry[])[] = [
       [file('.wh.a', ''), directory('a/'), file('a/new', '3')],
@@ -208,7 +208,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     }
   });
 
-  it('mounts images of many layers', async () => {
+  it('mounts images with many layers', async () => {
     const ids = Array.from({ length: 127 }, (_, index) => index);
     const id = await imported(...ids.map((index) => [file(`f${index}`, `${index}`)]));
     await mounted(id, async (root) => {

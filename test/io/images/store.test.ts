@@ -55,7 +55,7 @@ describe('image names', () => {
     '__proto__/y:\n',
   ];
   for (const given of bad) {
-    it(`refuses ${JSON.stringify(given.slice(0, 40))}`, () =>
+    it(`rejects ${JSON.stringify(given.slice(0, 40))}`, () =>
       assert.throws(() => parseReference(given), { code: 'image-invalid-name' }));
   }
 });
@@ -89,7 +89,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     return imported?.id ?? '';
   }
 
-  /** The image as the kernel's overlay shows it: path → kind and content. */
+  /** The image in the kernel's overlay view: kind and content by path. */
   async function merged(id: string): Promise<ReadonlyMap<string, string>> {
     const holder = `view-${randomBytes(4).toString('hex')}`;
     const held = await store.hold(id, holder);
@@ -122,7 +122,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     return seen;
   }
 
-  it('imports docker archives, plain and gzip, and shares what is the same', async () => {
+  it('imports docker archives, plain and gzip, and shares equal layers', async () => {
     const layer = await tarBytes([
       directory('bin/'),
       file('bin/tool', 'content', { mode: 0o4755, uid: 12, gid: 34, mtime: new Date(1_000_000_000_000) }),
@@ -182,7 +182,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     }
   });
 
-  it('removes names, files and whole directories as layers say', async () => {
+  it('removes names, files and whole directories as the layers specify', async () => {
     const id = await importLayers(
       'whiteouts',
       [
@@ -222,7 +222,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     );
   });
 
-  it('agrees with a dumb oracle on random stacks of layers', async () => {
+  it('agrees with a simple oracle on random stacks of layers', async () => {
     let seed = 20_261_120;
     const random = (bound: number): number => {
       seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
@@ -230,7 +230,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     };
     const NAMES = ['a', 'b', 'c'];
     for (let round = 0; round < 12; round++) {
-      // The oracle: a flat map of paths, deletions before additions in each layer.
+      // The oracle: a flat map of paths; in each layer, deletions precede additions.
       const oracle = new Map<string, string>();
       const drop = (path: string): void => {
         for (const key of [...oracle.keys()]) if (key === path || key.startsWith(`${path}/`)) oracle.delete(key);
@@ -274,7 +274,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     }
   });
 
-  describe('refuses layers that reach outside, and leaves nothing', () => {
+  describe('rejects layers that reach outside, and leaves no files', () => {
     const victim = (): string => join(scratch, 'victim');
     const attacks: Readonly<Record<string, () => readonly TarEntry[]>> = {
       'a name with ..': () => [file('../victim', 'x')],
@@ -303,7 +303,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       });
     }
 
-    it('deletions in a directory that the same layer then replaces by a link to the host', async () => {
+    it('applies deletions in a directory that the same layer then replaces by a link to the host', async () => {
       const below = [
         directory('d/'),
         file('d/victim', 'x'),
@@ -330,7 +330,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       );
     });
 
-    it('a link to itself is a link like any other; overwriting a link replaces it', async () => {
+    it('unpacks a link to itself like any other, and replaces a link that is overwritten', async () => {
       const id = await importLayers('links', [
         link('loop', 'loop'),
         link('l', scratch),
@@ -348,7 +348,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     });
   });
 
-  it('refuses damaged archives', async () => {
+  it('rejects damaged archives', async () => {
     const layer = await tarBytes([file('a', 'x'.repeat(5000))]);
     const whole = await dockerArchive({ tags: ['t'], layers: [layer] });
     const cases: Readonly<Record<string, Buffer>> = {
@@ -398,7 +398,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'layer-manifests')), []);
   });
 
-  it('finds damage', async () => {
+  it('detects damage', async () => {
     const id = await importLayers(
       'v:1',
       [file('bin', 'good', { mode: 0o755 }), file('conf', 'good')],
@@ -434,7 +434,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
 
-  it('sees what another process imports, and several may import the same at once', async () => {
+  it('sees images of other processes, and allows concurrent imports of the same image', async () => {
     const path = await archive(
       await dockerArchive({
         tags: ['many:1'],
@@ -454,7 +454,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'intents')), []);
   });
 
-  it('collects no layer that another process is importing', async () => {
+  it('does not collect a layer that another process is importing', async () => {
     const top = await tarBytes(Array.from({ length: 400 }, (_, index) => file(`f${index}`, 'y'.repeat(2_000))));
     const path = await archive(
       await dockerArchive({ tags: ['race:1'], layers: [await tarBytes([file('a', '1')]), top] }),
@@ -471,7 +471,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.equal((await merged('race:1')).size, 401);
   });
 
-  it('is whole after a kill at any moment of an import', async () => {
+  it('is consistent after a kill at any moment of an import', async () => {
     const layers = await Promise.all(
       [0, 1, 2].map((n) =>
         tarBytes(Array.from({ length: 60 }, (_, index) => file(`l${n}-${index}`, `${n}`.repeat(500)))),

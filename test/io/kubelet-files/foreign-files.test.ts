@@ -1,4 +1,4 @@
-/** Volumes whose file system never answers: nothing waits for them but their own pods. */
+/** Volumes whose file system never answers delay only their own pods. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -23,7 +23,7 @@ describe('paths outside of the own directories', { skip: process.getuid?.() !== 
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('are used by child processes as by this process', async () => {
+  it('are accessed by child processes with the same results as in this process', async () => {
     const { foreign } = createKubeletFiles(mounts, { helper, isOwn: () => false });
     const at = (name: string): string => join(directory, name);
     assert.equal(await foreign.makeDirectory(at('d/e')), true);
@@ -85,7 +85,7 @@ describe('paths outside of the own directories', { skip: process.getuid?.() !== 
     }
   });
 
-  it('are used in this process where they are the own ones', async () => {
+  it('are accessed in this process if they belong to the host', async () => {
     const own = join(directory, 'own');
     mkdirSync(own);
     const { foreign } = createKubeletFiles(mounts, { helper: ['/none'], isOwn: (path) => path.startsWith(own) });

@@ -1,4 +1,3 @@
-/** Logs of containers that are not what they should be. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { logFiles } from '../../../src/io/kubelet-files/log-files.ts';
 
-test('a log that is a pipe or a directory is an error at once', async () => {
+test('rejects a log that is a pipe or a directory immediately', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-log-'));
   const pipe = join(directory, 'pipe');
   execFileSync('mkfifo', [pipe]);

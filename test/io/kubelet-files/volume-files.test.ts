@@ -23,7 +23,7 @@ const payload = (files: Record<string, string>): Payload =>
   new Map(Object.entries(files).map(([path, text]) => [path, { bytes: Buffer.from(text), mode: 0o640 }]));
 
 describe('projected files', () => {
-  it('change as one, and only when they differ', async () => {
+  it('change atomically, and only if they differ', async () => {
     const volume = join(directory, 'volume');
     await mkdir(volume);
     assert.equal(await writeAtomically(volume, payload({ a: '1', 'd/b': '2' }), { nowMs: 0 }), true);
@@ -55,7 +55,7 @@ describe('projected files', () => {
 });
 
 describe('sub-paths', () => {
-  it('bind what is in the volume and make what is missing', async () => {
+  it('bind existing paths of the volume and create missing ones', async () => {
     const volume = join(directory, 'sub');
     await mkdir(volume);
     await chmod(volume, 0o3777);
@@ -67,13 +67,13 @@ describe('sub-paths', () => {
     assert.deepEqual(await readdir(join(volume, 'x/y')), ['z']);
     await bindSubPath(volume, 'file', join(directory, 'target/file'));
     assert.equal(await readFile(join(directory, 'target/file'), 'utf8'), 'content');
-    // Again, as after a restart of the kubelet: no second mount on top.
+    // Repeated as after a restart of the kubelet: there must be no second mount on top.
     await bindSubPath(volume, 'file', join(directory, 'target/file'));
     const mountinfo = await readFile('/proc/self/mountinfo', 'utf8');
     assert.equal(mountinfo.split(`${directory}/target/file`).length, 2);
   });
 
-  it('follow the links that a projected volume is made of', async () => {
+  it('follow the links of a projected volume', async () => {
     const volume = join(directory, 'projected');
     await mkdir(volume);
     const target = join(directory, 'target/key');
@@ -83,14 +83,14 @@ describe('sub-paths', () => {
     };
     await writeAtomically(volume, payload({ 'd/key': 'one' }), { nowMs: 0 });
     assert.equal(await bound(), 'one');
-    // A container that starts again sees what has been written since, and one mount is enough for it.
+    // A restarted container gets the new content, with a single mount.
     await writeAtomically(volume, payload({ 'd/key': 'two' }), { nowMs: 1 });
     assert.equal(await readFile(target, 'utf8'), 'one');
     assert.equal(await bound(), 'two');
     assert.equal((await readFile('/proc/self/mountinfo', 'utf8')).split(` ${target} `).length, 2);
   });
 
-  it('follow no link that leads out, wherever it stands, and nothing that climbs', async () => {
+  it('reject links out of the volume at any position, and `..`', async () => {
     const volume = join(directory, 'evil');
     await mkdir(join(volume, 'real'), { recursive: true });
     await mkdir(`${volume}-twin`);
@@ -121,7 +121,7 @@ describe('sub-paths', () => {
 describe('group ownership', () => {
   const { ownByGroup } = createKubeletFiles(mounts).volumes;
   const GID = 4242;
-  /** Number of the system call. */
+  /** System call number. */
   const RENAMEAT2 = process.arch === 'arm64' ? '276' : '316';
 
   it('covers every name and keeps links and owners', async () => {
@@ -145,14 +145,14 @@ describe('group ownership', () => {
     assert.deepEqual(await of(join(volume, 'd/late')), [0, 0, 0o600]);
   });
 
-  it('never reaches a file outside while a process swaps entries for links', { timeout: 60_000 }, async () => {
+  it('never reaches a file outside while a process replaces entries by links', { timeout: 60_000 }, async () => {
     const volume = join(directory, 'raced');
     const outside = join(directory, 'host');
     await mkdir(join(volume, 'a'), { recursive: true });
     await mkdir(outside);
     for (let at = 0; at < 20; at++) await writeFile(join(outside, `f${at}`), '', { mode: 0o600 });
     for (let at = 0; at < 20; at++) await writeFile(join(volume, `a/f${at}`), '');
-    // Exchanges a directory, and each file, with a link to the host's, as fast as it can.
+    // Exchanges a directory, and each file, with a link to the host's, as fast as possible.
     const racer = `
       my ($volume, $outside, $call) = @ARGV;
       chdir $volume;

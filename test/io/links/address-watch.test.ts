@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { isLoss, watchAddresses } from '../../../src/io/links/address-watch.ts';
 import { eventually } from '../../e2e/harness.ts';
 
-/** Stands for `ip monitor`: prints its pid as a line about an address, and runs on. */
+/** A fake `ip monitor`: prints its pid as a line about an address, and keeps running. */
 async function monitor(directory: string): Promise<string> {
   const path = join(directory, 'ip');
   await writeFile(path, `#!/bin/sh\necho $$ >${directory}/pid\necho "2: eth0 inet 192.0.2.1/24"\nexec sleep 60\n`);
@@ -26,7 +26,7 @@ const alive = (pid: number): boolean => {
   }
 };
 
-test('the monitor of addresses ends with a process that is killed', async () => {
+test('the address monitor ends when its process is killed', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-monitor-'));
   const ip = await monitor(directory);
   const module = join(import.meta.dirname, '../../../src/io/links/address-watch.ts');
@@ -47,7 +47,7 @@ test('the monitor of addresses ends with a process that is killed', async () => 
   }
 });
 
-test('without setpriv addresses are watched all the same', async () => {
+test('watches addresses without setpriv too', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-monitor-'));
   const changed = Promise.withResolvers<void>();
   const stop = watchAddresses({
@@ -62,7 +62,7 @@ test('without setpriv addresses are watched all the same', async () => {
   }
 });
 
-test('deletions and links that are down count as losses', () => {
+test('treats deletions and links that are down as losses', () => {
   assert.equal(isLoss('Deleted 10.1.0.0/16 dev eth0 proto kernel'), true);
   assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST> mtu 1500 qdisc noqueue state DOWN group default'), true);
   assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP'), false);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { droppedBy } from '../../../src/io/links/forward-probe.ts';
 
-test('the last verdict of a trace names table, chain and rule or policy', () => {
+test('reads table, chain and rule or policy from the last verdict of a trace', () => {
   const passed = [
     'trace id 6a1 ip he-pods source_guard packet: iif "ve0a80" ip saddr 10.128.0.1',
     'trace id 6a1 inet probe first rule iifname "ve" meta nftrace set 1 counter packets 1 bytes 29 (verdict continue)',

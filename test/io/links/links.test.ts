@@ -16,7 +16,7 @@ function range(text: string): Network {
   return network;
 }
 
-test('addresses are handed out next-fit, never the network, gateway or broadcast address', () => {
+test('assigns addresses next-fit, never the network, gateway or broadcast address', () => {
   const book = new AddressBook();
   const got: (string | undefined)[] = [];
   for (let index = 0; index < 6; index++) got.push(book.take(range('10.1.2.9/29'), `pod-${index}`));
@@ -29,7 +29,7 @@ test('addresses are handed out next-fit, never the network, gateway or broadcast
   assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
 });
 
-test('a pod whose sandbox is replaced gets its address again; others take it only when no other is free', () => {
+test('gives a replaced sandbox its address again; other pods get it only if no other is free', () => {
   const book = new AddressBook();
   const pods = range('10.1.2.8/29');
   assert.deepEqual([book.take(pods, 'a'), book.take(pods, 'b')], ['10.1.2.10', '10.1.2.11']);
@@ -40,12 +40,12 @@ test('a pod whose sandbox is replaced gets its address again; others take it onl
   assert.equal(book.take(pods, 'b'), '10.1.2.11');
   assert.equal(book.take(pods, 'f'), '10.1.2.10');
   assert.equal(book.take(pods, 'a'), undefined);
-  // A former address of another range is not given.
+  // A former address of another range is not assigned.
   book.release('10.1.2.11', 'b');
   assert.equal(book.take(range('10.9.0.0/24'), 'b'), '10.9.0.2');
 });
 
-test('addresses of an IPv6 range follow the gateway; the two families are independent', () => {
+test('assigns IPv6 addresses after the gateway, independently of IPv4', () => {
   const book = new AddressBook();
   book.hold('fd01:0:0:2::2');
   assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::3');
@@ -53,7 +53,7 @@ test('addresses of an IPv6 range follow the gateway; the two families are indepe
   assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::4');
 });
 
-test('pods on a bridge reach each other, the host and host ports; restarts and clean-up', {
+test('pods on a bridge reach each other, the host and host ports, across restarts and clean-up', {
   skip: root,
   timeout: 60_000,
 }, async () => {
@@ -88,7 +88,7 @@ test('pods on a bridge reach each other, the host and host ports; restarts and c
   });
 });
 
-test('clients that keep sending UDP reach the pod that replaces another, and a service that comes later', {
+test('clients that keep sending UDP reach a replacing pod, and a service that is added later', {
   skip: root,
   timeout: 60_000,
 }, async () => {

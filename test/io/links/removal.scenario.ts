@@ -1,4 +1,4 @@
-/** Runs in a network namespace of its own (removal.test.ts): two instances on one host; one is removed. Prints JSON. */
+/** Removes one of two instances on a host. Run by removal.test.ts in its own network namespace; prints JSON. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -12,7 +12,7 @@ const execute = promisify(execFile);
 const scenario = fileURLToPath(new URL('removal.scenario.ts', import.meta.url));
 const skip = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
 
-test('a removal takes only what the record names and leaves the other instance of the host', { skip }, async () => {
+test('removes only the objects in the record and keeps the other instance of the host', { skip }, async () => {
   const { stdout } = await execute('unshare', ['--net', process.execPath, scenario]);
   assert.deepEqual(JSON.parse(stdout), {
     absent: true,
@@ -26,7 +26,7 @@ test('a removal takes only what the record names and leaves the other instance o
   });
 });
 
-test('a record that cannot be parsed is an error, not an empty record', async () => {
+test('treats a record that cannot be parsed as an error, not as an empty record', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-record-'));
   try {
     const file = join(directory, 'host-network.json');

@@ -1,4 +1,7 @@
-/** Runs in a network namespace of its own (links.test.ts): two pods on a bridge, their traffic, host ports, restart. Prints JSON. */
+/**
+ * Two pods on a bridge, their traffic, host ports and a restart. Run by links.test.ts in its own network namespace;
+ * prints JSON.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +33,7 @@ const attempt = (file: string, ...args: string[]): string => {
   }
 };
 
-/** Until the child has left our namespace, its path leads to ours. */
+/** Waits until the child has entered its namespace; before that its path leads to the namespace of this process. */
 async function entered(pid: number | undefined): Promise<void> {
   const ours = readlinkSync('/proc/self/ns/net');
   while (readlinkSync(`/proc/${pid}/ns/net`) === ours) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -77,11 +80,11 @@ try {
   ];
   const read = (host: string, port: number): string =>
     `const s=require('net').connect(${port},'${host}');s.setTimeout(2000,()=>{console.log('timeout');process.exit()});s.on('data',d=>console.log(String(d).replace('::ffff:','')));s.on('error',e=>console.log(e.code))`;
-  // A refused connection is an answer, too: it shows the way there and back.
+  // A refused connection is a response too: it proves that packets pass in both directions.
   const ping = (path: string, to: string): boolean =>
     attempt('nsenter', `--net=${path}`, process.execPath, '-e', read(to, 9)) === 'ECONNREFUSED';
   result['pings'] = [ping(a, second.ips[0] ?? ''), ping(b, first.ips[0] ?? ''), ping(a, '10.128.2.1')];
-  // The address that a pod's peer sees is the pod's own: nothing between pods is masqueraded.
+  // The server reports the peer's address, which is the pod's own: traffic between pods is not masqueraded.
   const serverScript = `require('net').createServer(s=>s.end(s.remoteAddress)).listen(80)`;
   const server = spawn('nsenter', [`--net=${b}`, process.execPath, '-e', serverScript], { stdio: 'ignore' });
   holders.push({ kill: () => server.kill('SIGKILL'), path: '' });
@@ -99,7 +102,7 @@ try {
   result['loopbackFromPod'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('127.0.0.1', 8081));
   result['hostPortFromPod'] = attempt('nsenter', `--net=${a}`, process.execPath, '-e', read('10.128.2.1', 8080));
   result['hostPortFromItself'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('10.128.2.1', 8080));
-  // As a version without reserved ports recorded it, and left it in the kernel.
+  // A record of a version without reserved ports, and its remaining rules in the kernel.
   const record = join(options.stateDirectory, 'b.json');
   writeFileSync(record, readFileSync(record, 'utf8').replace('"hostPort":8080', '"hostPort":9443'));
   run('nft', 'add', 'element', 'ip', 'he-pods', 'host_ports', `{ tcp . 9443 : ${second.ips[0]} . 80 }`);
@@ -116,7 +119,7 @@ try {
   await restarted.setPodCidrs(['10.128.2.0/29']);
   const table = run('nft', 'list', 'table', 'ip', 'he-pods');
   result['rebuilt'] = [...table.matchAll(/(\w+ \. \d+) : 10\./g)].map(([, element]) => element);
-  // A service address on a link, as the service proxy without rules has them.
+  // A service address on a link, as the service proxy adds it in userspace mode.
   run('ip', 'addr', 'add', '172.30.0.1/32', 'dev', 'lo');
   await restarted.attach(c, pod('web', 443));
   result['serviceAddress'] = attempt(process.execPath, '-e', read('172.30.0.1', 443));

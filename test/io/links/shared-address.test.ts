@@ -1,4 +1,4 @@
-/** Two hosts and a neighbour on one bridge, as network namespaces: the neighbour follows the address when it moves. */
+/** Two hosts and a neighbor on one bridge, as network namespaces: the neighbor follows the address when it moves. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -46,12 +46,12 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     / link\/ether (\S+)/.exec(await inside(name, 'ip', '-o', 'link', 'show', 'eth0'))?.[1] ?? '';
   const knownAs = async (address: string): Promise<string | undefined> =>
     / lladdr (\S+)/.exec(await inside('n', 'ip', 'neigh', 'show', address))?.[1];
-  /** Any datagram makes the neighbour look the address up. */
+  /** Any datagram makes the neighbor resolve the address. */
   const look = (address: string) =>
     inside('n', 'bash', '-c', `echo x >/dev/udp/${address}/9; sleep 1.2`).catch(() => '');
 
   for (const address of ['10.9.0.100', 'fd09::100']) {
-    it(`${address}: neighbours follow it at once`, async () => {
+    it(`${address}: neighbors follow it immediately`, async () => {
       await act('a', address, 'await shared.add();');
       await look(address);
       assert.equal(await knownAs(address), await hardwareOf('a'));
@@ -62,7 +62,7 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     });
   }
 
-  it('is removed by the kernel when its holder does not extend it', async () => {
+  it('is removed by the kernel if its holder does not extend it', async () => {
     await act('a', '10.9.0.101', 'await shared.add();');
     assert.match(await inside('a', 'ip', '-4', 'address', 'show', 'eth0'), /10\.9\.0\.101/);
     await new Promise((resolve) => setTimeout(resolve, 2_500));

@@ -10,7 +10,7 @@ const mapping = (protocol: 'TCP' | 'UDP', hostPort: number, hostIp = '') => ({
   ...{ protocol, hostPort, hostIp, containerPort: 80 },
 });
 
-test('listeners on every address, on the wanted one and in IPv6 count; connections and loopback do not', () => {
+test('counts listeners on all addresses, on the wanted one and on IPv6, but no connections and loopback', () => {
   const judged = (local: string, state: string, hostIp = ''): boolean =>
     listens(HEAD + line(local, state), mapping('TCP', 22, hostIp), [SERVICES]);
   assert.equal(judged('00000000:0016', '0A'), true);
@@ -26,7 +26,7 @@ test('listeners on every address, on the wanted one and in IPv6 count; connectio
   assert.equal(judged('00000000000000000000000001000000:0016', '0A'), false);
   assert.equal(listens(HEAD + line('00000000:0035', '07'), mapping('UDP', 53), [SERVICES]), true);
   assert.equal(listens(HEAD + line('00000000:0035', '0A'), mapping('UDP', 53), [SERVICES]), false);
-  // Cluster DNS of the host, on 172.30.0.10.
+  // Cluster DNS of the host on 172.30.0.10.
   assert.equal(listens(HEAD + line('0A001EAC:0035', '07'), mapping('UDP', 53), [SERVICES]), false);
   assert.equal(listens('', mapping('TCP', 22), [SERVICES]), false);
 });

@@ -1,6 +1,6 @@
 /**
- * Runs in a network namespace of its own (links.test.ts): clients that keep sending UDP from one socket, to a host port
- * whose pod is replaced, also over a restart, and to a service that comes later. Prints JSON.
+ * Clients that keep sending UDP from one socket: to a host port whose pod is replaced, also across a restart, and to a
+ * service that is added later. Run by links.test.ts in its own network namespace; prints JSON.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ const options = {
 const run = (file: string, ...args: string[]): string => execFileSync(file, args, { encoding: 'utf8' });
 const children: ChildProcess[] = [];
 const SERVER = `require('dgram').createSocket('udp4').on('message', function (d, from) { this.send(process.argv[1], from.port, from.address); }).bind(53);`;
-/** Prints the name of each server that answers, when it changes. */
+/** Prints the name of the responding server whenever it changes. */
 const CLIENT = `
 const [host, port] = process.argv.slice(1);
 const socket = require('dgram').createSocket('udp4');
@@ -55,7 +55,7 @@ const pod = (sandboxId: string, hostPort = 0) => ({
   portMappings: hostPort === 0 ? [] : [{ protocol: 'UDP' as const, containerPort: 53, hostPort, hostIp: '' }],
 });
 
-/** The server that answers a client now. */
+/** Returns a function that reports the server that currently responds to a client. */
 function follow(netns: string | undefined, host: string, port: number): () => Promise<string> {
   let last = '';
   inside(netns, CLIENT, host, String(port))
@@ -78,7 +78,7 @@ try {
   const network = createBridgeNetwork(options);
   await network.setPodCidrs(['10.128.2.0/24']);
   await network.attach(client, pod('client'));
-  // Before anything listens: the flow is known to connection tracking without a translation.
+  // Before any server listens, so that connection tracking has the flow without a translation.
   const fromPod = follow(client, '10.128.2.1', 8053);
   const fromHost = follow(undefined, '10.128.2.1', 8053);
   const toService = follow(client, '172.30.9.9', 53);

@@ -1,4 +1,4 @@
-/** Hashes of htpasswd files, compared with those that openssl and bcryptjs make. */
+/** Compares htpasswd hashes with those of openssl and bcryptjs. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -7,7 +7,7 @@ import { hashSync } from 'bcryptjs';
 import { matches } from '../../../src/io/login/hashes.ts';
 
 describe('hashes of passwords', () => {
-  it('takes apr1 as openssl makes it, for passwords of all lengths', () => {
+  it('accepts apr1 hashes of openssl for passwords of all lengths', () => {
     for (const password of ['x', 'password1', 'sixteen-letters!', 'seventeen-letters', 'ä'.repeat(40)]) {
       const hash = execFileSync('openssl', ['passwd', '-apr1', '-salt', 'a.b/c', '-stdin'], {
         input: `${password}\n`,
@@ -18,7 +18,7 @@ describe('hashes of passwords', () => {
     }
   });
 
-  it('takes bcrypt in all its spellings, up to a bounded cost', () => {
+  it('accepts bcrypt in all its prefixes, up to a limited cost', () => {
     const hash = hashSync('password1', 4);
     for (const spelling of ['$2a$', '$2b$', '$2y$']) {
       assert.equal(matches('password1', hash.replace('$2b$', spelling)), true, spelling);
@@ -27,7 +27,7 @@ describe('hashes of passwords', () => {
     assert.equal(matches('password1', hash.replace('$04$', '$31$')), false);
   });
 
-  it('takes SHA, and no text that is not a hash', () => {
+  it('accepts SHA and rejects text that is not a hash', () => {
     const hash = `{SHA}${createHash('sha1').update('password1').digest('base64')}`;
     assert.deepEqual([matches('password1', hash), matches('password2', hash)], [true, false]);
     for (const other of ['', 'password1', '$1$x$y', '{SHA}', '$2b$10$short'])

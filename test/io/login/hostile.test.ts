@@ -1,4 +1,4 @@
-/** Directories that break LDAP, and providers of identities that answer without an end. */
+/** LDAP servers that violate the protocol, and identity providers with endless responses. */
 import assert from 'node:assert/strict';
 import { createServer as createHttp } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -10,7 +10,7 @@ import { generator } from '../../random.ts';
 const next = generator(20_2615);
 const below = (most: number): number => Math.floor(next() * most);
 
-/** BER: a message with an operation, all lengths short. */
+/** A BER message with an operation; all lengths are in the short form. */
 const message = (id: number, operation: number, content: number[]): Buffer =>
   Buffer.from([0x30, content.length + 5, 2, 1, id, operation, content.length, ...content]);
 const bindResponse = (id: number, code: number): Buffer => message(id, 0x61, [0x0a, 1, code, 4, 0, 4, 0]);
@@ -28,7 +28,7 @@ const login = (port: number): Promise<unknown> =>
     'password',
   );
 
-test('answers of a directory that are none fail the login, and nothing else', { timeout: 60_000 }, async () => {
+test('an invalid LDAP response fails only the login', { timeout: 60_000 }, async () => {
   let answer: (socket: Socket, id: number, turn: number) => void = () => {};
   const server = createServer((socket) => {
     let turn = 0;
@@ -55,7 +55,7 @@ test('answers of a directory that are none fail the login, and nothing else', { 
     answer = (socket) => socket.end(bytes);
     await assert.rejects(login(port), Error, bytes.subarray(0, 16).toString('hex'));
   }
-  // A string that is longer than its message: the library reads on until memory ends.
+  // A string that is longer than its message, for which the library would read until memory is exhausted.
   const cut = (id: number): Buffer => {
     const bytes = bindResponse(id, 0);
     bytes[bytes.length - 1] = 0x5c;
@@ -87,7 +87,7 @@ test('answers of a directory that are none fail the login, and nothing else', { 
   await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
-test('a provider is read to its bound, and its redirects are answers', { timeout: 10_000 }, async () => {
+test('limits the response of a provider and does not follow its redirects', { timeout: 10_000 }, async () => {
   const server = createHttp((request, response) => {
     if (request.url === '/endless') {
       const more = (): void => {

@@ -1,4 +1,4 @@
-/** Logins at OpenLDAP's slapd, where it is installed. */
+/** Logins with OpenLDAP's slapd, if it is installed. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -99,13 +99,13 @@ describe('LDAP', { skip }, () => {
     assert.deepEqual([entry?.values.get('cn'), entry?.values.get('mail')], [['dev Person'], ['dev@example.com']]);
   });
 
-  it('returns nothing for a wrong password, an unknown user, and a user whom the filter excludes', async () => {
+  it('returns no entry for a wrong password, an unknown user, and a user that the filter excludes', async () => {
     assert.equal(await authenticate('dev', 'password-ops'), undefined);
     assert.equal(await authenticate('who', 'password-dev'), undefined);
     assert.equal(await authenticate('dev', 'password-dev', '(uid=ops)'), undefined);
   });
 
-  it('takes the name for a value, never for a part of the filter', async () => {
+  it('treats the name as a value, never as a part of the filter', async () => {
     for (const name of ['*)(uid=*', '*', 'd*', 'dev)(objectClass=*', '\\2a', 'dev\0'])
       for (const password of ['password-dev', 'password-ops', 'admin-secret'])
         assert.equal(await authenticate(name, password), undefined, name);
@@ -113,7 +113,7 @@ describe('LDAP', { skip }, () => {
 });
 
 describe('LDAP URLs', () => {
-  it('reads all parts, and names what is wrong', () => {
+  it('reads all parts and names the invalid one', () => {
     assert.deepEqual(parseLdapUrl('ldaps://h:636/ou=a%20b,dc=c?uid?one?(objectClass=person)'), {
       server: 'ldaps://h:636',
       base: 'ou=a b,dc=c',

@@ -29,7 +29,7 @@ async function withHost(act: (root: string, files: ReturnType<typeof createHostF
   }
 }
 
-test('files are written with their modes, and originals come back', { skip: uid !== 0 }, () =>
+test('writes files with their modes and restores originals', { skip: uid !== 0 }, () =>
   withHost(async (root, files) => {
     await writeFile(join(root, 'etc/motd'), 'original', { mode: 0o600 });
     assert.equal(await files.open(), undefined);
@@ -48,7 +48,7 @@ test('files are written with their modes, and originals come back', { skip: uid 
   }),
 );
 
-test('symbolic links on the way are refused; nothing is written through them', { skip: uid !== 0 }, () =>
+test('rejects symbolic links in the path and writes no file through them', { skip: uid !== 0 }, () =>
   withHost(async (root, files) => {
     await mkdir(join(root, 'elsewhere'));
     await symlink('../elsewhere', join(root, 'etc/link'));
@@ -65,7 +65,7 @@ test('symbolic links on the way are refused; nothing is written through them', {
   }),
 );
 
-test('a change of content, mode or directory is noticed and named', { skip: uid !== 0 }, () =>
+test('detects and names a change of content, mode or directory', { skip: uid !== 0 }, () =>
   withHost(async (root, files) => {
     await files.open();
     await files.apply(tree(['/etc/deep/a', file('expected')], ['/etc/l', { kind: 'link', target: '/x' }]), null);
@@ -83,7 +83,7 @@ test('a change of content, mode or directory is noticed and named', { skip: uid 
     await noticed(() => writeFile(path, 'expected'), /^$/);
     await noticed(() => chmod(path, 0o600), /^mode mismatch for file "\/etc\/deep\/a": expected 0644; received 0600$/);
     await noticed(() => rm(join(root, 'etc/deep'), { recursive: true }), /could not stat file "\/etc\/deep\/a"/);
-    // The directory that comes back is watched again.
+    // A directory that is created again is watched again.
     await noticed(async () => {
       await mkdir(join(root, 'etc/deep'));
       await writeFile(path, 'other');

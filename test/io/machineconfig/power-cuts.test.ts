@@ -16,7 +16,7 @@ const noWatch = () => ({ close: () => {} });
 const open = (disk: SimulatedDisk) => createHostFiles(disk, noWatch);
 const OWNER = { mode: 0o640, uid: 7, gid: 7 };
 
-/** A host with files of its own, some of which the configs replace. */
+/** A host with its own files, some of which the configs replace. */
 async function newHost(): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk();
   for (const path of ['/etc', '/etc/own', '/var', '/var/lib'])
@@ -45,11 +45,11 @@ const TREES: readonly Tree[] = [
   ]),
 ];
 
-/** What a reader of the host sees; the daemon's own state and its flushed names are looked at apart. */
+/** Files visible to a reader of the host. The daemon's own state and its flushed names are compared separately. */
 const visible = (disk: SimulatedDisk): string =>
   JSON.stringify([...disk.snapshot()].filter(([path]) => !path.startsWith('/var/lib/origin')).sort());
 
-test('200 power cuts: after the replay the host is old or new, and the note says which', async () => {
+test('200 power failures: after the replay the host has the old or the new files, as recorded', async () => {
   const random = generator(200);
   const outcomes = new Set<string>();
   let cuts = 0;
@@ -70,14 +70,14 @@ test('200 power cuts: after the replay the host is old or new, and the note says
     const after = visible(twin);
     disk.operations = 0;
     disk.cutAfter = Math.floor(random() * 45);
-    // Some also meet an I/O error first, which turns the change back.
+    // Some runs also get an I/O error first, which reverts the change.
     if (random() < 0.5) disk.failAfter = Math.floor(random() * disk.cutAfter);
     const cut = await files.apply(TREES[to] ?? new Map(), `config ${to}`).then(
       () => false,
       (error: unknown) => error instanceof PowerCut || (error instanceof Error && error.cause instanceof PowerCut),
     );
     disk.powerOn(random);
-    // The power may be cut again while the journal is replayed.
+    // The power may fail again during the replay.
     for (let again = 0; again < 2; again += 1) {
       disk.cutAfter = Math.floor(random() * 12);
       await open(disk)
@@ -95,7 +95,7 @@ test('200 power cuts: after the replay the host is old or new, and the note says
     if (cut) cuts += 1;
     if (cut && note === `config ${from}`) undone += 1;
     outcomes.add(String(note === `config ${to}`));
-    // Whatever happened, everything of the host itself comes back.
+    // In every case all original files of the host can be restored.
     await booted.apply(new Map(), 'none');
     assert.equal(visible(disk), visible(await newHost()), `round ${round}: originals`);
   }
@@ -103,7 +103,7 @@ test('200 power cuts: after the replay the host is old or new, and the note says
   assert.ok(undone > 20 && undone < 190, String(undone));
 });
 
-test('100 power cuts: the file of the boot loader and the others are of one config, on FAT too', async () => {
+test("100 power failures: the boot loader's file and the other files belong to one config, also on FAT", async () => {
   const random = generator(100);
   const line = (text: string): Entry => ({ ...file(text), shared: true }) as Entry;
   const trees: readonly Tree[] = ['quiet', 'nosmt'].map(
@@ -140,7 +140,7 @@ test('100 power cuts: the file of the boot loader and the others are of one conf
   assert.deepEqual([...outcomes].sort(), ['nosmt', 'quiet']);
 });
 
-test('an I/O error at any step changes nothing, or is finished', async () => {
+test('an I/O error at any step changes nothing, or the change is completed', async () => {
   for (let step = 0; step < 60; step += 1) {
     const disk = await newHost();
     const files = open(disk);
@@ -160,7 +160,7 @@ test('an I/O error at any step changes nothing, or is finished', async () => {
   }
 });
 
-test('a full disk while staging changes nothing and leaves nothing', async () => {
+test('a full disk while staging changes nothing and leaves no files', async () => {
   for (let space = 0; space < 3_000; space += 150) {
     const disk = await newHost();
     const files = open(disk);

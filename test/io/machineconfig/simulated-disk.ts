@@ -1,6 +1,6 @@
 /**
- * A disk that loses power: names in a directory and contents of files are only safe once they are flushed; a cut keeps
- * any subset of what was not. A rename is one step of its directory.
+ * A simulated disk for power failures: directory entries and file contents are durable only after a flush. A power
+ * failure keeps any subset of the rest. A rename is one atomic change of its directory.
  */
 import { basename, dirname } from 'node:path';
 import type { Disk, Owner, Stat } from '../../../src/io/machineconfig/disk.ts';
@@ -11,7 +11,7 @@ interface Inode {
   owner: Owner;
   target: string;
   names: Map<string, Inode>;
-  /** Names as they are on disk; changes since in the order in which they were made. */
+  /** Entries on disk, and later changes in order. */
   durable: Map<string, Inode>;
   pending: Map<string, Inode | undefined>[];
 }
@@ -31,13 +31,13 @@ export class PowerCut extends Error {}
 
 export class SimulatedDisk implements Disk {
   readonly #root = inode('directory', ROOT);
-  /** Operations until the power is cut, or the operation fails. */
+  /** Operations until the power fails, or until an operation fails. */
   cutAfter = Number.POSITIVE_INFINITY;
   failAfter = Number.POSITIVE_INFINITY;
   /** Bytes that may still be written. */
   space = Number.POSITIVE_INFINITY;
   operations = 0;
-  /** A boot partition with FAT has none. */
+  /** False for a FAT boot partition. */
   hardLinks = true;
   #off = false;
 
@@ -79,7 +79,7 @@ export class SimulatedDisk implements Disk {
   async rename(from: string, to: string): Promise<void> {
     this.#step();
     const moved = this.#expect(from);
-    // rename(2) of two names of one file does nothing.
+    // rename(2) does nothing if both names belong to one file.
     if (this.#find(to) === moved) return;
     const change = new Map<string, Inode | undefined>([
       [basename(from), undefined],
@@ -117,7 +117,7 @@ export class SimulatedDisk implements Disk {
     found.pending = [];
   }
 
-  /** Power is back: any subset of what was not flushed has been lost. */
+  /** Restores power: any subset of the unflushed changes is lost. */
   powerOn(random: () => number): void {
     const visit = (directory: Inode): void => {
       for (const change of directory.pending)
@@ -133,7 +133,7 @@ export class SimulatedDisk implements Disk {
     this.operations = 0;
   }
 
-  /** All files and links with contents and owners, by path; directories by their paths alone. */
+  /** All files and links with contents and owners, by path; directories only by path. */
   snapshot(): Map<string, string> {
     const all = new Map<string, string>();
     const visit = (directory: Inode, path: string): void => {

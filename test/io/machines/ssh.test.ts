@@ -1,4 +1,4 @@
-/** Hosts over SSH, with OpenSSH's own server on the loopback address where the machine has one. */
+/** Hosts over SSH, with OpenSSH's own server on loopback if it is installed. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -61,7 +61,7 @@ describe('hosts over SSH', { skip }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test('commands, their input and files reach the host with the pinned key', async () => {
+  test('sends commands, their input and files to the host with the pinned key', async () => {
     const session = await openSsh(target, directory);
     try {
       assert.equal(await session.run('cat', { input: 'secret\n' }), 'secret\n');
@@ -85,7 +85,7 @@ describe('hosts over SSH', { skip }, () => {
     );
   });
 
-  test('a host with another key gets no command', async () => {
+  test('runs no command on a host with another key', async () => {
     const hostKey = (await readFile(join(directory, 'other.pub'), 'utf8')).trim();
     const session = await openSsh({ ...target, hostKey }, directory);
     const marker = join(directory, 'marker');
@@ -94,7 +94,7 @@ describe('hosts over SSH', { skip }, () => {
     assert.equal(existsSync(marker), false);
   });
 
-  test('a key that the host does not know is refused without a question', async () => {
+  test('rejects an unauthorized key without a prompt', async () => {
     const privateKey = await readFile(join(directory, 'other'), 'utf8');
     const session = await openSsh({ ...target, privateKey }, directory);
     await assert.rejects(session.run('true'), /Permission denied/);

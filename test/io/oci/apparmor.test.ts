@@ -1,4 +1,4 @@
-/** Profiles against files as the kernel has them; this kernel need not know AppArmor. */
+/** AppArmor profiles, with files in place of the kernel's, so that the kernel need not support AppArmor. */
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ describe('AppArmor profiles', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('a profile of the host must be loaded', async () => {
+  it('requires a localhost profile to be loaded', async () => {
     assert.equal(await appArmorProfile({ appArmor: { type: 'localhost', profile: 'own' } }, files), 'own');
     await assert.rejects(appArmorProfile({ appArmor: { type: 'localhost', profile: 'ow' } }, files), {
       code: 'create-failed',
@@ -34,14 +34,14 @@ describe('AppArmor profiles', () => {
     });
   });
 
-  it('the default one is loaded when it is needed first', async () => {
+  it('loads the default profile on first use', async () => {
     const name = await appArmorProfile({ appArmor: { type: 'runtime/default' } }, files);
     assert.equal(name, 'hyperedge-default');
     assert.match(await readFile(join(directory, 'loaded'), 'utf8'), /\nprofile hyperedge-default flags=/);
     assert.equal(await readFile(join(directory, 'arguments'), 'utf8'), '--replace\n');
   });
 
-  it('none is none, and without AppArmor in the kernel nothing runs that insists on it', async () => {
+  it('uses no profile if unconfined, and rejects a required profile without AppArmor in the kernel', async () => {
     assert.equal(await appArmorProfile({}, files), undefined);
     assert.equal(await appArmorProfile({ appArmor: { type: 'unconfined' } }, files), undefined);
     const without = { ...files, enabled: join(directory, 'absent') };

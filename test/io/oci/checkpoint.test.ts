@@ -1,4 +1,7 @@
-/** Checkpoints by a runc that writes CRIU's images without CRIU, which few test machines can run; and by the real one. */
+/**
+ * Checkpoints with a fake runc that writes CRIU's images, because few test machines can run CRIU; and with the real
+ * one.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -73,7 +76,7 @@ echo image > "$2/pages-1.img"
       assert.equal((await lab.runtime().listContainers()).find((each) => each.id === id)?.state, 'running');
     });
 
-    it('that fails is reported in CRIU’s words and leaves nothing', async () => {
+    it('that fails reports CRIU’s message and leaves no files', async () => {
       await mkdir(join(programs, 'broken'));
       const directory = join(lab.directory, 'failed');
       await assert.rejects(async () => lab.runtime().checkpointContainer?.(id, join(directory, 'x.tar')), {

@@ -1,4 +1,4 @@
-/** What only the embedded runtime promises: the host-root image, staleness after a reboot, a lost monitor, crash leftovers. */
+/** Behaviour specific to the embedded runtime: the host-root image, reboots, a lost monitor, remains of a crash. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
@@ -82,7 +82,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       }
     }
 
-    it('runs this very program from the host root, with state mounted where the host has no such directory', async () => {
+    it('runs this executable from the host root, with state mounted at a path that the host lacks', async () => {
       const state = join(lab.directory, 'host-state');
       await mkdir(state);
       await writeFile(join(lab.directory, 'single.conf'), 'one file');
@@ -121,7 +121,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('shows of the host root no file system that is mounted below, but what leads to a mount of the pod', async () => {
+    it('hides file systems mounted below the host root, except those that lead to a mount of the pod', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('below', true));
       const foreign = await mkdtemp('/var/tmp/hyperedge-foreign-');
       const leading = await mkdtemp('/var/tmp/hyperedge-leading-');
@@ -153,7 +153,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       }
     });
 
-    it('refuses the host root to containers that are not made for it', async () => {
+    it('denies the host root to ordinary containers', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('thief'));
       const named = container(HOST_ROOT_IMAGE, ['/bin/sh']);
       for (const config of [
@@ -170,7 +170,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('leaves the first process of a shared pid namespace an empty root, no rights and an own user', async () => {
+    it('gives the first process of a shared pid namespace an empty root, no privileges and its own user', async () => {
       const config = { ...sandbox('shared'), shareProcessNamespace: true };
       const sandboxId = await lab.runtime().runPodSandbox(config);
       const record = JSON.parse(
@@ -199,13 +199,13 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('reports containers of another boot as exited and forgets their pids', async () => {
+    it('reports containers of another boot as exited and ignores their pids', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('rebooted'));
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
       await lab.runtime().startContainer(id);
       const pid = (await lab.runtime().listContainers()).find((each) => each.id === id)?.pid ?? 0;
       await lab.runtime().stop();
-      // A reboot as the records see it: another boot id. The processes are ended as a power cut would.
+      // Simulates a reboot: another boot id in the records, and killed processes as after a power failure.
       process.kill(pid, 'SIGKILL');
       for (const path of [
         join(lab.directory, 'state/containers', id, 'record.json'),
@@ -228,7 +228,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('takes a sandbox whose namespaces are gone within one boot for lost', async () => {
+    it('treats a sandbox without namespaces as lost, also within one boot', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('unpinned'));
       await lab.runtime().stop();
       const pins = join(lab.directory, 'run/sandboxes', sandboxId);
@@ -240,12 +240,12 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('notices that a container and its monitor were both killed', async () => {
+    it('detects that a container and its monitor were both killed', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('lost'));
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
       await lab.runtime().startContainer(id);
       const record = JSON.parse(await readFile(join(lab.directory, 'state/containers', id, 'record.json'), 'utf8'));
-      // By itself: nobody lists the containers meanwhile.
+      // Detected without a list of the containers in between.
       const told = Promise.withResolvers<void>();
       const unsubscribe = lab.runtime().onChange((hint) => {
         if (hint.sandboxId === sandboxId) told.resolve();
@@ -262,7 +262,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('clears away what a crash in the middle of a creation left', async () => {
+    it('removes the remains of a crash during a creation', async () => {
       const id = 'ab'.repeat(32);
       const directory = join(lab.directory, 'state/containers', id);
       await mkdir(join(directory, 'rootfs'), { recursive: true });
@@ -292,11 +292,11 @@ inOwnNetworkNamespace(import.meta.url, () => {
       const median = times.toSorted((a, b) => a - b)[2] ?? 0;
       context.diagnostic(`sandbox + container, median of 5: ${median.toFixed(0)} ms`);
       console.log(`sandbox + container, median of 5: ${median.toFixed(0)} ms`);
-      // Generous: the machine may be busy with other suites.
+      // A generous limit, because the machine may run other suites.
       assert.ok(median < 1_000, `${median} ms`);
     });
 
-    it('makes the root of the first container beside the sandbox, and leaves none that was not needed', async () => {
+    it('prepares the root of the first container beside the sandbox, and removes an unused one', async () => {
       const containers = join(lab.directory, 'state/containers');
       const held = join(lab.directory, 'images/holds');
       const before = new Set(await readdir(containers));
@@ -317,7 +317,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(unused);
     });
 
-    it('takes a sandbox away whose network fails after its addresses were known', async () => {
+    it('removes a sandbox whose network fails after its addresses were reserved', async () => {
       const plugging = Promise.withResolvers<never>();
       const detached: string[] = [];
       const network = {

@@ -1,4 +1,4 @@
-/** The cgroup of an exec on the unified hierarchy, with plain processes in the place of a container's. */
+/** The cgroup of an exec on the unified hierarchy, with plain processes instead of a container's. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -24,7 +24,7 @@ async function inContainer(work: (directory: string) => Promise<void>): Promise<
   }
 }
 
-/** A process that starts another in a session of its own, both in the cgroup. */
+/** Starts a process that starts another in its own session, both in the cgroup. */
 async function start(cgroup: string): Promise<{ readonly pid: number; readonly ended: Promise<void> }> {
   const child = spawn('sh', ['-c', 'read go; setsid sleep 1000 & wait'], { stdio: ['pipe', 'ignore', 'ignore'] });
   await writeFile(join(cgroup, 'cgroup.procs'), String(child.pid));
@@ -35,7 +35,7 @@ async function start(cgroup: string): Promise<{ readonly pid: number; readonly e
   return { pid: child.pid ?? 0, ended };
 }
 
-test('kill ends every process of the exec, and nothing else of the container', { skip }, () =>
+test('kill ends every process of the exec and no other process of the container', { skip }, () =>
   inContainer(async (directory) => {
     const cgroups = { unified: directory };
     const exec = await createExecCgroup(cgroups, 'one', realClock);
@@ -53,23 +53,26 @@ test('kill ends every process of the exec, and nothing else of the container', {
   }),
 );
 
-test('what is left of an exec continues in the container; what a former host left is ended', { skip }, () =>
-  inContainer(async (directory) => {
-    const cgroups = { unified: directory };
-    const exec = await createExecCgroup(cgroups, 'two', realClock);
-    const { pid, ended } = await start(join(directory, 'exec-two'));
-    await exec.dissolve();
-    assert.ok((await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').includes(String(pid)));
-    const again = await createExecCgroup(cgroups, 'three', realClock);
-    for (const each of (await readFile(join(directory, 'cgroup.procs'), 'utf8')).trim().split('\n'))
-      await again.charge(Number(each));
-    await removeExecCgroups(cgroups, realClock);
-    await ended;
-    assert.ok(!existsSync(join(directory, 'exec-three')));
-  }),
+test(
+  'remaining processes of an exec continue in the container; those of a previous host process are killed',
+  { skip },
+  () =>
+    inContainer(async (directory) => {
+      const cgroups = { unified: directory };
+      const exec = await createExecCgroup(cgroups, 'two', realClock);
+      const { pid, ended } = await start(join(directory, 'exec-two'));
+      await exec.dissolve();
+      assert.ok((await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').includes(String(pid)));
+      const again = await createExecCgroup(cgroups, 'three', realClock);
+      for (const each of (await readFile(join(directory, 'cgroup.procs'), 'utf8')).trim().split('\n'))
+        await again.charge(Number(each));
+      await removeExecCgroups(cgroups, realClock);
+      await ended;
+      assert.ok(!existsSync(join(directory, 'exec-three')));
+    }),
 );
 
-test('a program that serves a pod is charged to a leaf below the pod', { skip }, () =>
+test('charges a program that serves a pod to a leaf cgroup below the pod', { skip }, () =>
   inContainer(async (directory) => {
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
     await chargeToPod({ unified: directory }, child.pid ?? 0);
@@ -80,6 +83,6 @@ test('a program that serves a pod is charged to a leaf below the pod', { skip },
   }),
 );
 
-test('a container without a cgroup takes no exec', async () => {
+test('rejects an exec in a container without a cgroup', async () => {
   await assert.rejects(createExecCgroup({}, 'none', realClock), /no cgroup in which an exec could be tracked/);
 });

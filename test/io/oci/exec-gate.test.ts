@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('a process that waits to be read runs on, and its fifo is removed', async () => {
+test('releases a waiting process and removes its fifo', async () => {
   await run('mkfifo', [fifo()]);
   const opened = openGate(directory, alive);
   // Opening for writing waits for the reader, as runc's first process does.
@@ -29,7 +29,7 @@ test('a process that waits to be read runs on, and its fifo is removed', async (
   assert.equal(existsSync(fifo()), false);
 });
 
-test('the process may come to the fifo before or after its reader', async () => {
+test('works whether the process opens the fifo before or after its reader', async () => {
   await run('mkfifo', [fifo()]);
   const writing = open(fifo(), 'w').then(async (writer) => {
     await writer.write('0');
@@ -40,14 +40,14 @@ test('the process may come to the fifo before or after its reader', async () => 
   await writing;
 });
 
-test('a process that ends before is reported, and the fifo is left to the runtime', async () => {
+test('reports a process that ended before, and leaves the fifo to the runtime', async () => {
   await run('mkfifo', [fifo()]);
   assert.equal(await openGate(directory, async () => false), false);
   assert.equal(existsSync(fifo()), true);
   await rm(fifo());
 });
 
-test('without a fifo the runtime starts the container', async () => {
+test('lets the runtime start the container if there is no fifo', async () => {
   assert.equal(await openGate(directory, alive), false);
   await writeFile(fifo(), '');
   assert.equal(await openGate(directory, alive), false);

@@ -1,4 +1,4 @@
-/** What an exec leaves: nothing on the host, and in the container only what is meant to stay. */
+/** Remaining processes and files after an exec: none on the host, and only intended ones in the container. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     let lab: RuntimeLab;
     let id = '';
     let sandboxId = '';
-    /** The argument of the sleepers of one test. */
+    /** Argument by which the sleep processes of one test are found. */
     let mark = 700_000;
 
     before(async () => {
@@ -132,7 +132,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     const LEAVING = (): string =>
       `trap '' TERM HUP INT; sleep ${mark} & (sleep ${mark} &); (setsid sleep ${mark} &); sleep ${mark} >/dev/null 2>&1 &`;
 
-    it('a timeout kills every process that the command has started, in whatever session', async () => {
+    it('a timeout kills every process that the command has started, in any session', async () => {
       const begun = performance.now();
       await assert.rejects(sh(`${LEAVING()} sleep ${mark}`, { timeoutMs: 500 }), { code: 'timeout' });
       assert.equal(await sleepers(), 0, 'killed before the error is returned');
@@ -140,8 +140,8 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await nothingLeft();
     });
 
-    it('a timeout ends what forks faster than it is killed', async () => {
-      // Each process of a chain lives only until it has started the next.
+    it('a timeout ends processes that fork faster than they are killed', async () => {
+      // Each process of a chain exits as soon as it has started the next.
       const chains = `f() { (f &); }; f; f; f; sleep ${mark}`;
       await assert.rejects(sh(chains, { timeoutMs: 400 }), { code: 'timeout' });
       await nothingLeft();
@@ -154,7 +154,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(await sleepers(), 0);
     });
 
-    it('an exit ends at once although children hold the pipes, and kills them', async () => {
+    it('an exit ends the exec immediately although children hold the pipes, and kills them', async () => {
       const begun = performance.now();
       const result = await sh(`echo out; echo err >&2; ${LEAVING()} exit 3`);
       assert.ok(performance.now() - begun < 3_000, 'did not wait for the children');
@@ -165,7 +165,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(await sleepers(), 0);
     });
 
-    it('what a command that may leave processes has started runs on in the container, without a program of the host', async () => {
+    it('processes that may remain after the command continue in the container, without a program of the host', async () => {
       const result = await sh(`setsid sleep ${mark} & exit 0`, { leavesProcesses: true });
       assert.equal(result.exitCode, 0);
       await nothingLeft();
@@ -176,7 +176,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       process.kill(Number(left[0]?.pid), 'SIGKILL');
     });
 
-    it('output beyond the bound is dropped, and costs little', async () => {
+    it('discards output beyond the limit at low cost', async () => {
       const before = process.cpuUsage();
       const begun = performance.now();
       await assert.rejects(sh('yes', { timeoutMs: 2_000 }), { code: 'timeout' });
@@ -189,13 +189,13 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(Buffer.from(result.stderr).toString(), 'end\n');
     });
 
-    it('standard streams can be opened again by another user than root', async () => {
+    it('standard streams can be reopened by a user other than root', async () => {
       const result = await sh('id -u; echo again > /dev/stdout; echo problem > /proc/self/fd/2');
       assert.equal(Buffer.from(result.stdout).toString(), '1000\nagain\n');
       assert.equal(Buffer.from(result.stderr).toString(), 'problem\n');
     });
 
-    it('a pod has two execs at a time that start; waiting for a turn is not the time of the command', async () => {
+    it('starts at most two execs of a pod at once, without charging the wait to the timeout', async () => {
       let most = 0;
       let ended = false;
       const watching = (async () => {
@@ -213,7 +213,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.ok(most >= 1 && most <= 2, `${most} runtimes at a time`);
     });
 
-    it('an exec has the environment and user of its container, and a terminal names its type', async () => {
+    it('an exec has the environment and user of its container, and TERM with a terminal', async () => {
       const result = await sh('echo $GREETING; echo "$ODD"; id -u; echo "TERM=$TERM"');
       assert.equal(Buffer.from(result.stdout).toString(), 'hello\n"q"\\\n1000\nTERM=\n');
       const session = await lab.runtime().exec(id, {
@@ -228,7 +228,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(text, 'hello xterm\r\n');
     });
 
-    it('monitors of execs, attached clients and forwarded connections are charged to the pod', async () => {
+    it('charges monitors of execs, attached clients and forwarded connections to the pod', async () => {
       const session = await lab.runtime().exec(id, {
         command: ['sleep', String(mark)],
         stdin: false,
@@ -272,7 +272,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     }
 
     for (const tty of [false, true]) {
-      it(`a client that leaves ${tty ? 'a terminal' : 'its pipes'} ends every process of its exec`, async () => {
+      it(`kills every process of the exec when a client leaves ${tty ? 'a terminal' : 'its pipes'}`, async () => {
         const command = ['/bin/sh', '-c', `${LEAVING()} sleep ${mark}`];
         const session = await lab.runtime().exec(id, { command, stdin: true, stdout: true, stderr: true, tty });
         await eventually('they run', async () => (await sleepers()) === 5);
@@ -283,7 +283,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       });
     }
 
-    it('execs of a previous run of the host are ended by the next', async () => {
+    it('kills execs of the previous run of the host process', async () => {
       await lab.runtime().exec(id, {
         command: ['/bin/sh', '-c', `setsid sleep ${mark} & sleep ${mark}`],
         stdin: false,
@@ -297,7 +297,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(await sleepers(), 0);
     });
 
-    it('a container can be removed while execs of it run', async () => {
+    it('removes a container with running execs', async () => {
       const session = await lab.runtime().exec(id, {
         command: ['sleep', String(mark)],
         stdin: false,

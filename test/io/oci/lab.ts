@@ -1,4 +1,6 @@
-/** A runtime with everything real under it, in a temporary directory; to be used inside a network namespace of its own (netns.ts). */
+/**
+ * A runtime with real dependencies in a temporary directory, for use inside a separate network namespace (netns.ts).
+ */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';

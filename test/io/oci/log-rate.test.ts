@@ -6,7 +6,7 @@ import type { ContainerRecord } from '../../../src/io/oci/records.ts';
 
 const MIB = 1 << 20;
 
-/** A container that writes as fast as it can while its monitor runs. */
+/** A simulated container that writes as fast as possible while its monitor runs. */
 function flood(bytesPerMs: number) {
   let nowMs = 0;
   let timer: { atMs: number; callback: () => void } | undefined;
@@ -52,7 +52,7 @@ function flood(bytesPerMs: number) {
   };
 }
 
-it('pauses the monitor of a container that fills its log too fast, for two seconds at most', () => {
+it('pauses the monitor of a container that fills its log too fast, for at most two seconds', () => {
   const { rate, run, state } = flood(140_000);
   rate.start();
   run(60_000);
@@ -66,7 +66,7 @@ it('pauses the monitor of a container that fills its log too fast, for two secon
   assert.equal(state.isPaused, false);
 });
 
-it('leaves a container alone that writes less', () => {
+it('does not pause a container below the rate', () => {
   const { rate, run, state } = flood(3_000);
   rate.start();
   run(60_000);

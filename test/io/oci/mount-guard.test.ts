@@ -44,12 +44,12 @@ describe('mounts over the file systems of the kernel', () => {
     '/dev/pts/0',
     '/dev/console',
   ])
-    it(`refuses a volume at ${path}`, () => refuses('/dev', mount(path)));
+    it(`rejects a volume at ${path}`, () => refuses('/dev', mount(path)));
   for (const path of ['/proc', '/proc/self', '/proc/sys/kernel'])
-    it(`refuses a volume at ${path}`, () => refuses('/proc', mount(path)));
+    it(`rejects a volume at ${path}`, () => refuses('/proc', mount(path)));
   for (const path of ['/sys', '/sys/fs/cgroup', '/sys/firmware'])
-    it(`refuses a volume at ${path}`, () => refuses('/sys', mount(path)));
-  it('refuses a volume in the place of the root', () => refuses('/', mount('/')));
+    it(`rejects a volume at ${path}`, () => refuses('/sys', mount(path)));
+  it('rejects a volume in place of the root', () => refuses('/', mount('/')));
 
   it('follows links of the image and of volumes inside the container', async () => {
     await refuses('/dev', mount('/absolute'));
@@ -59,7 +59,7 @@ describe('mounts over the file systems of the kernel', () => {
     await assert.rejects(check(mount('/loop')), /too many levels of symbolic links/);
   });
 
-  it('allows what cannot take the place of anything', async () => {
+  it('allows mounts that replace no file of runc', async () => {
     await check(mount('/data'), mount('/vol'), mount('/vol/plain'), mount('/vol/plain/new'), mount('/development'));
     await check(mount('/dev/shm'), mount('/dev/termination-log'), mount('/dev/mine'), mount('/dev/mqueue'));
     await check(mount('/dev', '/dev'), mount('/sys', '/sys'), mount('/dev/null', '/dev/null'), mount('/proc', '/proc'));
@@ -67,7 +67,7 @@ describe('mounts over the file systems of the kernel', () => {
     await refuses('/dev', mount('/dev', '/dev/shm'));
   });
 
-  it('refuses images whose own directories are links', async () => {
+  it('rejects images whose own directories are links', async () => {
     await rm(join(rootfs, 'sys'), { recursive: true });
     await symlink('/data', join(rootfs, 'sys'));
     await assert.rejects(check(), /the image's \/sys is a symbolic link/);
@@ -75,7 +75,7 @@ describe('mounts over the file systems of the kernel', () => {
     await check();
   });
 
-  it('makes them after what a link could lead below them', () => {
+  it('arranges mounts of kernel file systems after all mounts that a link could redirect below them', () => {
     const order = arrange(
       systemMounts({ shm: '/shm', writableSys: false }),
       ['/a/b/c/d', '/dev/shm', '/vol'].map((path) => podMount(mount(path))),
@@ -85,7 +85,7 @@ describe('mounts over the file systems of the kernel', () => {
     assert.ok(order.includes('/dev/shm'));
   });
 
-  it('knows which versions of runc have the fixes', () => {
+  it('recognizes the versions of runc with the fixes', () => {
     const safe = [
       '1.2.8',
       '1.2.9',

@@ -1,4 +1,6 @@
-/** Runs a test file again inside a network namespace of its own, so that bridges, addresses and filter tables are nobody else's. */
+/**
+ * Runs a test file again inside its own network namespace, so that bridges, addresses and filter tables are private.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
@@ -6,14 +8,17 @@ import { fileURLToPath } from 'node:url';
 
 const MARK = 'HYPEREDGE_TEST_NETNS';
 
-/** Calls `suite` inside the namespace; outside it becomes one test that passes when all inside pass, and shows their report when not. */
+/**
+ * Calls `suite` inside the namespace. Outside it registers one test, which passes if all tests inside pass and
+ * otherwise shows their report.
+ */
 export function inOwnNetworkNamespace(metaUrl: string, suite: () => void): void {
   if (process.env[MARK] !== undefined) {
     suite();
     return;
   }
   const skip = process.getuid?.() === 0 ? false : 'needs root';
-  test('in a network namespace of its own', { skip, timeout: 240_000 }, async (context) => {
+  test('in its own network namespace', { skip, timeout: 240_000 }, async (context) => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const file = fileURLToPath(metaUrl);
     const child = spawn('unshare', ['--net', process.execPath, '--test-reporter=spec', file], {

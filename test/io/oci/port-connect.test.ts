@@ -1,10 +1,11 @@
-/** Connections to a port of a pod, through socat. */
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { connectInNamespace } from '../../../src/io/oci/port-connect.ts';
 
-test('a connection that the pod closes ends for the client, which may still write', { timeout: 20_000 }, async () => {
+test('ends a connection for the client when the pod closes it; the client may still write', {
+  timeout: 20_000,
+}, async () => {
   let heard = '';
   const ended = Promise.withResolvers<void>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {

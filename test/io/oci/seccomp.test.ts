@@ -25,12 +25,12 @@ const conditional = (given: Profile, name: string) =>
   given.syscalls.filter((rule) => rule.names.includes(name) && rule.args !== undefined);
 
 describe('the system-call filter RuntimeDefault', () => {
-  it('refuses what is not listed with EPERM', () => {
+  it('rejects unlisted calls with EPERM', () => {
     const { defaultAction, defaultErrnoRet } = profile();
     assert.deepEqual({ defaultAction, defaultErrnoRet }, { defaultAction: 'SCMP_ACT_ERRNO', defaultErrnoRet: 1 });
   });
 
-  it('lists what programs need and nothing that reaches past a container', () => {
+  it('lists the calls that programs need and no call that reaches outside of a container', () => {
     const calls = allowed(profile());
     for (const call of ['read', 'openat2', 'execve', 'futex', 'statx', 'epoll_pwait2', 'rseq', 'ptrace', 'mq_open'])
       assert.ok(calls.has(call), call);
@@ -44,7 +44,7 @@ describe('the system-call filter RuntimeDefault', () => {
       assert.ok(!calls.has(call), call);
   });
 
-  it('adds the calls of a granted capability and no others', () => {
+  it('adds only the calls of a granted capability', () => {
     const plain = allowed(profile());
     const added = (...capabilities: string[]): string[] =>
       [...allowed(profile(capabilities)).difference(plain)].toSorted();
@@ -57,7 +57,7 @@ describe('the system-call filter RuntimeDefault', () => {
       assert.ok(!admin.includes(call), call);
   });
 
-  it('lets clone make processes and no namespaces, and sends clone3 back to clone', () => {
+  it('allows clone without new namespaces, and makes clone3 fall back to clone', () => {
     const [rule, ...more] = conditional(profile(), 'clone');
     assert.deepEqual(more, []);
     const [argument] = rule?.args ?? [];
@@ -73,7 +73,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual(conditional(profile(['CAP_SYS_ADMIN']), 'clone'), []);
   });
 
-  it('knows address families and execution domains one by one', () => {
+  it('lists allowed address families and execution domains individually', () => {
     const values = (name: string) => conditional(profile(), name).map((rule) => rule.args?.[0]?.value);
     const families = values('socket');
     for (const family of [1, 2, 10, 16, 17]) assert.ok(families.includes(family), `${family}`);
@@ -81,7 +81,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual(values('personality'), [0, 8, 0x20000, 0x20008, 0xffffffff]);
   });
 
-  it('covers the other instruction sets that the processor runs', () => {
+  it('covers the other instruction sets of the processor', () => {
     assert.deepEqual(profile().architectures, ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86']);
     assert.deepEqual(profile([], 'arm64').architectures, ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM']);
     assert.ok(allowed(profile()).has('arch_prctl'));

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { StartLimit } from '../../../src/io/oci/start-limit.ts';
 import { ManualClock, settle } from '../../client/clocks.ts';
 
-test('starts wait for a place in their order, and one that hangs keeps its own no longer than two seconds', async () => {
+test('starts get slots in order, and one that hangs keeps its slot for at most two seconds', async () => {
   const clock = new ManualClock();
   const limit = new StartLimit(2, clock);
   const got: string[] = [];

@@ -1,4 +1,4 @@
-/** Pods in user namespaces of their own: root in them is no root on the host, and their files are theirs. */
+/** Pods in their own user namespaces: their root user is unprivileged on the host, and they own their files. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
         '100',
       ]);
       assert.match(await readFile(`/proc/${listed?.pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${HOST_ID}\\s`, 'm'));
-      // The volume belongs to ids of the pod, whatever range it has.
+      // Files in the volume are owned by ids of the pod, whatever range it has.
       assert.equal((await stat(join(volume, 'made'))).uid, 7);
       const result = await lab.runtime().execSync(id, ['/bin/sh', '-c', 'id -u; cat /data/before; ls -ln /root-file'], {
         timeoutMs: 10_000,
@@ -78,7 +78,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.match(text, /^0\nx-rw-r--r--\s+1 0\s+0/);
     });
 
-    it('is found again after a restart, and leaves no mounts', async () => {
+    it('is restored after a restart, and leaves no mounts', async () => {
       await lab.restart();
       const [found] = await lab.runtime().listPodSandboxes();
       assert.equal(found?.state, 'ready');
@@ -92,7 +92,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.deepEqual(await readdir(join(lab.directory, 'run/mapped')), []);
     });
 
-    it('is refused where a volume cannot be mapped', async () => {
+    it('is rejected if a volume cannot be mapped', async () => {
       const id = await lab.runtime().runPodSandbox(sandbox({ uid: 'uid-2', name: 'two' }));
       await assert.rejects(lab.runtime().createContainer(id, container('main', 'true', '/proc/sys')), {
         code: 'create-failed',

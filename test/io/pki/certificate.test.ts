@@ -15,7 +15,7 @@ import { bytesToIp, ipToBytes } from '../../../src/io/pki/names.ts';
 const run = promisify(execFile);
 const NOW = Date.UTC(2026, 10, 20);
 
-test('a leaf carries its subject, names and usages and chains to its authority', async () => {
+test('a leaf has its subject, names and usages and chains to its authority', async () => {
   const ca = await createAuthority('openshift-signer', lifetimeFrom(NOW, 3650));
   const leaf = await issue(ca, {
     subject: { commonName: 'system:node:n1', organizations: ['system:nodes', 'lab'] },
@@ -35,7 +35,7 @@ test('a leaf carries its subject, names and usages and chains to its authority',
   assert.ok(ca.certificate.ca && ca.certificate.verify(ca.certificate.publicKey));
 });
 
-test('openssl, a strict reader of its own, verifies the chain', async () => {
+test('openssl verifies the chain', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'pki-'));
   try {
     const ca = await createAuthority('etcd-signer', lifetimeFrom(NOW, 3650));
@@ -103,7 +103,7 @@ test('server and client certificates work in a mutual TLS handshake', async () =
   }
 });
 
-test('authorities may have RSA keys that somebody brought along, and may be renewed with the same key', async () => {
+test('supports imported RSA keys of authorities, and renews an authority with the same key', async () => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const old = await createAuthority('site-ca', lifetimeFrom(NOW, 10), privateKey);
   const leaf = await issue(old, { subject: { commonName: 'x' }, usages: ['client'], validity: lifetimeFrom(NOW, 5) });
@@ -112,7 +112,7 @@ test('authorities may have RSA keys that somebody brought along, and may be rene
   assert.ok(certificate.checkIssued(renewed.certificate) && certificate.verify(renewed.certificate.publicKey));
 });
 
-test('a clock far in the past neither makes certificates of the past nor invalid ones', () => {
+test('a clock far in the past produces neither expired nor invalid certificates', () => {
   const epoch = lifetimeFrom(0, 730);
   assert.ok(epoch.notBeforeMs < 0 && epoch.notAfterMs > Date.UTC(2027, 11, 1));
   const today = lifetimeFrom(NOW, 730);
@@ -125,7 +125,7 @@ test('a leaf never outlives its authority', async () => {
   assert.equal(new X509Certificate(leaf.certPem).validTo, ca.certificate.validTo);
 });
 
-test('addresses survive the way to bytes and back', () => {
+test('converts addresses to bytes and back', () => {
   for (const ip of [
     '0.0.0.0',
     '255.1.2.3',

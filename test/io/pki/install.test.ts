@@ -73,7 +73,7 @@ async function tree(root: string): Promise<Record<string, string>> {
   return content;
 }
 
-test('a first start makes what OKD names, keys private; a second one changes nothing', () =>
+test("creates OKD's files at the first start, with private keys, and changes nothing at the second", () =>
   withRoot(async (root) => {
     const issued = await install(root, NOW);
     assert.ok(issued.length > 10 && issued.every((line) => line.endsWith(': new')));
@@ -106,7 +106,7 @@ test('a first start makes what OKD names, keys private; a second one changes not
     assert.deepEqual(await tree(root), first);
   }));
 
-test('identities are those that the cluster roles are bound to', () =>
+test('uses the identities that the cluster roles are bound to', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const files = masterFiles(root);
@@ -126,7 +126,7 @@ test('identities are those that the cluster roles are bound to', () =>
     assert.equal(node.users[0].user['client-key'], nodeFiles(root).clientCurrent);
   }));
 
-test('a new address, a near end and a damaged file each re-issue what is concerned, under the same authority', () =>
+test('reissues the affected certificates for a new address, a near expiry and a damaged file, under the same authority', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const ca = await readFile(masterFiles(root).ca.cert, 'utf8');
@@ -149,7 +149,7 @@ test('a new address, a near end and a damaged file each re-issue what is concern
     assert.equal(await readFile(masterFiles(root).ca.cert, 'utf8'), ca);
   }));
 
-test('an authority near its end is renewed with its own key', () =>
+test('renews an authority near its expiry with its own key', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const old = new X509Certificate(await readFile(masterFiles(root).ca.cert));
@@ -159,7 +159,7 @@ test('an authority near its end is renewed with its own key', () =>
     assert.ok(renewed.validToDate > old.validToDate && old.verify(renewed.publicKey));
   }));
 
-test('keys that cannot be made again are never overwritten', () =>
+test('never overwrites irreplaceable keys', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const key = await readFile(masterFiles(root).ca.key, 'utf8');
@@ -174,7 +174,7 @@ test('keys that cannot be made again are never overwritten', () =>
     await assert.rejects(install(root, NOW), { code: 'bad-key' });
   }));
 
-test('a key that others can read or write is not used', () =>
+test('rejects a key that other users can read or write', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const { ca, server, serviceAccountsPrivateKey } = masterFiles(root);
@@ -197,7 +197,7 @@ test('a key that others can read or write is not used', () =>
     assert.deepEqual(await install(root, NOW), []);
   }));
 
-test('kubelets have an authority of their own, which follows a rotation of the cluster authority', () =>
+test('creates a separate authority for kubelets, which follows a rotation of the cluster authority', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const files = masterFiles(root);
@@ -237,7 +237,7 @@ test('kubelets have an authority of their own, which follows a rotation of the c
     assert.deepEqual(await install(root, NOW), []);
   }));
 
-test('a serving certificate that an earlier release signed stays until it is due', () =>
+test('keeps a serving certificate signed by an earlier release until it must be renewed', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const authority = await loadIfPresent(masterFiles(root).ca);

@@ -18,7 +18,7 @@ import {
 const run = promisify(execFile);
 const NOW = Date.now();
 
-test('lists of openssl: which serial numbers they hold, in PEM and DER; broken ones are refused', async () => {
+test("reads serial numbers from openssl's lists in PEM and DER, and rejects broken lists", async () => {
   const cwd = await mkdtemp(join(tmpdir(), 'crl-'));
   const openssl = (...args: string[]): Promise<unknown> => run('openssl', args, { cwd });
   try {
@@ -66,7 +66,7 @@ test('lists of openssl: which serial numbers they hold, in PEM and DER; broken o
   }
 });
 
-test('a certificate that answers for itself', async () => {
+test('creates a self-signed certificate for the given names', async () => {
   const { certPem, keyPem } = await createSelfSigned(
     'me',
     { dns: ['localhost'], ips: ['::1'] },

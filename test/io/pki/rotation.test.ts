@@ -1,4 +1,4 @@
-/** Phases of a rotation that were cut short at any of their renames and removals. */
+/** Phases of a rotation that are interrupted at each of their renames and removals. */
 import assert from 'node:assert/strict';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const PHASES = ['new-ca', 'reissue', 'finish'] as const;
 const ROTATION = new URL('../../../src/io/pki/rotation.ts', import.meta.url).href;
 const now = Date.now();
 
-describe('a rotation that is cut short', { timeout: 240_000 }, () => {
+describe('an interrupted rotation', { timeout: 240_000 }, () => {
   let scratch = '';
   let directories = 0;
   /** Directories as they were before each phase. */
@@ -104,7 +104,7 @@ describe('a rotation that is cut short', { timeout: 240_000 }, () => {
     return (await loadIfPresent(successorOf(files)))?.certPem ?? (await loadIfPresent(files))?.certPem;
   }
 
-  /** Only the new authority is left, whole. */
+  /** Checks that only the complete new authority is left. */
   async function assertRotated(root: string, expected: string | undefined): Promise<void> {
     const files = filesAt(root);
     const present = await loadIfPresent(files);

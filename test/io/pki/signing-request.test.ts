@@ -35,14 +35,14 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-/** A request as openssl makes it. */
+/** A request created by openssl. */
 async function openssl(key: string[], extra: string[] = []): Promise<string> {
   const args = ['req', '-new', '-nodes', '-newkey', ...key, '-keyout', 'k.pem', '-out', 'r.pem', ...extra];
   await run('openssl', args, { cwd: directory });
   return readFile(join(directory, 'r.pem'), 'utf8');
 }
 
-test('requests of openssl with EC and RSA keys are read and signed', async () => {
+test('reads and signs requests of openssl with EC and RSA keys', async () => {
   const signer = createCertificateSigner(await createAuthority('openshift-signer', lifetimeFrom(NOW, 3650)));
   for (const key of [
     ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'],
@@ -75,7 +75,7 @@ test('requests of openssl with EC and RSA keys are read and signed', async () =>
   }
 });
 
-test('our own requests are valid to openssl and to us', async () => {
+test('creates requests that openssl and this parser accept', async () => {
   const request = createSigningRequest(
     await generateKey(),
     { commonName: 'system:node:n2', organizations: ['system:nodes'] },
@@ -90,7 +90,7 @@ test('our own requests are valid to openssl and to us', async () => {
   assert.equal(parseSigningRequest(request).signatureValid, true);
 });
 
-test('a request to be an authority is seen, and never signed', async () => {
+test('detects a request to become an authority and never signs it', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const request = await openssl(
     ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'],
@@ -100,10 +100,10 @@ test('a request to be an authority is seen, and never signed', async () => {
   await assert.rejects(signer.sign(order(request)), { code: 'invalid-request' });
 });
 
-test('giant, tiny and foreign keys are refused without work on them', async () => {
+test('rejects huge, small and unsupported keys without processing them', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const own = bytesOf(createSigningRequest(await generateKey(), { commonName: 'x' }));
-  // The same request with somebody's 16,384-bit modulus in place of its key.
+  // The same request with a 16,384-bit modulus in place of its key.
   const giant = withKey(own, rsaSpki(16_384));
   const began = performance.now();
   const facts = signer.inspect(pem(giant));
@@ -117,7 +117,7 @@ test('giant, tiny and foreign keys are refused without work on them', async () =
   await assert.rejects(signer.sign(order(pem(withKey(own, dsaLike)))), { code: 'invalid-request' });
 });
 
-test('a signature by another key, or over other bytes, does not count', async () => {
+test('rejects a signature by another key or over other bytes', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const own = bytesOf(createSigningRequest(await generateKey(), { commonName: 'system:node:a' }));
   const forged = Buffer.from(own);
@@ -126,13 +126,13 @@ test('a signature by another key, or over other bytes, does not count', async ()
   await assert.rejects(signer.sign(order(pem(forged))), { code: 'invalid-request', message: /signature/ });
 });
 
-test('usages that are no certificate usages of ours are refused', async () => {
+test('rejects unsupported certificate usages', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const request = createSigningRequest(await generateKey(), { commonName: 'x' });
   await assert.rejects(signer.sign(order(request, ['cert sign'])), { code: 'invalid-request' });
 });
 
-test('garbage is answered, bounded and never with a crash', async () => {
+test('rejects garbage with limited work and without a crash', async () => {
   const good = bytesOf(
     createSigningRequest(
       await generateKey(),
@@ -150,11 +150,11 @@ test('garbage is answered, bounded and never with a crash', async () => {
   ]) {
     assert.throws(() => parseSigningRequest(text), { code: 'invalid-request' });
   }
-  // Nested 200 deep.
+  // Nested 200 levels deep.
   let deep: Uint8Array = Buffer.from([0x30, 0x00]);
   for (let depth = 0; depth < 200; depth++) deep = toDer(der.sequence([{ ...parseShallow(deep) }]));
   assert.throws(() => parseSigningRequest(pem(deep)), { code: 'invalid-request', message: /deeper/ });
-  // Every single-byte damage either reads or fails with the one code.
+  // Every single damaged byte is either accepted or fails with the documented error code.
   for (let index = 0; index < good.length; index++) {
     for (const value of [0x00, 0xff, (good[index] ?? 0) ^ 0x01]) {
       const damaged = Buffer.from(good);

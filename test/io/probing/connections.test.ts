@@ -8,7 +8,7 @@ import { MAX_PROBE_OUTPUT_BYTES } from '../../../src/components/kubelet/probes/p
 import { probeNetwork } from '../../../src/io/probing/index.ts';
 import { createAuthority } from '../../client/certificates.ts';
 
-test('TCP probes name the address that refuses, HTTP probes return redirects and cut bodies', async () => {
+test('TCP probes name the refusing address; HTTP probes return redirects and truncated bodies', async () => {
   const agents: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     agents.push(request.headers['user-agent']);
@@ -34,7 +34,7 @@ test('TCP probes name the address that refuses, HTTP probes return redirects and
   });
 });
 
-test('HTTPS probes resume the TLS session of the last one, on connections of their own', async () => {
+test('HTTPS probes resume the previous TLS session on new connections', async () => {
   const resumed: boolean[] = [];
   const server = createTlsServer(
     createAuthority('probing test').issue('server', { server: true }),

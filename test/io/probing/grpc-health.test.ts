@@ -1,4 +1,3 @@
-/** Health checks of servers that do not keep to the protocol. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session } from 'node:http2';
@@ -6,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { probeNetwork } from '../../../src/io/probing/index.ts';
 
-test('a gRPC probe ends when the answer has no end', async () => {
+test('ends a gRPC probe whose response is endless', async () => {
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
   server.on('session', (session) => sessions.add(session));

@@ -1,4 +1,4 @@
-/** Pods that answer probes with what the protocol has no place for. An error without a listener fails these tests. */
+/** Pods with invalid responses to probes. An error without a listener fails these tests. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
@@ -12,7 +12,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** Sends `bytes` once it has heard something; closes after `ms`. */
+/** A pod that sends `bytes` once it has received data, and closes after `ms`. */
 async function podThatSays(bytes: Buffer, ms = 200): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -26,7 +26,7 @@ async function podThatSays(bytes: Buffer, ms = 200): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** HPACK: a literal that is not indexed. */
+/** An HPACK literal without indexing. */
 const field = (name: string, value: string): Buffer =>
   Buffer.from(`\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`);
 const [RESET, GOAWAY, WINDOW, PUSH, CONTINUATION, END_HEADERS] = [3, 7, 8, 5, 9, 4];
@@ -40,7 +40,7 @@ const pushed = frame(
   ]),
 );
 
-test('streams that a pod pushes, and how they end, fail the gRPC probe alone', async () => {
+test('streams pushed by a pod, and their resets, fail only the gRPC probe', async () => {
   const ends = [
     frame(RESET, 0, 2, Buffer.from([0, 0, 0, 2])),
     frame(GOAWAY, 0, 0, Buffer.from([0, 0, 0, 0, 0, 0, 0, 2])),
@@ -55,7 +55,7 @@ test('streams that a pod pushes, and how they end, fail the gRPC probe alone', a
   }
 });
 
-test('a 101 that was not asked for is an answer, not a probe without end', async () => {
+test('an unrequested 101 ends the probe with that status', async () => {
   for (const headers of ['', 'Connection: upgrade\r\nUpgrade: x\r\n']) {
     const port = await podThatSays(Buffer.from(`HTTP/1.1 101 S\r\n${headers}\r\nbytes`), 5_000);
     const got = await probeNetwork.httpGet(new URL(`http://127.0.0.1:${port}/`), {}, AbortSignal.timeout(3_000));

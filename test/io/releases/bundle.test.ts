@@ -54,7 +54,7 @@ const signed = (text: string, by = key): Member[] => [
   { name: 'manifest.json.sig', content: signatureOf(text, by) },
 ];
 
-/** The one line that refuses it; nothing may be left in the store. */
+/** The one-line rejection of a bundle, after which the store must be empty. */
 async function refusal(path: string, keys: readonly KeyObject[] = [trusted]): Promise<string> {
   const directory = await mkdtemp(join(root, 'store-'));
   const store = new DigestStore(directory);
@@ -76,7 +76,7 @@ async function refusal(path: string, keys: readonly KeyObject[] = [trusted]): Pr
   return error.message.slice(path.length + 2);
 }
 
-test('a bundle is read as it was written', async () => {
+test('reads a bundle as it was written', async () => {
   const taken: Buffer[] = [];
   let accepted = 0;
   const read = await readBundle(
@@ -93,7 +93,7 @@ test('a bundle is read as it was written', async () => {
   assert.ok(Buffer.concat(taken).equals(content));
 });
 
-test('a signature of another key, or of another text, is refused before anything is taken', async () => {
+test('rejects a signature of another key or text before any file is stored', async () => {
   const other = generateKeyPairSync('ed25519');
   assert.match(await refusal(good, [other.publicKey]), /no trusted key has signed the manifest/);
   assert.match(await refusal(good, []), /no key is trusted; set updates\.keys/);
@@ -107,7 +107,7 @@ test('a signature of another key, or of another text, is refused before anything
   assert.match(await refusal(await tar(...unsigned)), /is where manifest\.json\.sig must be/);
 });
 
-test('names that leave a directory, links and members that the manifest does not name are refused', async () => {
+test('rejects names outside the directory, links, and members that are not in the manifest', async () => {
   const text = manifestText(manifest);
   for (const path of ['../../etc/cron.d/x', '/etc/shadow', `./${name}`, 'hyperedge-linux-arm64', `${name}\u001b[2J`])
     assert.match(await refusal(await tar(...signed(text), { name: path, content })), /is not the next one/, path);
@@ -130,7 +130,7 @@ test('names that leave a directory, links and members that the manifest does not
     assert.match(await refusal(await tar(...signed(text.replace(name, bad)))), /files\[0\]\.name: must be/);
 });
 
-test('content that differs from the manifest is refused and not kept', async () => {
+test('rejects and removes content that differs from the manifest', async () => {
   const text = manifestText(manifest);
   const changed = Buffer.from(content);
   changed[77] = 0;
@@ -139,11 +139,11 @@ test('content that differs from the manifest is refused and not kept', async () 
   assert.match(await refusal(await tar(...signed(text))), /it ends before hyperedge-linux-x64/);
 });
 
-test('a bundle that is cut off anywhere, or is something else, is refused in one line', async () => {
+test('rejects a bundle truncated anywhere, and other files, in one line', async () => {
   const { size } = await stat(good);
   const random = generator(4);
   const path = join(root, 'cut');
-  // The end of a tar is 1,024 zeros, which may be missing.
+  // A tar ends with 1,024 zero bytes, which may be missing.
   for (const length of [
     0,
     1,
@@ -161,7 +161,7 @@ test('a bundle that is cut off anywhere, or is something else, is refused in one
   assert.match(await refusal(root), /it is not a file/);
 });
 
-test('a bundle that is too large is refused by its size alone', async () => {
+test('rejects a bundle that is too large by its size alone', async () => {
   const path = join(root, 'huge');
   await writeFile(path, '');
   await truncate(path, 1.5 * 2 ** 30);
@@ -177,7 +177,7 @@ test('a bundle that is too large is refused by its size alone', async () => {
   );
 });
 
-test('500 damaged bundles are refused, or read as the good one', async () => {
+test('rejects 500 damaged bundles or reads them as the original', async () => {
   const bytes = await readFile(good);
   const random = generator(9);
   const path = join(root, 'damaged');
@@ -199,7 +199,7 @@ test('500 damaged bundles are refused, or read as the good one', async () => {
   }
 });
 
-test('keys: PEM and raw bytes are taken, others are refused', () => {
+test('accepts keys as PEM and raw bytes and rejects others', () => {
   const pem = trusted.export({ type: 'spki', format: 'pem' }).toString();
   const raw = trusted.export({ type: 'spki', format: 'der' }).subarray(-32).toString('base64');
   assert.ok(parseTrustedKey(pem).equals(trusted));
@@ -209,7 +209,7 @@ test('keys: PEM and raw bytes are taken, others are refused', () => {
   assert.throws(() => parseTrustedKey('nonsense'), /Ed25519/);
 });
 
-test('an announcement under another name, or one whose key is trusted no more, is refused', () => {
+test('rejects an announcement with another name, or with a key that is no longer trusted', () => {
   let keys: readonly KeyObject[] = [trusted];
   const verify = createVerifier(() => keys);
   const text = manifestText(manifest);
@@ -220,7 +220,7 @@ test('an announcement under another name, or one whose key is trusted no more, i
   assert.ok('problem' in verify(announcement));
 });
 
-test('the store of files: a damaged file is not there, unknown ones are removed, names are digests', async () => {
+test('the file store treats a damaged file as missing, removes unknown files and uses digests as names', async () => {
   const directory = await mkdtemp(join(root, 'files-'));
   const source = join(root, 'executable');
   const [file] = manifest.files;

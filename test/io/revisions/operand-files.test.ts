@@ -1,5 +1,3 @@
-/** Copies of input files on a real disk. */
-
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -54,7 +52,7 @@ function ofRelease(release: string): OperandFiles {
   });
 }
 
-test('a manifest that another release has kept is not applied', async () => {
+test('does not apply a manifest written by another release', async () => {
   const next = ofRelease('2');
   await writeFile(at('pod.yaml'), 'command: program-2 --new-flag');
   await next.keep(1, '');
@@ -63,18 +61,18 @@ test('a manifest that another release has kept is not applied', async () => {
   assert.equal(await text('pod.yaml'), 'command: program-1');
 });
 
-test('the executable of a manifest is no part of a revision', async () => {
+test('excludes the executable of a manifest from the revision', async () => {
   await writeFile(at('pod.yaml'), 'command: program-1 --verbose');
   const { digest } = await files.keep(1, '');
   await writeFile(at('pod.yaml'), 'command: program-2 --verbose');
   assert.equal((await files.inputs()).digest, digest);
-  // The same release under another name.
+  // The same release with an executable of another name.
   await writeFile(at('pod.yaml'), 'command: program-9 --broken');
   await files.apply(1);
   assert.equal(await text('pod.yaml'), 'command: program-1 --verbose');
 });
 
-test('digests: what is read at start, what is followed, what does not count', async () => {
+test('calculates digests of files that are read at start, but not of followed and unrelated files', async () => {
   const first = await files.inputs();
   assert.deepEqual([...first.files.keys()], ['live/config.yaml', 'live/server.crt', 'pod.yaml']);
   await writeFile(at('live/other'), 'changed');
@@ -87,7 +85,7 @@ test('digests: what is read at start, what is followed, what does not count', as
   assert.notEqual((await files.inputs()).restartDigest, first.restartDigest);
 });
 
-test('a revision is kept with its settings, applied, and replaced by an older one', async () => {
+test('stores a revision with its settings, applies it, and replaces it by an older one', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await writeFile(at('live/config.yaml'), 'a: 2\n');
@@ -100,7 +98,7 @@ test('a revision is kept with its settings, applied, and replaced by an older on
   assert.equal(await text('resources/active/live/named/x.crt'), 'named');
   assert.equal((await stat(at('resources/active/live/config.yaml'))).mode & 0o777, 0o600);
   assert.equal((await stat(at('resources/thing-pod-2'))).mode & 0o777, 0o700);
-  // The files of administrators stay as they are; the manifest is the one that the kubelet runs.
+  // The administrators' files stay unchanged; the manifest is the one that the kubelet runs.
   await files.apply(1);
   assert.equal(await text('resources/active/live/config.yaml'), 'a: 1\n');
   assert.deepEqual((await readdir(at('resources/active/live'))).sort(), [
@@ -113,7 +111,7 @@ test('a revision is kept with its settings, applied, and replaced by an older on
   assert.equal(await text('live/config.yaml'), 'a: 2\n');
 });
 
-test('originals of files with settings are kept for a rollback', async () => {
+test('keeps originals of files with settings for a rollback', async () => {
   await files.keep(1, 'b: 3\n');
   const kept = await keptFiles(at('resources'), 'thing', 1);
   assert.equal(kept?.get('live/config.yaml')?.content.toString(), 'a: 1\n');
@@ -121,7 +119,7 @@ test('originals of files with settings are kept for a rollback', async () => {
   assert.equal(await keptFiles(at('resources'), 'thing', 2), undefined);
 });
 
-test('followed files reach the component at once, others do not', async () => {
+test('copies only followed files to the component immediately', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await writeFile(at('live/config.yaml'), 'a: 2\n');
@@ -133,7 +131,7 @@ test('followed files reach the component at once, others do not', async () => {
   assert.equal(await text('resources/active/live/other'), 'changed');
 });
 
-test('a directory without the files of a revision is not applied', async () => {
+test('does not apply a directory without the files of a revision', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await files.remove(1);
@@ -141,14 +139,14 @@ test('a directory without the files of a revision is not applied', async () => {
   assert.equal(await text('resources/active/live/config.yaml'), 'a: 1\n');
 });
 
-test('an emptied state is that of a host without revisions', async () => {
+test('treats an empty state file as a host without revisions', async () => {
   await files.writeState({ current: 3, revisions: [] });
   assert.equal((await keptState(at('resources'), 'thing')).current, 3);
   await writeFile(at('resources/thing-state.json'), '');
   assert.deepEqual(await files.readState(), { current: 0, revisions: [] });
 });
 
-test('links to directories that never end, sockets and large files are left out', async () => {
+test('ignores endless links to directories, sockets and large files', async () => {
   await symlink(at('live'), at('live/loop'));
   await writeFile(at('live/large'), Buffer.alloc(5 * 1024 * 1024));
   const kept = await files.keep(1, '');

@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('a recording goes on in another file, the oldest files are deleted, and only the owner reads them', async () => {
+test('continues a recording in another file, deletes the oldest files, and keeps them private', async () => {
   const at = join(directory, 'bench');
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });
@@ -32,7 +32,7 @@ test('a recording goes on in another file, the oldest files are deleted, and onl
   assert.equal(await readFile(join(at, kept[2] ?? ''), 'utf8'), 'new');
 });
 
-test('a power command gets its arguments as they are, and a failure has its output', async () => {
+test('passes the arguments of a power command unchanged, and includes its output in a failure', async () => {
   const commands = new Map([
     ['say', ['/bin/echo', '$(id); `id`', 'two words']],
     ['fail', ['/bin/ls', '/no/such/file']],

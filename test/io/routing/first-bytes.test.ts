@@ -1,4 +1,4 @@
-/** ClientHello and PROXY headers, whole, in parts and broken. */
+/** ClientHello and PROXY headers: complete, partial and broken. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -21,7 +21,7 @@ async function helloOf(servername: string): Promise<Buffer> {
   return bytes;
 }
 
-test("the name of Node's own client, at every length of the message", async () => {
+test("reads the server name of Node's own client at every length of the message", async () => {
   const bytes = await helloOf('Shop.Test');
   for (let length = 0; length < bytes.length; length++)
     assert.equal(readHello(bytes.subarray(0, length)).kind, 'more', String(length));
@@ -30,7 +30,7 @@ test("the name of Node's own client, at every length of the message", async () =
   assert.deepEqual(readHello(await helloOf('')), { kind: 'name', name: '' });
 });
 
-test('changed bytes never throw', async () => {
+test('never throws for changed bytes', async () => {
   const bytes = await helloOf('shop.test');
   for (let at = 0; at < bytes.length; at++) {
     for (const value of [0, 1, 127, 255]) {
@@ -42,7 +42,7 @@ test('changed bytes never throw', async () => {
   assert.equal(readHello(Buffer.from('GET / HTTP/1.1\r\n\r\n')).kind, 'bad');
 });
 
-test('PROXY headers of both versions', () => {
+test('parses PROXY headers of both versions', () => {
   const one = 'PROXY TCP4 192.0.2.7 10.0.0.1 5000 443\r\n';
   const header = { kind: 'header', length: one.length, source: '192.0.2.7' };
   assert.deepEqual(readProxyHeader(Buffer.from(`${one}rest`)), header);

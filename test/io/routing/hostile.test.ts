@@ -1,6 +1,6 @@
 /**
- * What clients and servers must not achieve through the proxy: two requests where it sees one, headers that it alone
- * sets, another protocol past the route's rules, or the end of the host process.
+ * Attacks on the proxy: request smuggling, forged headers, bypassing the route's rules by another protocol, and
+ * crashing the host process.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ const POST = `POST / HTTP/1.1\r\n${HOST}`;
 const CHUNKED = `${POST}Transfer-Encoding: chunked\r\n\r\n`;
 const END = '0\r\n\r\n';
 
-/** Never reach a server. */
+/** Requests that must never reach a server. */
 const REFUSED: readonly string[] = [
   `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n${END}`,
   `${POST}Transfer-Encoding: xchunked\r\n\r\n${END}`,
@@ -62,7 +62,7 @@ const REFUSED: readonly string[] = [
   `CONNECT web.apps.test:80 HTTP/1.1\r\n${HOST}\r\n`,
 ];
 
-/** Heads of servers that no client can be sent. */
+/** Response heads that cannot be sent to a client. */
 const BAD_ANSWERS: readonly string[] = [
   'HTTP/1.1 000 x\r\nContent-Length: 2\r\n\r\nok',
   'HTTP/1.1 099 x\r\nContent-Length: 2\r\n\r\nok',
@@ -74,7 +74,7 @@ const BAD_ANSWERS: readonly string[] = [
   'HTTP/1.1 200 OK\r\n:status: 500\r\nContent-Length: 2\r\n\r\nok',
   'nonsense\r\n\r\n',
 ];
-/** Odd, but a client gets their content. */
+/** Unusual response heads whose content must reach the client. */
 const ODD_ANSWERS: readonly string[] = [
   'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok',
   'HTTP/1.1 200 \xe9\r\nX: \xe9\r\nContent-Length: 2\r\n\r\nok',
@@ -106,7 +106,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
       tls: { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow' },
     },
   });
-  /** Everything that comes within `ms` or until the proxy closes. */
+  /** Everything received within `ms` or until the proxy closes. */
   const raw = (bytes: string, until: RegExp, ms = 3_000): Promise<string> =>
     new Promise((resolve) => {
       const socket = connect(ports.http, '127.0.0.1');
@@ -132,7 +132,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     made.on('error', () => {});
     return made;
   };
-  /** Status and content; undefined where the stream was reset. */
+  /** Status and content; undefined if the stream was reset. */
   const ask = (over: ClientHttp2Session, headers: Record<string, string | string[]>, body = '') =>
     new Promise<{ status: number | undefined; text: string }>((resolve) => {
       let status: number | undefined;
@@ -226,11 +226,11 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     for (const each of closing) each.close();
   });
 
-  test('requests that another parser could read otherwise never reach a server', async () => {
+  test('rejects requests that another parser could read differently before they reach a server', async () => {
     for (const bytes of REFUSED) {
       seen = '';
       const text = await raw(bytes, /^HTTP\/1\.1 \d+/);
-      // A body that turns out bad is noticed after the head has passed; it does not end there.
+      // An invalid body is detected after the head was forwarded, so the request must be left incomplete.
       const isWhole = /0\r\n\r\n$/.test(seen);
       assert.ok(text === '' || /^HTTP\/1\.1 4\d\d /.test(text), `${JSON.stringify(bytes)}: ${text}`);
       assert.ok(seen === '' || (bytes.startsWith(CHUNKED) && !isWhole), `${JSON.stringify(bytes)}: ${seen}`);
@@ -238,13 +238,13 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('what is chunked is chunked again, without extensions', async () => {
+  test('re-encodes chunked bodies without extensions', async () => {
     seen = '';
     await raw(`${CHUNKED}2;a="b"\r\nab\r\n0\r\n\r\n`, /ok$/);
     assert.match(seen, /\r\n2\r\nab\r\n0\r\n\r\n$/);
   });
 
-  test('headers that the proxy sets cannot be set or removed by clients, however they are spelled', async () => {
+  test("prevents clients from setting or removing the proxy's headers in any spelling", async () => {
     seen = '';
     const lines = ['X_Forwarded_For: 192.0.2.1', 'X-Forwarded_Proto: https', 'Proxy: http://evil.test'];
     lines.push(
@@ -258,13 +258,13 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.match(seen, /X-Forwarded-Proto: http\r\n/);
   });
 
-  test('host names count in any case, with a port and a dot at the end', async () => {
+  test('matches host names in any case, with a port and with a trailing dot', async () => {
     for (const host of ['WEB.Apps.test', 'web.apps.test.', 'web.apps.test:8080', 'WEB.apps.test.:1'])
       assert.match(await raw(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /ok$/), /^HTTP\/1\.1 200 /, host);
     assert.match(await raw('GET / HTTP/1.1\r\nHost: web.apps.test..\r\n\r\n', /<\/html>/), /^HTTP\/1\.1 503 /);
   });
 
-  test('an upgrade to HTTP/2 is served as a request, and none overtakes an answer', async () => {
+  test('serves an upgrade to HTTP/2 as a plain request, and lets no upgrade overtake a response', async () => {
     for (const [upgrade, connection] of [
       ['h2c', 'Upgrade, HTTP2-Settings'],
       ['websocket, H2C', 'Upgrade'],
@@ -284,7 +284,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('heads of servers that cannot be sent become 502, and odd ones pass', async () => {
+  test('converts response heads that cannot be sent to 502, and forwards unusual ones', async () => {
     const over = session();
     for (const [answers, status] of [
       [BAD_ANSWERS, 502],
@@ -302,7 +302,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('headers that HTTP/2 has once or not at all pass to a server of HTTP/2', async () => {
+  test('removes headers that are repeated or not allowed in HTTP/2 for a server of HTTP/2', async () => {
     const lines = [
       'Content-Type: a',
       'Content-Type: b',
@@ -335,11 +335,11 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     ];
     for (const headers of forged) {
       seen = '';
-      // The client's own library refuses some of them: a session of its own for each.
+      // The client's library rejects some of them, so each gets its own session.
       const own = session();
       const { status } = await ask(own, headers);
       own.destroy();
-      // A field that is malformed is dropped by the library; what is left may be served.
+      // The library drops a malformed field; the rest of the request may be served.
       const isField = Object.keys(headers).some((name) => name.startsWith('foo'));
       assert.ok(status === undefined || status >= 400 || isField, `${JSON.stringify(headers)}: ${status}`);
       assert.doesNotMatch(seen, isField ? /foo|x: ?y/i : /./, JSON.stringify(headers));
@@ -351,7 +351,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('crumbs of cookies become one header', async () => {
+  test('combines split cookie headers into one', async () => {
     seen = '';
     const over = session();
     await ask(over, { cookie: ['a=1', 'b=2'] });
@@ -359,7 +359,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.equal(seen.match(/^cookie: .*$/gim)?.join('|'), 'Cookie: a=1; b=2');
   });
 
-  test('resets by clients of HTTP/2 end their stream alone', async () => {
+  test('a reset by an HTTP/2 client ends only its own stream', async () => {
     const over = session();
     answer = '';
     for (const code of [0, 1, 2, 5, 8, 11]) {

@@ -89,7 +89,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.deepEqual([...rejected], []);
     proxy.swap(table);
   };
-  /** Bytes as they are; everything that comes until the server closes or `until` matches. */
+  /** Sends raw bytes; resolves with everything received until the server closes or `until` matches. */
   const raw = (bytes: string, until?: RegExp, port = httpPort): Promise<string> =>
     new Promise((resolve, reject) => {
       const socket = connect(port, '127.0.0.1');
@@ -162,7 +162,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       }),
     );
 
-  test('an insecure route carries requests with X-Forwarded headers and a sticky cookie', async () => {
+  test('forwards requests of an insecure route with X-Forwarded headers and a sticky cookie', async () => {
     use({ routes: [route('web', { path: '/a' })], servers: { web: { port: await echo() } } });
     const text = await get('web.apps.test', '/a/b?c=d', 'X-Forwarded-Proto: https\r\nX-Forwarded-For: 192.0.2.1\r\n');
     assert.match(text, /^HTTP\/1\.1 200 /);
@@ -175,7 +175,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('other.apps.test', '/a'), /^HTTP\/1\.1 503 /);
   });
 
-  test('requests with ambiguous framing are refused and never reach a server', async () => {
+  test('rejects requests with ambiguous framing before they reach a server', async () => {
     const seen: IncomingMessage[] = [];
     use({ routes: [route('web', {})], servers: { web: { port: await echo(seen) } } });
     const start = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\n';
@@ -195,7 +195,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(seen.length, 0);
   });
 
-  test('a chunked body passes, and a kept connection carries the next request', async () => {
+  test('forwards a chunked body, and the next request on the kept connection', async () => {
     use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
     const post = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
     const text = await raw(`${post}GET /next HTTP/1.1\r\nHost: web.apps.test\r\n\r\n`, /next/);
@@ -203,7 +203,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(text, /"url":"\/next"/);
   });
 
-  test('a server that never answers is 504 within the timeout, a route without servers 503', async () => {
+  test('responds 504 within the timeout for a silent server, and 503 for a route without servers', async () => {
     const mute = await listen(createServer(() => {}));
     const annotations = { 'haproxy.router.openshift.io/timeout': '300ms' };
     use({ routes: [route('mute', {}, annotations), route('none', {})], servers: { mute: { port: mute } } });
@@ -255,7 +255,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(seen.length, 1 + 1 + 64, 'the client that left has no request');
   });
 
-  test('edge: the default certificate, one of the route, redirect, HSTS', async () => {
+  test("edge: default certificate, the route's own, redirect, HSTS", async () => {
     const own = await leaf('own.apps.test');
     const port = await echo();
     const hsts = { 'haproxy.router.openshift.io/hsts_header': 'max-age=31536000;includeSubDomains' };
@@ -279,14 +279,14 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('own.apps.test'), /^HTTP\/1\.1 503 /);
   });
 
-  test('a listener without a usable certificate refuses the handshake for its host', async () => {
+  test('a listener without a usable certificate rejects the handshake for its host', async () => {
     use({ routes: [], servers: {} });
     proxy.swap(new RoutingTable([], { http: httpPort, https: httpsPort }, new Set(['*.gone.test'])));
     await assert.rejects(getSecure('x.gone.test'), /unrecognized.name/i);
     assert.equal((await getSecure('x.apps.test')).status, 503, 'other names have the default certificate');
   });
 
-  test('passthrough reaches the server with the TLS of the client', async () => {
+  test("passthrough forwards the client's TLS to the server", async () => {
     const pair = await leaf('pass.apps.test');
     const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) =>
       response.end('by server'),
@@ -298,7 +298,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(proxy.metrics(), /haproxy_backend_sessions_total\{namespace="shop",route="pass"\} 1/);
   });
 
-  test('re-encryption verifies the server by the CA of the route', async () => {
+  test('re-encryption verifies the server with the CA of the route', async () => {
     const pair = await leaf('whatever');
     const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) =>
       response.end('sealed'),
@@ -314,7 +314,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal((await getSecure('bad.apps.test')).status, 503);
   });
 
-  test('re-encryption without a CA of the route follows that of the cluster, and the name of the service', async () => {
+  test("re-encryption without a CA of the route uses the cluster's, and the name of the service", async () => {
     const next = await createAuthority('next', lifetimeFrom(Date.now(), 10));
     const pair = await issue(next, {
       subject: { commonName: 'own' },
@@ -333,7 +333,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal((await getSecure('foreign.apps.test')).status, 503, 'the certificate of another service');
   });
 
-  test('allow-lists by both names, and limits of connections and requests', async () => {
+  test('applies allow-lists by both names, and limits of connections and requests', async () => {
     const port = await echo();
     const prefix = 'haproxy.router.openshift.io/';
     const limited = `${prefix}rate-limit-connections`;
@@ -371,8 +371,8 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(again, 200);
   });
 
-  // HYPEREDGE_SLOW_CONNECTIONS=10000 opens that many, and waits until the last is closed.
-  test('slow connections of many sources do not keep others from their answer', async () => {
+  // HYPEREDGE_SLOW_CONNECTIONS=10000 opens that many connections and waits until the last is closed.
+  test('slow connections from many sources do not delay other requests', async () => {
     const asked = process.env['HYPEREDGE_SLOW_CONNECTIONS'];
     const port = await echo();
     use({ routes: [route('a', {})], servers: { a: { port } } });
@@ -383,7 +383,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       socket.resume();
       socket.once('connect', () => socket.write('GET / HTTP/1.1\r\nHost: a.apps.test\r\nX-Slow: '));
       sockets.push(socket);
-      // Not more at once than the queue of the listening port holds.
+      // No more at once than the backlog of the listening port.
       if (at % 200 === 199) await once(socket, 'connect');
     }
     const begin = performance.now();
@@ -398,7 +398,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('an upgrade becomes a tunnel, in the clear and over TLS', async () => {
+  test('an upgrade becomes a tunnel, with and without TLS', async () => {
     const server = createHttp();
     server.on('upgrade', (_request, socket: Socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
@@ -427,7 +427,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  test('an idle tunnel ends by its timeout, a busy one stays', async () => {
+  test('closes an idle tunnel at its timeout and keeps a busy one', async () => {
     const server = await listen(createServer((socket) => socket.on('error', () => {}).pipe(socket)));
     const annotations = { 'haproxy.router.openshift.io/timeout-tunnel': '400ms' };
     const seen = createHttp();
@@ -448,7 +448,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.ok(tookMs > 1_000 && tookMs < 5_000, `${tookMs} ms`);
   });
 
-  test('HTTP/2 to clients: gRPC with trailers, smuggled headers refused', async () => {
+  test('serves HTTP/2 to clients: gRPC with trailers; rejects smuggled headers', async () => {
     const server = createHttp2();
     server.on('stream', (stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
@@ -497,7 +497,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     session.destroy();
   });
 
-  test('connections of one source that send nothing are bounded', async () => {
+  test('limits silent connections of one source', async () => {
     use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
     const slow = await Promise.all(
       Array.from({ length: 300 }, async () => {

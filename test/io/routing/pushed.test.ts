@@ -1,4 +1,4 @@
-/** A server of HTTP/2 that pushes streams at the router. An error without a listener fails this test. */
+/** An HTTP/2 server that pushes streams to the router. An error without a listener fails this test. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -8,12 +8,12 @@ import type { Backend, Choice } from '../../../src/core/routing/port.ts';
 import { frame, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
 import { Upstreams } from '../../../src/io/routing/upstream.ts';
 
-/** HPACK: a literal that is not indexed. */
+/** An HPACK literal without indexing. */
 const field = (name: string, value: string): Buffer =>
   Buffer.from(`\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`);
 const [PUSH, RESET, END_HEADERS] = [5, 3, 4];
 
-test('the reset of a pushed stream ends nothing but itself or its session', async () => {
+test('the reset of a pushed stream ends only the stream or its session', async () => {
   const pushed = Buffer.concat([
     Buffer.from([0, 0, 0, 2]),
     ...[field(':method', 'GET'), field(':scheme', 'http'), field(':path', '/'), field(':authority', 'x')],
@@ -22,7 +22,7 @@ test('the reset of a pushed stream ends nothing but itself or its session', asyn
     socket.on('error', () => {});
     socket.once('data', () => {
       socket.write(settingsFrame([]));
-      // Once the request's stream is open.
+      // After the request's stream has been opened.
       setTimeout(() => {
         socket.write(
           Buffer.concat([frame(PUSH, END_HEADERS, 1, pushed), frame(RESET, 0, 2, Buffer.from([0, 0, 0, 2]))]),

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('what is written is read by the next process, and by nothing without the key', async () => {
+test('the next process can read written content, but no process without the key', async () => {
   assert.equal(await files.read('pods'), undefined);
   assert.equal(await files.write('pods', Buffer.from(SECRET)), true);
   assert.equal(text(await open().read('pods')), SECRET);
@@ -37,7 +37,7 @@ test('what is written is read by the next process, and by nothing without the ke
   await assert.rejects(open().read('pods'), /state\/pods: its key .*keys\/state\.key is missing/);
 });
 
-test('the disk is not touched for content that it has', async () => {
+test('does not write unchanged content', async () => {
   await files.write('pods', Buffer.from('one'));
   const before = await stat(join(root, 'state/pods'));
   assert.equal(await files.write('pods', Buffer.from('one')), false);
@@ -49,7 +49,7 @@ test('the disk is not touched for content that it has', async () => {
   assert.equal(text(await open().read('pods')), 'two');
 });
 
-test('every changed byte, a cut file, another name, another node and another key are refused', async () => {
+test('rejects every changed byte, a truncated file, another name, another node and another key', async () => {
   await files.write('pods', Buffer.from(SECRET));
   const path = join(root, 'state/pods');
   const good = await readFile(path);
@@ -78,14 +78,14 @@ test('files that are first written at the same time share one key', async () => 
   for (const name of names) assert.equal(text(await open().read(name)), name);
 });
 
-test('a lost or spoilt key is replaced at the next write', async () => {
+test('replaces a lost or damaged key at the next write', async () => {
   await files.write('pods', Buffer.from('one'));
   await writeFile(join(root, 'keys/state.key'), 'not a key\n');
   assert.equal(await files.write('pods', Buffer.from('two')), true);
   assert.equal(text(await open().read('pods')), 'two');
 });
 
-test('names cannot leave the directory', async () => {
+test('rejects names outside of the directory', async () => {
   for (const name of ['../x', 'a/b', '', '.', 'A'])
     await assert.rejects(files.write(name, Buffer.from('x')), /no name/);
 });

@@ -1,4 +1,4 @@
-/** Bits that turn over on the disk: whatever they hit, a store is found to be damaged or is what it was. A failing seed is named. */
+/** Flipped bits on the disk: every store is either reported as damaged or unchanged. A failure names its seed. */
 import assert from 'node:assert/strict';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ interface Content {
 }
 
 let directory = '';
-/** A store as it stands when the power goes: part of it in the database, the rest in the journal. */
+/** A store at a power failure: a part is in the database, the rest in the journal. */
 let whole = '';
 let content: Content;
 
@@ -34,7 +34,7 @@ function row(revision: number): StoredEntry {
   return { index: revision, term: 1, kind: EntryKind.revision, revision, lease: 0n, body: field };
 }
 
-/** Reads all there is, as a start and the first hours of a store do. Throws CodedError 'corrupt'. */
+/** Reads all content, as a store does at its start and in its first hours. Throws CodedError 'corrupt'. */
 async function contentOf(data: string): Promise<Content> {
   const log = createSqliteLog({ directory: data, log: silentLog });
   try {
@@ -93,7 +93,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-it(`${SEEDS} seeds of flipped bits are found, or have changed nothing`, async () => {
+it(`${SEEDS} seeds of flipped bits are detected or change nothing`, async () => {
   let found = 0;
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const random = new Random(seed);
@@ -101,7 +101,7 @@ it(`${SEEDS} seeds of flipped bits are found, or have changed nothing`, async ()
     await cp(whole, data, { recursive: true });
     const name = random.pick(FILES) ?? FILES[0];
     const bytes = await readFile(join(data, name));
-    // Where something stands: most of the journal is empty yet.
+    // Only in the used part, because most of the journal is empty.
     const used = bytes.findLastIndex((byte) => byte !== 0);
     for (let flips = 1 + random.below(3); flips > 0; flips -= 1) {
       const at = random.below(used);
@@ -117,7 +117,7 @@ it(`${SEEDS} seeds of flipped bits are found, or have changed nothing`, async ()
       found += 1;
       continue;
     }
-    // The last record of the journal may be one that was being written when the power went.
+    // The last record of the journal may count as one that was being written at the power failure.
     const torn = name === 'revisions.db-log' && read.rows.length === content.rows.length - 1;
     const due = torn ? { ...content, rows: content.rows.slice(0, -1), entries: content.entries.slice(0, -1) } : content;
     assert.deepEqual(read, due, `seed ${seed}`);

@@ -12,7 +12,7 @@ import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 
 const coded = (code: string) => (error: unknown) => error instanceof CodedError && error.code === code;
 const JOURNAL = 'revisions.db-log';
-/** Where the first record stands. */
+/** Position of the first record. */
 const FIRST = 4096;
 
 function row(revision: number, bytes = 1, term = 1): StoredEntry {
@@ -36,7 +36,7 @@ async function begun(directory: string): Promise<StoreLog> {
   return log;
 }
 
-/** What the log holds, from what was loaded and from what is read as a log. */
+/** All entries of the log, from the initial load and from reading the log. */
 async function contentOf(log: StoreLog): Promise<StoredEntry[]> {
   const rows: StoredEntry[] = [];
   await log.load(Number.MAX_SAFE_INTEGER, (some) => {
@@ -66,7 +66,7 @@ describe('the journal', () => {
   });
   const fresh = (): Promise<string> => mkdtemp(join(directory, 'data-'));
 
-  /** The directory as it stands when the power goes now. */
+  /** A copy of the directory, as after a power failure at this moment. */
   async function cut(data: string): Promise<string> {
     const copy = await fresh();
     await cp(data, copy, { recursive: true });
@@ -80,7 +80,7 @@ describe('the journal', () => {
     return found;
   }
 
-  it('holds what the database does not, and is gone when the log is closed in order', async () => {
+  it('contains records that the database does not have, and is removed when the log is closed cleanly', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision)));
@@ -102,7 +102,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(data), [2, 3, 4, 5, 6, 7]);
   });
 
-  it('takes a torn last record for what a power cut leaves, wherever it is torn', async () => {
+  it('ignores a torn last record, wherever it is torn', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 5; revision += 1) await log.commit(batch(row(revision, 300)));
@@ -113,7 +113,7 @@ describe('the journal', () => {
     const last = whole.lastIndexOf('\x93hej', end, 'latin1');
     for (let at = last; at < end - 8; at += 83) {
       const torn = await cut(copy);
-      // Some of it never came to the disk.
+      // A part of the record was never written.
       await writeFile(join(torn, JOURNAL), Buffer.concat([whole.subarray(0, at), Buffer.alloc(whole.length - at)]));
       assert.deepEqual(await revisionsOf(torn), [2, 3]);
     }
@@ -121,7 +121,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), [2, 3]);
   });
 
-  it('refuses to forget what was acknowledged', async () => {
+  it('refuses to lose acknowledged commits', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision, 300)));
@@ -141,7 +141,7 @@ describe('the journal', () => {
     const without = await cut(copy);
     await rm(join(without, JOURNAL));
     await assert.rejects(begun(without), /revisions\.db-log is missing.*restore a snapshot/);
-    // Whoever restores the database alone says so.
+    // Restoring the database without its journal requires the option `isCopy`.
     const alone = createSqliteLog({ directory: await cut(without), isCopy: true, log: silentLog });
     await alone.open((error) => assert.fail(error.message));
     assert.deepEqual(await contentOf(alone), []);
@@ -153,7 +153,7 @@ describe('the journal', () => {
     await assert.rejects(begun(without), coded('corrupt'));
   });
 
-  it('is no business of a database that does not know it', async () => {
+  it('is ignored if the database does not refer to it', async () => {
     const data = await fresh();
     const log = await begun(data);
     await log.commit(batch(row(2)));
@@ -163,7 +163,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), []);
   });
 
-  it('keeps older programs from taking the database for all there is', async () => {
+  it('prevents older programs from opening the database without the journal', async () => {
     const data = await fresh();
     const log = await begun(data);
     const version = async (): Promise<unknown> =>
@@ -173,7 +173,7 @@ describe('the journal', () => {
     assert.equal(await version(), 3);
   });
 
-  it('is filled many times over, with batches of every size and overwritten entries, and nothing is lost at any moment', async () => {
+  it('loses no commit at any moment while it wraps around with batches of every size and overwritten entries', async () => {
     const data = await fresh();
     const log = await begun(data);
     const model = new Map<number, StoredEntry>();
@@ -186,10 +186,10 @@ describe('the journal', () => {
     let term = 1;
     const cuts: Array<{ readonly copy: string; readonly expected: StoredEntry[] }> = [];
     for (let i = 0; i < 160; i += 1) {
-      // Files that are being written cannot be copied: what comes now stands in the journal alone.
+      // Files cannot be copied while they are being written; from here new records are only in the journal.
       if (i % 50 === 31) await log.hash(2);
       if (random(20) === 0 && next > 10) {
-        // Another leader's entries come in the place of some.
+        // Entries of another leader replace some.
         next -= random(8);
         term += 1;
       }

@@ -1,4 +1,4 @@
-/** What the store keeps in its own files for the time when the disk is full, and other programs take whatever is given up. */
+/** Space that the store reserves in its own files for a full disk, while other programs take all released space. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { appendFileSync, rmSync } from 'node:fs';
@@ -29,7 +29,7 @@ function entry(revision: number, bytes: number): StoredEntry {
   return { index: revision, term: 1, kind: EntryKind.revision, revision, lease: 0n, body };
 }
 
-/** Takes every byte that is free. */
+/** Fills all free space. */
 function fill(path: string): void {
   for (let piece = MI; piece >= 512; piece /= 2) {
     try {
@@ -51,7 +51,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
     await rm(disk, { recursive: true, force: true });
   });
 
-  it('goes on committing what is small, after it has said that the disk is full', async (context) => {
+  it('still commits small batches after it has reported a full disk', async (context) => {
     const data = await mkdtemp(join(disk, 'log-'));
     const filler = join(disk, 'filler');
     const fatal: Error[] = [];
@@ -65,7 +65,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
       return log.commit({ entries: [entry(revision, 2_000)], discards: [] });
     };
     assert.equal((await commit()).full, false);
-    // The disk is looked at once a second.
+    // The disk is checked once a second.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     const { bytes } = await log.size();
     assert.ok(bytes < 100_000, `${bytes} bytes: what is set aside does not count`);
@@ -91,7 +91,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
     await again.close();
   });
 
-  it('takes deletes, compaction, leases and writes that ask for the reserve, and refuses all others', async () => {
+  it('accepts deletes, compaction, leases and writes that request the reserve, and rejects other writes', async () => {
     const etcd = await startHere(await mkdtemp(join(disk, 'etcd-')), undefined);
     const store = connect(etcd.endpoint, undefined);
     const filler = join(disk, 'filler');
@@ -125,7 +125,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
         }
       }, isFull);
       assert.ok(taken > 5 && taken < 100, `${taken} writes of 20 KB`);
-      // What only deletes is never refused.
+      // Commits that only delete are always accepted.
       for (let i = 2; i < 20; i += 1) await store.commit({ guards: [], deletes: [`k/${i}`] });
       rmSync(filler);
       await put('k/0', 10);

@@ -1,4 +1,4 @@
-/** Tables that change with the level of the cluster's log, and copies of the store. */
+/** Table changes by the level of the cluster's log, and copies of the store. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('tables change at the level of their change, with and without a journal in use', () => {
+test('changes tables at the level of their change, with and without a journal in use', () => {
   for (const inUse of [false, true]) {
     const db = new Database(':memory:');
     createSchema(db, 'x.db', NEXT);
@@ -48,7 +48,7 @@ test('tables change at the level of their change, with and without a journal in 
     assert.equal(changeSchema(db, 3, NEXT), 5);
     setJournalInUse(db, !inUse);
     assert.equal(version(db), 5 + (inUse ? 0 : 1));
-    // Opened again by the same program, and by the former one.
+    // Opened again by the same program and by the former one.
     createSchema(db, 'x.db', NEXT);
     assert.throws(() => createSchema(db, 'x.db'), {
       code: 'schema-too-new',
@@ -58,7 +58,7 @@ test('tables change at the level of their change, with and without a journal in 
   }
 });
 
-test('a newer program that opens the file leaves the tables readable for the former one', () => {
+test('a newer program keeps the tables readable for the former one', () => {
   const db = new Database(':memory:');
   createSchema(db, 'x.db');
   createSchema(db, 'x.db', NEXT);
@@ -67,7 +67,7 @@ test('a newer program that opens the file leaves the tables readable for the for
   db.close();
 });
 
-test('copies for snapshots are private from their first byte, and those of a crash are removed at the next start', async () => {
+test('creates private snapshot copies, and removes those of a crash at the next start', async () => {
   const at = join(directory, 'copies');
   const log = createSqliteLog({ directory: at, log: silentLog });
   await rm(at, { recursive: true, force: true });

@@ -1,4 +1,6 @@
-/** Numbers, documents and leases of the store's file: their checksums, and how files from before there were any get them. */
+/**
+ * Checksums of the numbers, documents and leases in the store's file, and their migration from files without checksums.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -78,7 +80,7 @@ function checkState({ documents, ...rest }: LogState): void {
   );
 }
 
-/** What a change behind the program's back does to a closed store. */
+/** Result of opening a closed store after a direct change by SQL. */
 async function changed(sql: string): Promise<string> {
   const data = await fresh();
   await (await filled(data)).close();
@@ -91,7 +93,7 @@ async function changed(sql: string): Promise<string> {
 const corrupt = (what: RegExp) => (error: unknown) =>
   error instanceof CodedError && error.code === 'corrupt' && what.test(error.message);
 
-test('a file of version 2 gets its checksums, once, and is as it was', async () => {
+test('adds checksums to a file of version 2, once, and keeps its content', async () => {
   const data = await changed(`
     ALTER TABLE meta DROP COLUMN crc; ALTER TABLE document DROP COLUMN crc; ALTER TABLE lease DROP COLUMN crc;
     PRAGMA user_version = 2`);
@@ -119,13 +121,13 @@ for (const [what, sql, said] of [
   ['the id of a lease', 'UPDATE lease SET id = 78 WHERE id = 77', /lease 4e/],
   ['a checksum', 'UPDATE lease SET crc = crc + 1 WHERE id = 77', /lease 4d/],
 ] as const) {
-  test(`${what} that is not as it was written is found at the start`, async () => {
+  test(`detects changed ${what} at the start`, async () => {
     await assert.rejects(opened(await changed(sql)), corrupt(said));
   });
 }
 
 for (const name of ['base_index', 'applied', 'cluster']) {
-  test(`the name ${name} that is damaged anywhere, in the index alone too, is found at the start or means nothing`, async () => {
+  test(`detects a damaged name ${name} at the start, also if only the index is damaged, or ignores it`, async () => {
     const data = await fresh();
     await (await filled(data)).close();
     const whole = await readFile(file(data));
@@ -151,7 +153,7 @@ for (const [what, name, written] of [
   ['document', 'document big', 'd'],
   ['entry of the log', 'entry 4', 'e'],
 ] as const) {
-  test(`a ${what} that is damaged under a running store is found when all is checked`, async (t) => {
+  test(`detects a damaged ${what} under a running store during verification`, async (t) => {
     const data = await fresh();
     const log = await filled(data);
     t.after(() => log.close());
@@ -161,7 +163,7 @@ for (const [what, name, written] of [
     const entry = { index: 4, term: 1, kind: EntryKind.command, revision: 0, lease: 0n, body };
     const applied = { ...APPLIED, leasesGranted: [], documents };
     await log.commit({ entries: [entry], discards: [], applied });
-    // More than SQLite keeps of the file in memory, in rows that pass through there.
+    // More than SQLite's page cache, so that the pages are read from the file again.
     const rows = Array.from({ length: 8000 }, (_, i) => row(i + 5, Buffer.alloc(700, i % 64)));
     await log.commit({ entries: rows, discards: [] });
     await log.defragment();
@@ -169,7 +171,7 @@ for (const [what, name, written] of [
     const handle = await open(file(data), 'r+');
     const bytes = Buffer.alloc((await handle.stat()).size);
     await handle.read(bytes, 0, bytes.length, 0);
-    // Pages that are free may hold what moved from there.
+    // Free pages may still contain copies of moved content.
     const wanted = Buffer.alloc(600, written);
     for (let at = bytes.indexOf(wanted); at >= 0; at = bytes.indexOf(wanted, at + 600))
       await handle.write('x', at + 10);
@@ -179,7 +181,7 @@ for (const [what, name, written] of [
   });
 }
 
-test('a snapshot is checked for them too', async () => {
+test('verifies them in a snapshot too', async () => {
   const data = await fresh();
   const log = await filled(data);
   const { pieces } = await log.snapshot(Number.MAX_SAFE_INTEGER);

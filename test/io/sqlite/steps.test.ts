@@ -1,4 +1,4 @@
-/** What is done beside the commits is done in steps so small that no commit waits long for one. */
+/** Background work runs in steps so small that no commit waits long. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { StoreFile } from '../../../src/io/sqlite/store-file.ts';
 import { clock } from '../../components/etcd/harness.ts';
 import { EtcdClient } from '../../conformance/etcd/client.ts';
 
-/** A step of the vacuum, and pages that SQLite keeps its books in; and how many revisions a commit may discard beside what it is there for. */
+/** Size of a vacuum step including SQLite's internal pages, and the number of revisions that one commit may discard. */
 const STEP_BYTES = (256 << 10) + 4 * 1024;
 const STEP_REVISIONS = 500;
 const REVISIONS = 2000;
@@ -40,7 +40,7 @@ function row(revision: number, bytes: number): StoredEntry {
   return { index: revision, term: 1, kind: EntryKind.revision, revision, lease: 0n, body: field };
 }
 
-it('vacuum gives back no more than a quarter of a megabyte at a time, until little is free', async () => {
+it('vacuum releases at most a quarter of a megabyte per step until few pages are free', async () => {
   const file = StoreFile.open(await fresh(), undefined, false);
   try {
     const rows = Array.from({ length: 400 }, (_, i) => row(i + 2, 50_000));
@@ -61,7 +61,7 @@ it('vacuum gives back no more than a quarter of a megabyte at a time, until litt
   }
 });
 
-it('compaction discards no more than some hundred revisions with a commit, and writes go on between', async () => {
+it('compaction discards at most some hundred revisions per commit, and writes continue in between', async () => {
   const storage = createSqliteLog({ directory: await fresh(), log: silentLog });
   const batches: LogBatch[] = [];
   const watched: StoreLog = new Proxy(storage, {

@@ -87,7 +87,7 @@ describe('the log of revisions on SQLite', () => {
     return rows.map(({ revision }) => revision);
   };
 
-  it('gives back what was committed, in order, after it was opened again', async () => {
+  it('returns committed entries in order after it was reopened', async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.commit({
@@ -123,7 +123,7 @@ describe('the log of revisions on SQLite', () => {
     await second.log.close();
   });
 
-  it('loads more than fits in one piece', async () => {
+  it('loads more than fits into one response', async () => {
     const data = await fresh();
     const first = await opened(data);
     const value = Buffer.alloc(100_000, 'x');
@@ -158,7 +158,7 @@ describe('the log of revisions on SQLite', () => {
     await again.log.close();
   });
 
-  it('keeps revisions and other entries as one log, and what is overwritten goes', async () => {
+  it('keeps revisions and other entries as one log, and removes overwritten ones', async () => {
     const data = await fresh();
     const first = await opened(data);
     const indexes = async (log: StoreLog, from: number): Promise<number[]> =>
@@ -178,7 +178,7 @@ describe('the log of revisions on SQLite', () => {
     assert.deepEqual(await indexes(first.log, 2), [2, 3, 4, 5, 6, 7]);
     assert.deepEqual(await indexes(first.log, 6), [6, 7]);
     assert.equal((await first.log.entries(2, 1)).length, 1);
-    // Another leader's entries from 5 on.
+    // Another leader's entries from index 5.
     await first.log.commit({ ...EMPTY, entries: [command(5, 'd', 2), entry(3, events(3), 6, 2)] });
     assert.deepEqual(await indexes(first.log, 4), [4, 5, 6]);
     await first.log.close();
@@ -205,7 +205,7 @@ describe('the log of revisions on SQLite', () => {
     await third.log.close();
   });
 
-  it("takes in another member's snapshot, resumes it, and becomes it", async () => {
+  it("receives another member's snapshot, resumes it, and takes its place", async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.initialise({ clusterId: 1n, memberId: 2n }, { ...EMPTY, entries: [row(2, 'old')] });
@@ -248,7 +248,7 @@ describe('the log of revisions on SQLite', () => {
     await third.log.close();
   });
 
-  it('brings a file of version 1 up to date', async () => {
+  it('migrates a file of version 1', async () => {
     const data = await fresh();
     const old = new Database(join(data, 'revisions.db'));
     old.exec(`
@@ -278,7 +278,7 @@ describe('the log of revisions on SQLite', () => {
     await log.close();
   });
 
-  it('refuses a second opener and names the process that has it', async () => {
+  it('rejects a second process with the pid of the first', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await assert.rejects(opened(data), (error) => {
@@ -290,7 +290,7 @@ describe('the log of revisions on SQLite', () => {
     await (await opened(data)).log.close();
   });
 
-  it('tells equal stores from different ones by their hash', async () => {
+  it('distinguishes equal and different stores by their hash', async () => {
     const hashes: number[] = [];
     for (const keys of [
       ['a', 'b'],
@@ -307,7 +307,7 @@ describe('the log of revisions on SQLite', () => {
     assert.equal(hashes[1], hashes[5]);
   });
 
-  it('copies itself while it is written to', async () => {
+  it('copies itself during writes', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await log.commit({ ...EMPTY, entries: [row(2, 'a')] });
@@ -330,7 +330,7 @@ describe('the log of revisions on SQLite', () => {
     await restored.log.close();
   });
 
-  it('notices a flipped byte in a row and ends rather than serve it', async () => {
+  it('detects a flipped byte in a row and fails instead of returning it', async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.commit({ ...EMPTY, entries: [entry(2, event('k', 2, Buffer.alloc(9000, 'x')))] });
@@ -343,7 +343,7 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(data), coded('corrupt'));
   });
 
-  /** What an older version of this program left when its power was cut: a write-ahead log, one commit after the other. */
+  /** Files of an older version after a power failure: a write-ahead log with several commits. */
   async function writtenAhead(): Promise<{ readonly database: Buffer; readonly log: Buffer }> {
     const data = await fresh();
     await (await opened(data)).log.close();
@@ -362,7 +362,7 @@ describe('the log of revisions on SQLite', () => {
     return { database, log };
   }
 
-  it('takes a torn last commit of an older version for what a power cut leaves, and refuses to forget the ones before it', async () => {
+  it('ignores a torn last commit of an older version, and refuses to lose earlier ones', async () => {
     const { database, log: bytes } = await writtenAhead();
     const wal = 'revisions.db-wal';
     const withLog = async (content: Buffer): Promise<string> => {
@@ -388,7 +388,7 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(await withLog(flipped(bytes, 17))), coded('corrupt'));
   });
 
-  it('refuses a file that is not a database', async () => {
+  it('rejects a file that is not a database', async () => {
     const data = await fresh();
     await writeFile(join(data, 'revisions.db'), 'this is not a database, whatever its name says'.repeat(100));
     await assert.rejects(opened(data), coded('corrupt'));
@@ -408,7 +408,7 @@ describe('the log of revisions on SQLite', () => {
     await log.close();
   });
 
-  it('survives a full disk: refuses, keeps reading, goes on when there is room', {
+  it('survives a full disk: rejects writes, still reads, and continues when there is room', {
     skip: process.getuid?.() !== 0,
   }, async () => {
     const mount = await fresh();

@@ -1,4 +1,4 @@
-/** Clients of exec, attach and port forwarding that flood the kubelet, or damage what they send. */
+/** Clients of exec, attach and port forwarding that flood the kubelet or send damaged data. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -30,7 +30,7 @@ const SPDY = 'Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\
 const greeting = (path: string, rest: string): Buffer =>
   Buffer.from(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n${rest}`);
 
-/** Streams that a client of SPDY opens, in the order of the wire. */
+/** SYN_STREAM frames of a SPDY client, in wire order. */
 function synStreams(...types: readonly Readonly<Record<string, string>>[]): Buffer {
   const deflate = createStoredDeflate();
   return Buffer.concat(
@@ -98,7 +98,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     await rm(directory, { recursive: true });
   });
 
-  /** A client that does not read what it is sent after the handshake. */
+  /** A client that reads nothing after the handshake. */
   async function client(path: string, rest: string): Promise<{ readonly socket: Socket; readonly served: Socket }> {
     const before = accepted.length;
     const socket = connect(join(directory, 's'));
@@ -111,7 +111,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     return { socket, served };
   }
 
-  /** Writes until the server takes no more, or closes, or has taken all. */
+  /** Writes until the server stops reading, closes, or has read everything. */
   async function flood(socket: Socket, bytes: Buffer, times: number): Promise<number> {
     for (let i = 0; i < times; i += 1) {
       if (socket.destroyed || !socket.writable) return i;
@@ -127,7 +127,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     return times;
   }
 
-  it('keeps no more replies than a client reads: SPDY data of no stream', async () => {
+  it('limits unread replies to SPDY data of unknown streams', async () => {
     const { socket, served } = await client('/exec', SPDY);
     const frames = Buffer.concat(Array.from({ length: 5000 }, () => encodeDataHeader(0x7fff, 0, 0)));
     const taken = await flood(socket, frames, 1000);
@@ -136,7 +136,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('applies a setting once a frame, however often it is named and however many streams there are', async () => {
+  it('applies a setting once per frame, however often it is repeated and however many streams are open', async () => {
     const { socket } = await client('/portForward', SPDY.replace(/X-Stream.*\r\n(?=\r\n)/, ''));
     socket.resume();
     const streams = Array.from({ length: 1000 }, (_, i) => ({ streamtype: 'data', port: '80', requestid: String(i) }));
@@ -160,7 +160,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('takes the last of many sizes of a terminal without reading each', async () => {
+  it('uses the last of many terminal sizes without parsing each', async () => {
     const { socket } = await client('/tty', WEBSOCKET);
     const began = process.cpuUsage();
     socket.write(masked(2, Buffer.concat([Buffer.from([4]), Buffer.alloc(900_000, '}')])));

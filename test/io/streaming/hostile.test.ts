@@ -5,7 +5,7 @@ import { connect } from 'node:tls';
 import { type PodServer, startPodServer } from './pod-server.ts';
 
 const POD = '/api/v1/namespaces/default/pods/p';
-/** Reserved bits, no mask, an endless length, a close of one byte, an opcode that is none. */
+/** Reserved bits, no mask, an endless length, a close of one byte, an unknown opcode. */
 const FRAMES = ['ffff00000000', '82050102030405', '82ffffffffffffffffff00000000', '88810000000001', '838000000000'];
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'v4.base64.channel.k8s.io', 'SPDY/3.1+portforward.k8s.io'];
 
@@ -37,7 +37,7 @@ describe('hostile clients of streams', { timeout: 60_000 }, () => {
     );
 
   for (const path of ['exec?command=cat&stdin=1&stdout=1', 'portforward?ports=1', 'portforward'])
-    it(`ends the connection of a malformed frame alone: ${path}`, async () => {
+    it(`closes only the connection with a malformed frame: ${path}`, async () => {
       const talks = FRAMES.flatMap((hex) =>
         PROTOCOLS.flatMap((protocol) => {
           const bad = Buffer.from(hex, 'hex');

@@ -1,4 +1,4 @@
-/** The real clients: kubectl 1.32 over WebSocket and over SPDY, kubectl 1.20 over SPDY. */
+/** Real clients: kubectl 1.32 over WebSocket and SPDY, kubectl 1.20 over SPDY. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -85,7 +85,7 @@ for (const client of here) {
 
     const sha = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-    it('runs a command and takes over its exit code and both outputs', async () => {
+    it('runs a command and returns its exit code and both outputs', async () => {
       const result = await kubectl(['exec', 'p', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7']);
       assert.equal(result.code, 7, result.stderr);
       assert.equal(result.stdout.toString(), 'out\n');
@@ -94,7 +94,7 @@ for (const client of here) {
       assert.equal((await kubectl(['exec', 'p', '--', 'true'])).code, 0);
     });
 
-    it('carries much output and much input unchanged', async () => {
+    it('transfers large output and input unchanged', async () => {
       const output = await kubectl(['exec', 'p', '--', 'head', '-c', '6000000', '/dev/zero']);
       assert.equal(output.stdout.length, 6_000_000);
       assert.equal(sha(output.stdout), sha(Buffer.alloc(6_000_000)));
@@ -104,7 +104,7 @@ for (const client of here) {
       assert.equal(back.stdout.toString().split(' ')[0], sha(input));
     });
 
-    it('tells why a command could not be started', async () => {
+    it('reports why a command could not be started', async () => {
       const result = await kubectl(['exec', 'p', '--', 'missing']);
       assert.equal(result.code, 1);
       assert.match(result.stderr, /exec: "missing": not found/);
@@ -138,7 +138,7 @@ for (const client of here) {
       assert.ok(server.processes.at(-1)?.sizes.includes('111x33'), String(server.processes.at(-1)?.sizes));
     });
 
-    it('forwards a port for several connections at once, and survives one that is refused', async () => {
+    it('forwards a port for several connections at once, and survives a refused one', async () => {
       const closed = createServer();
       await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
       const address = closed.address();
@@ -175,7 +175,7 @@ for (const client of here) {
         const answers = await Promise.all(blocks.map((block) => through(ports[0] ?? 0, block)));
         assert.deepEqual(answers.map(sha), blocks.map(sha));
         assert.match(server.upgrades.at(-1) ?? '', client.forward);
-        // Newer clients close the whole session after a refused connection; what counts here is the reason they give.
+        // Newer clients close the whole session after a refused connection. Only the reported reason matters here.
         await through(ports[1] ?? 0, Buffer.from('x')).catch(() => {});
         for (const deadline = Date.now() + 5_000; !/ECONNREFUSED/.test(stderr) && Date.now() < deadline; ) {
           await new Promise((resolve) => setTimeout(resolve, 10));

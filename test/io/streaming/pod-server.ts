@@ -1,4 +1,4 @@
-/** The forty lines of an API server that kubectl needs for exec, attach and port-forward, over real TLS. */
+/** The part of an API server that kubectl needs for exec, attach and port-forward, over real TLS. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/base/clock.ts';

@@ -1,4 +1,4 @@
-/** Real host processes and sockets behind the port's shapes. */
+/** Implements the streaming port with real host processes and sockets. */
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import type { Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-/** The wire protocols themselves: what kubectl does not exercise, and what an attacker would. */
+/** The wire protocols: cases that kubectl does not cover, and attacks. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -32,7 +32,7 @@ interface Frame {
   readonly payload: Buffer;
 }
 
-/** A SPDY client of the dumbest kind: it compresses for real and keeps what it hears. */
+/** A minimal SPDY client with real compression, which records received frames. */
 class Client {
   readonly frames: Frame[] = [];
   readonly socket: Socket;
@@ -172,7 +172,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(SPDY_DICTIONARY.length, 1423);
   });
 
-  it('writes header blocks that an ordinary inflater reads, one after another', async () => {
+  it('writes header blocks that a standard inflater can read one after another', async () => {
     const wrap = createStoredDeflate();
     const inflate = createInflate({ dictionary: SPDY_DICTIONARY, finishFlush: constants.Z_SYNC_FLUSH });
     const blocks = [new Map([['a', 'b']]), new Map<string, string>(), new Map([['long', 'x'.repeat(100_000)]])];
@@ -185,7 +185,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     for (const block of blocks) assert.deepEqual(decodeHeaderBlock(encodeHeaderBlock(block)), block);
   });
 
-  it('reports the exit code on the error stream, once the outputs have ended', async () => {
+  it('reports the exit code on the error stream after the outputs have ended', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'cat; echo e >&2; exit 9'], 'stdin', 'stdout', 'stderr'));
     await client.open(1, { streamtype: 'error' }, FLAG_FIN);
     await client.open(3, { streamtype: 'stdin' });
@@ -208,7 +208,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     }
   });
 
-  it('speaks the older versions: plain text, and silence for success', async () => {
+  it('supports older versions: plain text on failure and an empty stream on success', async () => {
     for (const [protocol, wanted] of [
       ['v3.channel.k8s.io', /exit code 3/],
       ['channel.k8s.io', /exit code 3/],
@@ -221,7 +221,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     }
   });
 
-  it('answers pings and keeps to windows once the peer does', async () => {
+  it('answers pings, and observes windows after the peer has announced them', async () => {
     const client = Client.spdy(port, query(['head', '-c', '300000', '/dev/zero'], 'stdout'));
     const settings = Buffer.alloc(12);
     settings.writeUInt32BE(1, 0);
@@ -254,7 +254,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(client.received(3).length, 300_000);
   });
 
-  it('stops reading when the process does not, and acknowledges what was taken', async () => {
+  it('stops reading when the process does not read, and acknowledges consumed data', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'sleep 0.7; wc -c'], 'stdin', 'stdout'));
     await client.open(1, { streamtype: 'error' });
     await client.open(3, { streamtype: 'stdin' });
@@ -263,7 +263,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     for (let index = 0; index < 400; index++) client.data(3, block);
     client.data(3, '', FLAG_FIN);
     await new Promise((resolve) => setTimeout(resolve, 400));
-    // What left the client is in the kernel's buffers, and a few hundred kilobytes of it in ours.
+    // Sent data is in the kernel's buffers, and a few hundred kilobytes in those of this process.
     const held = client.socket.writableLength;
     assert.ok(held > 13_000_000, `only ${held} bytes were held up`);
     await client.closed();
@@ -274,7 +274,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.ok(acknowledged > 25_000_000, `${acknowledged} bytes acknowledged`);
   });
 
-  it('kills the process of a client that vanishes, and of every client at stop', async () => {
+  it('kills the process of a client that disconnects, and all processes at stop', async () => {
     processes = [];
     const vanishing = Client.spdy(port, query(['sleep', '60'], 'stdout'));
     await vanishing.open(1, { streamtype: 'error' });
@@ -290,17 +290,17 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(await processes[1]?.exited, 137);
   });
 
-  describe('refuses, and goes on', () => {
+  describe('rejects the following and continues', () => {
     const STREAMS = query(['true'], 'stdout');
 
-    it('a protocol it does not speak', async () => {
+    it('an unsupported protocol', async () => {
       const client = Client.spdy(port, STREAMS, 'v9.channel.k8s.io');
       await client.closed();
       assert.match(client.head, /^HTTP\/1\.1 403 /);
       assert.match(client.head, /X-Accepted-Stream-Protocol-Versions: v4\.channel\.k8s\.io/);
     });
 
-    it('a session without streams, or with an unknown upgrade; nothing can follow on the connection', async () => {
+    it('a session without streams, or with an unknown upgrade, with no further data on the connection', async () => {
       const none = Client.spdy(port, query(['true']));
       none.socket.write('GET /after HTTP/1.1\r\nHost: pod\r\n\r\n');
       await none.closed();
@@ -364,7 +364,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       });
     }
 
-    it('streams that nobody asked for, resetting only those', async () => {
+    it('unrequested streams, resetting only those', async () => {
       const client = Client.spdy(port, query(['echo', 'fine'], 'stdout'));
       await client.open(1, { streamtype: 'stdin' });
       await client.open(3, { streamtype: '__proto__' });
@@ -379,7 +379,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       );
     });
 
-    it('port numbers that are none', async () => {
+    it('invalid port numbers', async () => {
       const client = Client.spdy(port, '', 'portforward.k8s.io', '/forward');
       for (const [index, bad] of ['0', '70000', '-1', '1e3', '80 ', ''].entries()) {
         await client.open(index * 2 + 1, { streamtype: 'data', port: bad, requestid: String(index) });
@@ -410,7 +410,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
         messages.filter((message) => message[0] === channel).map((message) => message.subarray(1)),
       ).toString();
 
-    it('v5: closes standard input alone', async () => {
+    it('v5: closes only standard input', async () => {
       const path = `/exec?${query(['sh', '-c', 'cat; echo after'], 'stdin', 'stdout')}`;
       const { socket, messages, closed } = await session(path, ['v5.channel.k8s.io']);
       assert.equal(socket.protocol, 'v5.channel.k8s.io');
@@ -421,7 +421,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       assert.equal(JSON.parse(of(messages, 3)).status, 'Success');
     });
 
-    it('v4: 255 is an ordinary channel number there', async () => {
+    it('v4: 255 is an ordinary channel number', async () => {
       const path = `/exec?${query(['sh', '-c', 'read line; echo got $line'], 'stdin', 'stdout')}`;
       const { socket, messages, closed } = await session(path, ['v4.channel.k8s.io']);
       socket.send(Buffer.from([255, 0]));
@@ -442,7 +442,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       socket.close();
     });
 
-    it('sizes of a terminal; nonsense among them is passed over', async () => {
+    it('terminal sizes, ignoring invalid ones', async () => {
       processes = [];
       const path = `/exec?${query(['sleep', '5'], 'stdin', 'stdout', 'tty')}`;
       const { socket, closed } = await session(path, ['v5.channel.k8s.io']);
@@ -464,7 +464,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       assert.equal(await processes[0]?.exited, 137);
     });
 
-    it('ends a session whose message is too large, and refuses unknown subprotocols', async () => {
+    it('ends a session with an oversized message, and rejects unknown subprotocols', async () => {
       const path = `/exec?${query(['sleep', '5'], 'stdin', 'stdout')}`;
       const { socket, closed } = await session(path, ['v4.channel.k8s.io']);
       socket.on('error', () => {});
@@ -473,7 +473,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       await assert.rejects(session(path, ['chat']), /400/);
     });
 
-    it('forwards ports in the older form: channel pairs that begin with the port', async () => {
+    it('forwards ports in the older form: channel pairs that start with the port', async () => {
       const echo = (await import('node:net')).createServer((peer) => peer.pipe(peer));
       await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
       const target = (echo.address() as AddressInfo).port;

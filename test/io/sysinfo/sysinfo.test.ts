@@ -48,7 +48,7 @@ Device Descriptor:
   iProduct                2 DataTraveler 3.0
 `;
 
-/** Programs of these names that print these texts, in front of the host's. */
+/** Puts fake programs that print these texts before the host's on the path. */
 async function withPrograms(programs: Record<string, string>, body: (path: string) => Promise<void>): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'sysinfo-'));
   try {
@@ -62,7 +62,7 @@ async function withPrograms(programs: Record<string, string>, body: (path: strin
 
 const prints = (text: string): string => `cat <<'END'\n${text}\nEND`;
 
-test('disks have their SMART status also beside one without SMART; modules, USB devices and memory are read', async () => {
+test('reads SMART status also beside a disk without SMART; reads memory modules and USB devices', async () => {
   const smartctl = `for device in "$@"; do :; done
 case "$device" in
 /dev/sda) ${prints(SMART('/dev/sda', true))}
@@ -105,7 +105,7 @@ esac`;
   });
 });
 
-test('without smartctl, dmidecode and lsusb the rest is reported', async () => {
+test('reports the rest without smartctl, dmidecode and lsusb', async () => {
   await withPrograms(
     { lsblk: prints(JSON.stringify(LSBLK)), smartctl: 'exit 127', dmidecode: 'exit 1' },
     async (path) => {
@@ -124,7 +124,7 @@ test('without smartctl, dmidecode and lsusb the rest is reported', async () => {
   );
 });
 
-test('programs that the thread runs see no NODE_OPTIONS', async () => {
+test('programs run by the thread do not inherit NODE_OPTIONS', async () => {
   const before = process.env['NODE_OPTIONS'];
   process.env['NODE_OPTIONS'] = '--no-warnings';
   try {
@@ -138,7 +138,7 @@ test('programs that the thread runs see no NODE_OPTIONS', async () => {
   }
 });
 
-test('kernel features come from /proc, /sys and the published configuration', async () => {
+test('reads kernel features from /proc, /sys and the published configuration', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kernel-'));
   try {
     const files: Record<string, string> = {
@@ -164,7 +164,7 @@ test('kernel features come from /proc, /sys and the published configuration', as
     assert.equal(features.configuration, '/boot/config-6.1.0-13-arm64');
     const { VETH, MEMCG, VXLAN } = features.options;
     assert.deepEqual([VETH, MEMCG, VXLAN], ['module', 'builtin', 'absent']);
-    // The running kernel's own configuration is preferred.
+    // The running kernel's own configuration takes precedence.
     await writeFile(join(root, 'proc/config.gz'), gzipSync('CONFIG_VXLAN=y\n'));
     assert.equal((await readKernelFeatures(root)).options['VXLAN'], 'builtin');
   } finally {

@@ -1,4 +1,4 @@
-/** The login manager against a bus that speaks the protocol; test/lab/shutdown.test.ts has a real one. */
+/** The login manager with a simulated bus. test/lab/shutdown.test.ts uses a real one. */
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -68,7 +68,7 @@ describe('the login manager', () => {
       });
     });
     await new Promise<void>((resolve) => server.listen(join(directory, 'bus'), resolve));
-    // Holds a lock as systemd-inhibit does: for as long as the program after `--` runs.
+    // A fake systemd-inhibit, which holds a lock while the program after `--` runs.
     const inhibit = join(directory, 'inhibit');
     await writeFile(
       inhibit,
@@ -110,7 +110,7 @@ describe('the login manager', () => {
     );
   });
 
-  it('reports a shutdown and its cancellation, of the login manager only', async () => {
+  it('reports a shutdown and its cancellation only from the login manager', async () => {
     const heard: boolean[] = [];
     const signals = await login().follow((begins) => heard.push(begins));
     assert.ok(calls.includes('AddMatch'));
@@ -133,7 +133,7 @@ describe('the login manager', () => {
     while ((await readFile(join(directory, 'lock'), 'utf8').catch(() => '')) !== '') await sleep(5);
   });
 
-  it('fails in the words of the bus, or of the program that should hold the lock', async () => {
+  it('fails with the message of the bus, or of the program that should hold the lock', async () => {
     const refused = createServer((socket) => {
       socket.on('error', () => {});
       socket.end(encodeReply({ type: ERROR, serial: 1 }));

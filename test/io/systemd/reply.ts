@@ -1,4 +1,4 @@
-/** Messages of D-Bus as a server writes them: with a reply serial and a sender, which calls do not have. */
+/** D-Bus messages as a server writes them: with a reply serial and a sender, which calls do not have. */
 import { Writer } from '../../../src/io/systemd/wire.ts';
 
 export interface Reply {

@@ -1,4 +1,7 @@
-/** The calls to systemd against a server that speaks its protocol and shows the orders of events that a real one rarely does. The lab has a real one. */
+/**
+ * Calls to systemd with a simulated server, which produces orders of events that are rare with a real one. The lab uses
+ * a real one.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -75,7 +78,7 @@ describe('calls to systemd', () => {
         if (!greeted) {
           const end = bytes.indexOf('BEGIN\r\n');
           if (end < 0) return;
-          // What systemd reads together with the greeting it overlooks until something else arrives.
+          // systemd does not process data that it reads together with the handshake until more data arrives.
           assert.equal(bytes.length, end + 7, 'a call came together with the greeting');
           bytes = Buffer.alloc(0);
           greeted = true;
@@ -101,13 +104,13 @@ describe('calls to systemd', () => {
 
   const manager = () => createServiceManager(createManagerBus(path));
 
-  it('waits for the job, also when its end comes in one piece with the reply', async () => {
+  it('waits for the job, also if its end arrives together with the reply', async () => {
     answer = (socket, _, serial) => socket.write(Buffer.concat([jobReply(serial), jobRemoved('done')]));
     await manager().ensure('x.slice', [{ name: 'CPUShares', value: 100n }]);
     assert.deepEqual(calls, ['StartTransientUnit']);
   });
 
-  it('does not take the reply for the end of the job, and says how a job ended', async () => {
+  it("does not treat the reply as the end of the job, and reports the job's result", async () => {
     let ended = false;
     answer = (socket, _, serial) => {
       socket.write(jobReply(serial));
@@ -120,7 +123,7 @@ describe('calls to systemd', () => {
     assert.ok(ended);
   });
 
-  it('two calls that systemd answers with one job both hear of its end', async () => {
+  it('completes two calls that systemd answers with one job', async () => {
     let asked = 0;
     answer = (socket, _, serial) => {
       socket.write(jobReply(serial));
@@ -131,7 +134,7 @@ describe('calls to systemd', () => {
     await Promise.all([systemd.stop('x.slice'), systemd.stop('x.slice')]);
   });
 
-  it('gives an existing slice its new properties and sees that it runs', async () => {
+  it('sets new properties of an existing slice and detects that it is active', async () => {
     answer = (socket, call, serial) => {
       if (call.member === 'StartTransientUnit') socket.write(failure(serial, 'UnitExists'));
       else if (call.member === 'SetUnitProperties') socket.write(encodeReply({ type: METHOD_RETURN, serial }));
@@ -141,7 +144,7 @@ describe('calls to systemd', () => {
     assert.deepEqual(calls, ['StartTransientUnit', 'SetUnitProperties', 'StartUnit']);
   });
 
-  it('a slice that is not there has been stopped; other errors are in its words', async () => {
+  it("treats a missing slice as stopped, and reports other errors with systemd's message", async () => {
     answer = (socket, _, serial) => socket.write(failure(serial, 'NoSuchUnit'));
     const systemd = manager();
     await systemd.stop('x.slice');
@@ -150,7 +153,7 @@ describe('calls to systemd', () => {
     assert.equal(connections, 1, 'a connection serves many calls');
   });
 
-  it('fails what is under way when the connection breaks, and connects anew for the next call', async () => {
+  it('fails pending calls when the connection breaks, and reconnects for the next call', async () => {
     answer = (socket) => socket.destroy();
     const systemd = manager();
     await assert.rejects(systemd.stop('x.slice'), { code: 'systemd' });
@@ -166,7 +169,7 @@ describe('calls to systemd', () => {
     assert.equal(await systemd.goingDown(), true);
   });
 
-  it('refuses what is no D-Bus, and bytes that end too early', async () => {
+  it('rejects data that is not D-Bus, and truncated messages', async () => {
     answer = (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n');
     await assert.rejects(manager().stop('x.slice'), { code: 'systemd' });
     answer = (socket, _, serial) =>
@@ -177,7 +180,7 @@ describe('calls to systemd', () => {
     });
   });
 
-  it('rejects without a server', async () => {
+  it('rejects if there is no server', async () => {
     await assert.rejects(createServiceManager(createManagerBus(join(directory, 'none'))).stop('x.slice'), {
       code: 'systemd',
       message: /none/,
@@ -186,7 +189,7 @@ describe('calls to systemd', () => {
 });
 
 describe('the wire format', () => {
-  it('aligns as the specification says', () => {
+  it('aligns values as specified', () => {
     const writer = new Writer();
     writer.byte(1);
     writer.uint32(2);
@@ -200,7 +203,7 @@ describe('the wire format', () => {
     assert.deepEqual([reader.byte(), reader.uint32(), reader.string(), reader.uint32()], [1, 2, 'ab', 8]);
   });
 
-  it('a message is read only when all of it is there', () => {
+  it('reads a message only when it is complete', () => {
     const whole = encodeCall({
       serial: 9,
       destination: 'd.e',

@@ -16,13 +16,13 @@ function simulate(streams: number, bytes: number) {
   return { inbound, evicted, open };
 }
 
-test('silent streams of one address give way to each other and not to those of another', () => {
+test('silent streams of one address evict each other, but not those of another address', () => {
   const { evicted, open } = simulate(4, 100);
   for (const name of ['10.0.0.2/a', '10.0.0.1/a', '10.0.0.1/b', '10.0.0.1/c', '10.0.0.1/d', '10.0.0.3/a']) open(name);
   assert.deepEqual(evicted, ['10.0.0.1/a', '10.0.0.1/b']);
 });
 
-test('what all streams have sent is bounded, and the address that has sent most pays for it', () => {
+test('limits the bytes of all streams, and evicts a stream of the address that has sent most', () => {
   const { inbound, evicted, open } = simulate(10, 100);
   const honest = open('10.0.0.2/a');
   inbound.received(honest, 30);

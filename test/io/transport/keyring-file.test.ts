@@ -15,7 +15,7 @@ async function inDirectory(use: (path: string) => Promise<void>): Promise<void> 
 }
 const key = (byte: number): Buffer => Buffer.alloc(32, byte);
 
-test('a keyring is made private, in serf’s format, and survives its changes', () =>
+test('creates a private keyring in serf’s format and stores its changes', () =>
   inDirectory(async (path) => {
     assert.equal(await openKeyring(path), undefined);
     await createKeyring(path);
@@ -32,7 +32,7 @@ test('a keyring is made private, in serf’s format, and survives its changes', 
     assert.deepEqual((await openKeyring(path))?.store.keys(), opened.store.keys());
   }));
 
-test('a change that cannot be written is not made', () =>
+test('reverts a change that cannot be written', () =>
   inDirectory(async (path) => {
     await createKeyring(path);
     const opened = await openKeyring(path);
@@ -43,7 +43,7 @@ test('a change that cannot be written is not made', () =>
     assert.equal(opened.keyring.size, 1);
   }));
 
-test('what is no private keyring is refused with the file and the mend', () =>
+test('rejects an invalid or accessible keyring with the file and a fix', () =>
   inDirectory(async (path) => {
     const good = JSON.stringify([key(1).toString('base64')]);
     const wrong: readonly [string, number, RegExp][] = [

@@ -1,4 +1,4 @@
-/** Least significant bit first, 9 to 12 bits: a compressor to try the decompressor with. */
+/** An LZW compressor for testing the decompressor: least significant bit first, 9 to 12 bits. */
 export function compressLzw(data: Uint8Array): Uint8Array {
   const out: number[] = [];
   let bits = 0;
@@ -27,7 +27,7 @@ export function compressLzw(data: Uint8Array): Uint8Array {
     write(codeOf(current));
     if (next < 4095) {
       table.set(longer, next++);
-      // The reader's table is one entry behind.
+      // The decompressor's table is one entry behind.
       if (next - 1 >= 1 << width) width++;
     } else {
       write(256);

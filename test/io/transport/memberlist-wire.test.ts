@@ -49,7 +49,7 @@ const sealings: Sealing[] = [
   { keyring: undefined, label: labelBytes('ring-1') },
 ];
 
-test('messages survive sealing in every way', () => {
+test('decodes messages sealed in every way', () => {
   for (const sealing of sealings)
     for (const protocol of [0, 5]) {
       const parts = messages.map(encodeMessage);
@@ -61,7 +61,7 @@ test('messages survive sealing in every way', () => {
     }
 });
 
-test('text and bytes are written as the old codec reads them: raw, without str 8 or bin', () => {
+test('writes text and bytes for the old codec: raw, without str 8 or bin', () => {
   const bytes = encodeMsgpack({ a: 'x'.repeat(100), b: new Uint8Array(3), c: 300, d: true });
   assert.equal(bytes[0], 0x84);
   assert.equal(bytes[3], 0xda);
@@ -69,7 +69,7 @@ test('text and bytes are written as the old codec reads them: raw, without str 8
   assert.equal(bytes[108], 0xa3);
 });
 
-test('the writer agrees with the library, and the walk with both, whatever the value', () => {
+test('the encoder, the library and the scan agree on every value', () => {
   const random = seeded(11);
   const value = (depth: number): unknown => {
     const kind = Math.floor(random() * (depth > 3 ? 4 : 6));
@@ -90,7 +90,7 @@ test('the writer agrees with the library, and the walk with both, whatever the v
   }
 });
 
-test('a truncated, flipped or random datagram is dropped and never throws', () => {
+test('drops a truncated, flipped or random datagram and never throws', () => {
   const random = seeded(5);
   for (const sealing of sealings) {
     const packet = sealPacket(messages.map(encodeMessage), 5, sealing);
@@ -105,7 +105,7 @@ test('a truncated, flipped or random datagram is dropped and never throws', () =
   }
 });
 
-test('another key, another label, no encryption, no label: not of this ring', () => {
+test('rejects another key, another label, missing encryption and a missing label', () => {
   const parts = [encodeMessage({ kind: 'ack', seq: 1 })];
   for (const [i, from] of sealings.entries())
     for (const [j, to] of sealings.entries()) {
@@ -114,7 +114,7 @@ test('another key, another label, no encryption, no label: not of this ring', ()
     }
 });
 
-test('keys rotate without a gap, and the one in use cannot be removed', () => {
+test('rotates keys without a gap, and rejects removal of the key in use', () => {
   const [old, fresh] = [randomBytes(16), randomBytes(32)];
   const ring = new Keyring([old]);
   const sealedOld = ring.encrypt(Buffer.from('x'), new Uint8Array());
@@ -128,7 +128,7 @@ test('keys rotate without a gap, and the one in use cannot be removed', () => {
   assert.throws(() => new Keyring([randomBytes(20)]), { code: 'key-length' });
 });
 
-test('compressed datagrams and tables of peers are read', () => {
+test('reads compressed datagrams and state exchanges of peers', () => {
   const random = seeded(3);
   for (const size of [0, 1, 50, 300, 5000, 40_000]) {
     const data = Uint8Array.from({ length: size }, () => Math.floor(random() * 4));
@@ -142,7 +142,7 @@ test('compressed datagrams and tables of peers are read', () => {
   assert.deepEqual(read?.kind === 'push-pull' && read.state.rows, state.rows);
 });
 
-test('a decompression bomb stops at the limit', () => {
+test('stops a decompression bomb at the limit', () => {
   const bomb = compressLzw(new Uint8Array(2_000_000));
   assert.ok(bomb.length < 10_000);
   assert.equal(decompressLzw(bomb, 65_536), undefined);
@@ -153,7 +153,7 @@ test('a decompression bomb stops at the limit', () => {
   assert.equal(openPacket(nested, plain), undefined);
 });
 
-test('tables arrive whole however they are cut, sealed or not', () => {
+test('reads state exchanges split at any position, encrypted or not', () => {
   for (const sealing of sealings) {
     const bytes = sealStream(encodePushPull(state), sealing);
     for (const size of [1, 7, 100, bytes.length]) {
@@ -171,7 +171,7 @@ test('tables arrive whole however they are cut, sealed or not', () => {
   }
 });
 
-test('hostile streams end in an error, not in memory or time', () => {
+test('hostile streams cause an error instead of memory or CPU exhaustion', () => {
   const huge = Buffer.from([messageType.encrypt, 0xff, 0xff, 0xff, 0xff]);
   const hostile: [Sealing, Uint8Array][] = [
     [{ keyring: new Keyring([key]), label: new Uint8Array() }, huge],
@@ -201,17 +201,17 @@ test('hostile streams end in an error, not in memory or time', () => {
   }, StreamError);
 });
 
-test('no key of a message becomes a property of anything', () => {
+test('no key of a message becomes a property of an object', () => {
   const body = Buffer.concat([Buffer.from([0x81]), encodeMsgpack('__proto__'), encodeMsgpack({ polluted: true })]);
   assert.deepEqual(openPacket(Buffer.concat([Buffer.from([messageType.ping]), body]), plain), []);
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 });
 
-test('deep nesting is refused', () => {
+test('rejects deep nesting', () => {
   assert.throws(() => msgpackEnd(Buffer.concat([Buffer.alloc(100, 0x91), Buffer.from([1])]), 0), MsgpackError);
 });
 
-test('addresses: shortest text, and IPv4 out of its IPv6 clothes', () => {
+test('writes addresses in the shortest form, and IPv4-mapped ones as IPv4', () => {
   for (const ip of ['1.2.3.4', '::1', 'fd00::1', '2001:db8::1:0:0:1', '::', 'ff02::1:2'])
     assert.equal(ipText(ipBytes(ip)), ip);
   assert.equal(canonicalIp('::ffff:10.0.0.1'), '10.0.0.1');
@@ -221,7 +221,7 @@ test('addresses: shortest text, and IPv4 out of its IPv6 clothes', () => {
   assert.equal(ipText(new Uint8Array(5)), undefined);
 });
 
-test("serf's messages survive, and tags are bounded", () => {
+test('decodes encoded serf messages, and limits tags', () => {
   const event = { kind: 'user-event', ltime: 5, name: 'deploy', payload: Uint8Array.of(1), coalesce: true } as const;
   assert.deepEqual(serfCodec.decode(serfCodec.encode(event)), event);
   const leave = { kind: 'leave', ltime: 2 ** 40, node: 'a', prune: false } as const;
@@ -236,7 +236,7 @@ test("serf's messages survive, and tags are bounded", () => {
   assert.equal(serfCodec.decodeTags(Uint8Array.of(255, 0xc1)), undefined);
 });
 
-test('everything that a host may tell about itself fits', () => {
+test('the largest facts of a host fit into a message', () => {
   const address = '[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535';
   const tags = tagsOf({
     roles: ['master', 'etcd', 'node'],

@@ -1,4 +1,4 @@
-/** Trees that no path can name, as a tenant makes them with mkdir and chdir. */
+/** Trees that exceed every path limit, created with mkdir and chdir as a tenant could. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -14,7 +14,7 @@ for (let level = 0; level < Number(depth); level += 1) {
 writeFileSync('end', Buffer.alloc(1 << 20, 1));
 `;
 
-/** A chain of `depth` directories with names of 255 bytes below `path`, and a file of 1 MB at its end. */
+/** Creates a chain of `depth` directories with names of 255 bytes below `path`, and a file of 1 MB at its end. */
 export async function makeDeepTree(path: string, depth: number): Promise<void> {
   await promisify(execFile)(process.execPath, ['-e', MAKE, path, String(depth)]);
 }

@@ -26,7 +26,7 @@ const exists = (path: string): Promise<boolean> =>
 const openDescriptors = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
 
 describe('removing trees', () => {
-  it('removes 5,000 directories of 255 bytes in each other with a few descriptors', async () => {
+  it('removes 5,000 nested directories with names of 255 bytes with a few descriptors', async () => {
     const tree = join(scratch, 'deep');
     await mkdir(tree);
     await makeDeepTree(tree, 5_000);
@@ -42,7 +42,7 @@ describe('removing trees', () => {
     assert.ok(most - before <= 8, `${most - before} descriptors more than before`);
   });
 
-  it('removes wide trees, names that are not UTF-8, and what is no directory', async () => {
+  it('removes wide trees, names that are not UTF-8, and files', async () => {
     const tree = join(scratch, 'wide');
     for (let i = 0; i < 40; i += 1) {
       await mkdir(join(tree, `d${i}`, 'in', 'side'), { recursive: true });
@@ -78,7 +78,7 @@ describe('removing trees', () => {
     assert.deepEqual(await readdir(outside), ['kept']);
   });
 
-  it('never empties what is mounted below', async () => {
+  it('never empties a mounted file system', async () => {
     const outside = join(scratch, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'kept'), '');
@@ -90,7 +90,7 @@ describe('removing trees', () => {
       try {
         await assert.rejects(trees.remove(tree), /EBUSY|EXDEV/);
       } finally {
-        // The directory that holds it may have been moved.
+        // The parent directory of the mount may have been moved.
         const mounts = (await readFile('/proc/self/mountinfo', 'utf8'))
           .split('\n')
           .map((line) => line.split(' ')[4] ?? '');
@@ -102,7 +102,7 @@ describe('removing trees', () => {
     }
   });
 
-  it('lets two remove the same tree', async () => {
+  it('supports concurrent removals of the same tree', async () => {
     const tree = join(scratch, 'both');
     for (let i = 0; i < 50; i += 1) await mkdir(join(tree, `d${i}`, 'x', 'y', 'z'), { recursive: true });
     await Promise.all([trees.remove(tree), trees.remove(tree)]);
@@ -111,7 +111,7 @@ describe('removing trees', () => {
 });
 
 describe('measuring trees', () => {
-  it('counts blocks once, follows no link, leaves out what is missing and measures below PATH_MAX', async () => {
+  it('counts blocks once, follows no link, omits missing paths and measures below PATH_MAX', async () => {
     const outside = join(scratch, 'outside');
     const volume = join(scratch, 'volume');
     await mkdir(join(volume, 'in'), { recursive: true });
@@ -133,7 +133,7 @@ describe('measuring trees', () => {
     assert.equal(inodes.get(volume), 4, 'two directories, one file with two names, one link');
   });
 
-  it('does not hold up the event loop and gives up in time', async () => {
+  it('does not block the event loop and stops at its time limit', async () => {
     const tree = join(scratch, 'many');
     await mkdir(tree);
     for (let i = 0; i < 5_000; i += 1) await writeFile(join(tree, `f${i}`), '');

@@ -1,4 +1,7 @@
-/** Formatting of devices: only a disk that is proven blank gets a file system. Real blkid and mkfs on loop devices. */
+/**
+ * Formatting of devices: only a disk that is verified as blank gets a file system. Uses real blkid and mkfs on loop
+ * devices.
+ */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -56,7 +59,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     devices.push(device);
     return device;
   };
-  /** Makes the named programs, and the given replacements, the only ones. */
+  /** Makes the named programs, and the given replacements, the only ones on the path. */
   const onlyTools = (replaced: Readonly<Record<string, string>>, ...missing: string[]): void => {
     const programs = mkdtempSync(join(directory, 'bin-'));
     for (const tool of TOOLS.filter((each) => replaced[each] === undefined && !missing.includes(each))) {
@@ -97,7 +100,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     assert.equal(readFileSync(join(target, 'data'), 'utf8'), 'precious');
   });
 
-  it('formats an image file that is blank', async () => {
+  it('formats a blank image file', async () => {
     blank();
     await tools.formatAndMount(image, target, 'ext4', false);
     assert.match(readFileSync('/proc/self/mountinfo', 'utf8'), new RegExp(` ${target} .* ext4 `));
@@ -107,7 +110,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     ['btrfs', 0x10040, '_BHRfS_M'],
     ['FAT', 0, fatSector()],
   ] as const) {
-    it(`refuses ext4 with an old ${name} signature, and keeps the data`, async () => {
+    it(`rejects ext4 with an old ${name} signature and keeps the data`, async () => {
       await withData();
       write(offset, bytes);
       assert.equal(spawnSync('blkid', ['-p', image]).status, 8, 'the signatures are ambivalent');
@@ -115,7 +118,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     });
   }
 
-  it('refuses while blkid is missing, killed or fails', async () => {
+  it('rejects the device while blkid is missing, killed or fails', async () => {
     await withData();
     const device = attach();
     onlyTools({}, 'blkid');
@@ -133,7 +136,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     }
   });
 
-  it('refuses a device that cannot be read, for which blkid reports no signature', async () => {
+  it('rejects an unreadable device, for which blkid reports no signature', async () => {
     blank();
     const device = attach();
     truncateSync(image, 0);
@@ -146,7 +149,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     await assert.rejects(result('sleep', ['30'], 100), /sleep: no exit within 0.1 s/);
   });
 
-  it('refuses a partition table, another file system and an unformatted disk in read-only mode', async () => {
+  it('rejects a partition table, another file system and an unformatted disk in read-only mode', async () => {
     blank();
     await refuses(attach(), /unformatted disk in read-only mode/, 'ext4', true);
     write(510, Buffer.from([0x55, 0xaa]));

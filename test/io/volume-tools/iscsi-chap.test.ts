@@ -1,4 +1,4 @@
-/** CHAP settings reach open-iscsi before discovery and login, and no error tells a password; by a program in its place. */
+/** CHAP settings are set before discovery and login, and no error contains a password; with a fake open-iscsi. */
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ describe('iSCSI with CHAP', () => {
     await chmod(join(directory, 'iscsiadm'), 0o755);
   };
 
-  it('sets names and passwords of both steps before each', async () => {
+  it('sets names and passwords before discovery and before login', async () => {
     await program('case "$*" in *--login*) echo "login refused" >&2; exit 1 ;; esac');
     await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), /login refused/);
     const calls = (await readFile(join(directory, 'calls'), 'utf8')).trim().split('\n');
@@ -52,7 +52,7 @@ describe('iSCSI with CHAP', () => {
     ]);
   });
 
-  it('reports what could not be set without its value', async () => {
+  it('reports a setting that could not be applied, without its value', async () => {
     await program('case "$*" in *password*) exit 7 ;; esac');
     await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), (error: Error) => {
       assert.equal(error.message, 'iscsiadm: discovery.sendtargets.auth.password was not set');
