@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { applySetId, groupKindsText, inApplyOrder, parseGroupKinds } from '../../../src/core/applyset/apply-set.ts';
 
-test('the id is that of KEP-3659', () => {
+test('computes the ID as KEP-3659 specifies', () => {
   const hash = (text: string): string => createHash('sha256').update(text).digest('base64url');
   const id = applySetId({ name: 'my-set', namespace: 'test', kind: 'Secret', group: '' }, hash);
   assert.equal(id, 'applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1');
 });
 
-test('kinds round-trip, sorted and once', () => {
+test('formats and parses kinds, sorted and without duplicates', () => {
   const kinds = [
     { group: 'apps', kind: 'Deployment' },
     { group: '', kind: 'ConfigMap' },
@@ -20,7 +20,7 @@ test('kinds round-trip, sorted and once', () => {
   assert.deepEqual(parseGroupKinds(undefined), []);
 });
 
-test('namespaces and definitions are applied first', () => {
+test('applies namespaces and definitions first', () => {
   const order = inApplyOrder([
     { group: 'lab.dev', kind: 'Rig' },
     { group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' },

@@ -17,7 +17,7 @@ const of = (pool: BackendPool, target: string): Backend => {
 };
 
 describe('choice of an API server', () => {
-  it('takes the ready one with the fewest connections', () => {
+  it('selects the ready server with the fewest connections', () => {
     const pool = poolOf('a', 'b', 'c');
     for (const target of ['a', 'b']) pool.found(target, 'ready');
     pool.opened('a');
@@ -29,7 +29,7 @@ describe('choice of an API server', () => {
     assert.equal(pool.choose(new Set(['a', 'b', 'c']), 0), undefined);
   });
 
-  it('spreads equal ones by the random number', () => {
+  it('selects randomly among equal servers', () => {
     const pool = poolOf('a', 'b', 'c');
     assert.deepEqual(
       [0, 0.34, 0.67].map((random) => pool.choose(NONE, random)),
@@ -37,7 +37,7 @@ describe('choice of an API server', () => {
     );
   });
 
-  it('calls a server unready after three failures, or at once when it never was ready', () => {
+  it('marks a server unready after three failures, or at once if it never was ready', () => {
     const pool = poolOf('a', 'b');
     pool.found('b', 'ready');
     assert.deepEqual(pool.found('a', 'silent'), { before: 'unknown', after: 'unready' });
@@ -49,7 +49,7 @@ describe('choice of an API server', () => {
     assert.equal(of(pool, 'a').treatment, 'drain');
   });
 
-  it('drains one that stops, resets one that is lost, and keeps both without a ready one beside', () => {
+  it('drains a stopping server and resets a lost one, unless no other is ready', () => {
     for (const [finding, treatment] of [
       ['stopping', 'drain'],
       ['unreachable', 'reset'],
@@ -65,7 +65,7 @@ describe('choice of an API server', () => {
     }
   });
 
-  it('keeps a server that no source names until its connections have ended', () => {
+  it('keeps a server without a source until its connections have ended', () => {
     const pool = poolOf('a', 'b');
     pool.found('b', 'ready');
     pool.opened('a');
@@ -79,7 +79,7 @@ describe('choice of an API server', () => {
     );
   });
 
-  it('holds at most 32 servers, those of the disk last', () => {
+  it('limits the pool to 32 servers, saved ones last', () => {
     const pool = new BackendPool();
     const many = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}${at}`);
     pool.learn('saved', many('saved', 40));
@@ -89,14 +89,14 @@ describe('choice of an API server', () => {
     assert.equal(pool.list().length, 32);
   });
 
-  it('remembers 16 servers, the present ones first, and those that are down now', () => {
+  it('saves 16 servers: the current ones first, then those that are down now', () => {
     assert.deepEqual(remember(['b', 'c'], ['a', 'b']), ['b', 'c', 'a']);
     const many = Array.from({ length: 20 }, (_, at) => `m${at}`);
     assert.deepEqual(remember(['x'], many), ['x', ...many.slice(0, 15)]);
   });
 });
 
-/** The rules again, as slowly as they read. */
+/** Oracle: a slow, direct implementation of the rules. */
 class Oracle {
   readonly health = new Map<string, string>();
   readonly failures = new Map<string, number>();
@@ -128,7 +128,7 @@ const AFTER: Readonly<Record<Finding, string>> = {
   silent: 'unready',
 };
 
-it('agrees with the rules written down plainly, in 20,000 random steps', () => {
+it('matches a direct implementation of the rules in 20,000 random steps', () => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 1e6);
   const random = seededRandom(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random.random() * values.length)] as T;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { isRemote, parseTarget, targetOfUrl, targetText } from '../../../src/core/balancing/index.ts';
 
-it('reads addresses and names with a port, and nothing else', () => {
+it('parses addresses and names with a port, and rejects other texts', () => {
   assert.deepEqual(parseTarget('10.0.0.5:8443'), { host: '10.0.0.5', port: 8443 });
   assert.deepEqual(parseTarget('[fd00::5]:8443'), { host: 'fd00::5', port: 8443 });
   assert.deepEqual(parseTarget('master-1.lab:443'), { host: 'master-1.lab', port: 443 });
@@ -23,7 +23,7 @@ it('reads addresses and names with a port, and nothing else', () => {
     assert.equal(parseTarget(text), undefined, JSON.stringify(text));
 });
 
-it('writes what it reads', () => {
+it('formats parsed targets unchanged', () => {
   for (const text of ['10.0.0.5:8443', '[fd00::5]:1', 'master-1.lab:443']) {
     const target = parseTarget(text);
     assert.ok(target);
@@ -31,7 +31,7 @@ it('writes what it reads', () => {
   }
 });
 
-it('takes a target from a URL', () => {
+it('reads the target of a URL', () => {
   assert.equal(targetOfUrl('https://10.0.0.5:8443'), '10.0.0.5:8443');
   assert.equal(targetOfUrl('https://[fd00::5]:8443/'), '[fd00::5]:8443');
   assert.equal(targetOfUrl('https://master'), 'master:443');
@@ -39,7 +39,7 @@ it('takes a target from a URL', () => {
   assert.equal(targetOfUrl('https://10.0.0.5:8443/path'), undefined);
 });
 
-it('accepts only addresses that can be another host from API and ring', () => {
+it('accepts only addresses that can belong to another host', () => {
   assert.equal(isRemote('10.0.0.5:8443'), true);
   assert.equal(isRemote('[fd00::5]:8443'), true);
   for (const text of [

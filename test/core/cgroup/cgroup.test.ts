@@ -37,7 +37,7 @@ const container = (requests?: Record<string, string>, limits?: Record<string, st
 const pod = (...containers: Container[]): Pod => ({ metadata: { uid: UID }, spec: { containers } });
 
 describe('cgroup names', () => {
-  it('are those of upstream, byte for byte', () => {
+  it("equal upstream's byte for byte", () => {
     const burstable = podPath([], 'Burstable', UID);
     assert.equal(cgroupfsName(burstable), `/kubepods/burstable/pod${UID}`);
     assert.equal(
@@ -55,7 +55,7 @@ describe('cgroup names', () => {
     assert.equal(sliceName([]), '-.slice');
   });
 
-  it('give the UID of a pod back', () => {
+  it("contain the pod's UID", () => {
     for (const driver of ['cgroupfs', 'systemd'] as const) {
       const path = podPath([], 'Burstable', UID);
       assert.equal(podUidOf(driver, driver === 'systemd' ? systemdName(path) : cgroupfsName(path)), UID);
@@ -66,7 +66,7 @@ describe('cgroup names', () => {
 });
 
 describe('amounts for the kernel', () => {
-  it('follow upstream arithmetic', () => {
+  it("match upstream's arithmetic", () => {
     assert.deepEqual([0, 1, 2, 100, 1000, 10_000_000].map(sharesOfMilli), [2, 2, 2, 102, 1024, 262_144]);
     assert.deepEqual(
       [0, 1, 5, 10, 250].map((milli) => quotaOfMilli(milli)),
@@ -75,7 +75,7 @@ describe('amounts for the kernel', () => {
     assert.deepEqual([0, 2, 1024, 262_144].map(weightOfShares), [0, 1, 39, 10_000]);
   });
 
-  it('count sidecars with containers and with the init containers after them', () => {
+  it('add sidecars to the containers and to later init containers', () => {
     const spec: Pod = {
       spec: {
         containers: [container({ cpu: '100m' })],
@@ -90,7 +90,7 @@ describe('amounts for the kernel', () => {
     assert.equal(podAmount(spec, 'requests', 'cpu'), 255);
   });
 
-  it('protect by quality of service', () => {
+  it('set the OOM score by QoS class', () => {
     const GiB = 2 ** 30;
     const guaranteed = container({ cpu: '1', memory: '1Gi' }, { cpu: '1', memory: '1Gi' });
     assert.equal(oomScoreAdjOf(pod(guaranteed), guaranteed, 4 * GiB), -997);
@@ -109,7 +109,7 @@ describe('amounts for the kernel', () => {
 });
 
 describe('the tree', () => {
-  it('has parents before children and limits only where all containers have them', () => {
+  it('has parents before children, and limits only if all containers have them', () => {
     const tree = desiredTree(
       [pod(container({ cpu: '250m' }, { memory: '64Mi' }), container({}, { cpu: '1' }))],
       OPTIONS,
@@ -119,12 +119,12 @@ describe('the tree', () => {
       ['/kubepods', '/kubepods/besteffort', '/kubepods/burstable', `/kubepods/burstable/pod${UID}`],
     );
     assert.deepEqual(tree[0]?.limits, { cpuShares: 4096, memoryLimitBytes: 8 * 2 ** 30 });
-    // The second container's limit stands in for its missing request.
+    // The second container's missing request equals its limit.
     assert.deepEqual(tree[2]?.limits, { cpuShares: 1280 });
     assert.deepEqual(tree[3]?.limits, { cpuShares: 1280 });
   });
 
-  it('keeps the memory that static control-plane pods request from being reclaimed', () => {
+  it('protects the requested memory of static control plane pods from reclaim', () => {
     const etcd = pod(container({ cpu: '50m', memory: '48Mi' }));
     etcd.metadata = {
       ...etcd.metadata,
@@ -145,12 +145,12 @@ describe('the tree', () => {
       sliceProperties('v2', node.limits).some(({ name, value }) => name === 'MemoryMin' && value === BigInt(minimum)),
     );
     assert.ok(!sliceProperties('v1', node.limits).some(({ name }) => name === 'MemoryMin'));
-    // A label alone, from a user's pod, protects nothing.
+    // A user's pod that only has the label is not protected.
     delete etcd.metadata.annotations;
     assert.equal(podNode(etcd, OPTIONS).limits.memoryMinBytes, undefined);
   });
 
-  it('becomes ordered writes for a hybrid host', () => {
+  it('is converted to ordered writes on a hybrid host', () => {
     const hierarchies = [
       { mount: '/cg/cpu', version: 'v1', controllers: ['cpu', 'cpuacct'] },
       { mount: '/cg/cpuset', version: 'v1', controllers: ['cpuset'] },
@@ -181,7 +181,7 @@ describe('the tree', () => {
     );
   });
 
-  it('becomes v2 files, with controllers passed on by every ancestor before its children', () => {
+  it('is converted to v2 files, with controllers enabled in every ancestor first', () => {
     const operations = planWrites(
       [{ mount: '/cg', version: 'v2', controllers: ['cpu', 'memory', 'pids', 'misc'] }],
       'systemd',
@@ -207,7 +207,7 @@ describe('the tree', () => {
     );
   });
 
-  it('is told to the service manager too', () => {
+  it('is also set as properties of systemd slices', () => {
     const limits = { cpuShares: 1024, cpuQuotaUs: 25_000, cpuPeriodUs: 100_000, memoryLimitBytes: 5, pidsLimit: -1 };
     const infinity = 0xffff_ffff_ffff_ffffn;
     const quota = [

@@ -11,7 +11,7 @@ const container = (requests: object, limits: object = {}): Container =>
 const pod = (each: Container, spec: object = {}): Pod =>
   ({ metadata: { uid: 'u' }, spec: { containers: [each], ...spec } }) as Pod;
 
-test('swap is given in proportion to the request, and to Burstable containers alone', () => {
+test('swap is proportional to the request, and only for Burstable containers', () => {
   const burstable = container({ memory: '1Gi' }, { memory: '2Gi' });
   assert.equal(swapLimit(pod(burstable), burstable, 4 * GIB, 2 * GIB), GIB / 2);
   assert.equal(swapLimit(pod(burstable), burstable, 4 * GIB, 0), 0);
@@ -20,7 +20,7 @@ test('swap is given in proportion to the request, and to Burstable containers al
   assert.equal(swapLimit(pod(container({})), container({}), 4 * GIB, 2 * GIB), 0);
 });
 
-test('memory is protected to the request and throttled below the limit', () => {
+test('memory is protected up to the request and throttled below the limit', () => {
   const qos = { throttlingFactor: 0.9, allocatableBytes: 4 * GIB };
   const burstable = container({ memory: '1Gi' }, { memory: '2Gi' });
   assert.deepEqual(memoryProtection(pod(burstable), burstable, qos), {
@@ -36,7 +36,7 @@ test('memory is protected to the request and throttled below the limit', () => {
   assert.deepEqual(memoryProtection(pod(full), full, qos), { 'memory.min': String(GIB) });
 });
 
-test('resources of the pod as a whole bound its cgroup', () => {
+test("pod-level resources limit the pod's cgroup", () => {
   const whole = pod(container({ memory: '100Mi' }), {
     resources: { requests: { memory: '1Gi', cpu: '500m' }, limits: { memory: '2Gi', cpu: '1' } },
   });
@@ -59,7 +59,7 @@ test('resources of the pod as a whole bound its cgroup', () => {
   assert.equal(only === undefined ? 0 : oomScoreAdjOf(whole, only, 4 * GIB), 750);
 });
 
-test('cgroups of the host are held to what is reserved for them', () => {
+test("limits the host's cgroups to their reservations", () => {
   assert.deepEqual(reservedTree([{ name: '/system', amounts: { cpu: '200m', memory: '64Mi', pid: '100' } }]), [
     { path: ['system'], limits: { cpuShares: 204, memoryLimitBytes: 64 * 1024 ** 2, pidsLimit: 100 } },
   ]);

@@ -62,7 +62,7 @@ const statusOf = (
     ]),
   );
 
-test('every component that exists has an operator, with the version of its oldest host', () => {
+test('reports every existing component with the version of its oldest host', () => {
   const states = operatorStates(facts({}, [report(), report({}, '0.2.0')]));
   assert.deepEqual(
     states.map(({ name }) => name),
@@ -81,7 +81,7 @@ test('every component that exists has an operator, with the version of its oldes
   assert.deepEqual(api?.versions[1], { name: 'kube-apiserver', version: '1.36.0' });
 });
 
-test('machine-config exists with its pools, and shows theirs', () => {
+test('reports machine-config if pools exist, with their state', () => {
   const condition = (type: string) => ({ type, status: 'True', message: 'because' });
   const pool = {
     name: 'worker',
@@ -95,7 +95,7 @@ test('machine-config exists with its pools, and shows theirs', () => {
   assert.equal(assessment.notUpgradeable?.reason, 'DegradedPool');
 });
 
-test('a component that answers nowhere is unavailable at once; one that answers somewhere is only degraded', () => {
+test('marks a component unavailable if it responds on no host, and degraded if it responds on some', () => {
   const gone = report({ dns: 'no answer' });
   assert.equal(statusOf(facts({}, [gone]), 'dns')['Available'], 'False');
   assert.equal(statusOf(facts({}, [gone, report()]), 'dns')['Available'], 'True');
@@ -105,7 +105,7 @@ test('a component that answers nowhere is unavailable at once; one that answers 
   );
 });
 
-test('a report of a host that is silent for longer than 30 s is not believed', () => {
+test('ignores the report of a host without a sign of life for 30 s', () => {
   const given = facts();
   const hosts = given.hosts.map((host) => ({ ...host, ageMs: 30_001 }));
   assert.equal(statusOf({ ...given, hosts }, 'dns')['Available'], 'False');
@@ -118,7 +118,7 @@ test('a report of a host that is silent for longer than 30 s is not believed', (
   );
 });
 
-test('the store needs a quorum of healthy voters', () => {
+test('requires a quorum of healthy voters of the store', () => {
   const etcd = (...states: ('ok' | 'unreachable')[]): ProbeFacts =>
     facts({
       etcd: {
@@ -135,7 +135,7 @@ test('the store needs a quorum of healthy voters', () => {
   assert.equal(statusOf(etcd('ok', 'unreachable', 'unreachable'), 'etcd')['Available'], 'False');
 });
 
-test('a lease that is not renewed is no leader', () => {
+test('treats a lease that is not renewed as no leader', () => {
   const late = (renewedMs: number, holder = 'h1_x'): Partial<ProbeFacts> => ({
     schedulerLease: { state: 'value', value: { holder, renewedMs, durationMs: 15_000 }, ageMs: 0 },
   });
@@ -147,7 +147,7 @@ test('a lease that is not renewed is no leader', () => {
   assert.equal(statusOf(facts(late(3_000), hosts), 'kube-scheduler')['Available'], 'True');
 });
 
-test('Degraded follows a fault after two minutes, and a recovery at once', () => {
+test('sets Degraded two minutes after a fault, and clears it at once', () => {
   const assessment = { well: '', degraded: { reason: 'Fault', message: 'm' } };
   let { conditions, degradedSinceMs } = conditionsOf(assessment, [], undefined, at(0));
   const degraded = (): OperatorCondition | undefined => conditions.find(({ type }) => type === 'Degraded');
@@ -161,14 +161,14 @@ test('Degraded follows a fault after two minutes, and a recovery at once', () =>
   assert.equal(degraded()?.status, 'False');
   ({ conditions, degradedSinceMs } = conditionsOf(assessment, conditions, degradedSinceMs, at(DEGRADED_INERTIA_MS)));
   assert.equal(degraded()?.status, 'True');
-  // Another leader has no memory of it.
+  // Another leader does not know the start of the fault.
   ({ conditions } = conditionsOf(assessment, conditions, undefined, at(DEGRADED_INERTIA_MS + 1)));
   assert.equal(degraded()?.status, 'True');
   ({ conditions } = conditionsOf({ well: '' }, conditions, degradedSinceMs, at(DEGRADED_INERTIA_MS + 2)));
   assert.equal(degraded()?.status, 'False');
 });
 
-test('a transition time changes with the status alone, over 2,000 random sequences', () => {
+test('changes the transition time only with the status, in 2,000 random sequences', () => {
   const random = generator(16);
   for (let round = 0; round < 2_000; round++) {
     let conditions: readonly OperatorCondition[] = [];

@@ -11,7 +11,7 @@ const condition = (type: string, status: 'True' | 'False', message = ''): Operat
 });
 const versions = [{ name: 'operator', version: '0.1.0' }];
 
-test('transitions of conditions and versions, in the words of library-go', () => {
+test("describes transitions of conditions and versions with library-go's texts", () => {
   const before = { conditions: [condition('Available', 'True', 'all'), condition('Degraded', 'False')], versions };
   const after = {
     conditions: [
@@ -28,7 +28,7 @@ test('transitions of conditions and versions, in the words of library-go', () =>
   );
 });
 
-test('neither a message alone nor the first report is a transition', () => {
+test('ignores changed messages and the first report', () => {
   const before = { conditions: [condition('Available', 'True', '2 nodes')], versions };
   assert.equal(statusDiff(before, { conditions: [condition('Available', 'True', '3 nodes')], versions }), '');
   assert.equal(statusDiff(undefined, before), '');

@@ -1,4 +1,4 @@
-/** A dumb model of the zone: every record of every service in one list, searched from end to end. */
+/** Simple model of the zone: a list of all records of all services, searched sequentially. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 
@@ -57,6 +57,6 @@ export function allLines(services: readonly Service[], slices: readonly Endpoint
   return lines;
 }
 
-/** Every name of which there is a record, and every name above one (RFC 8020). */
+/** Whether the name, or a name below it, has a record (RFC 8020). */
 export const exists = (lines: readonly Line[], name: string): boolean =>
   lines.some((line) => line.name === name || line.name.endsWith(`.${name}`));

@@ -30,7 +30,7 @@ const slice = (
   ...more,
 });
 
-/** Response code, then type and data of each answer. */
+/** Response code, with type and data of each answer. */
 const said = (answer: ZoneAnswer | undefined): unknown =>
   answer === undefined
     ? 'elsewhere'
@@ -41,7 +41,7 @@ function textOf(data: unknown): string {
   return Object.values(data).join(' ');
 }
 
-test('a service with a cluster IP: addresses of both families, ports by name, reverse names', () => {
+test('a service with a cluster IP has addresses of both families, ports by name, and reverse names', () => {
   const zone = newZone();
   zone.setService(
     service('web', {
@@ -67,7 +67,7 @@ test('a service with a cluster IP: addresses of both families, ports by name, re
   assert.deepEqual(said(zone.lookup(reverse('fd00:1::1'), 'PTR')), [0, `PTR ${name}`]);
 });
 
-test('a name that is not there is NXDOMAIN, one without such a record has no data; both with the SOA record', () => {
+test('an unknown name is NXDOMAIN, a name without such a record has no data; both with the SOA record', () => {
   const zone = newZone();
   zone.setService(
     service('web', { clusterIP: '172.30.1.1', clusterIPs: ['172.30.1.1'], ports: [{ name: 'a', port: 1 }] }),
@@ -94,7 +94,7 @@ test('a name that is not there is NXDOMAIN, one without such a record has no dat
   }
 });
 
-test('a headless service: ready endpoints, their host names, NXDOMAIN without any, unready ones when published', () => {
+test('a headless service has its ready endpoints with host names, unready ones if published, and is NXDOMAIN without any', () => {
   const zone = newZone();
   const headless = (publish: boolean): Service =>
     service('db', { clusterIP: 'None', clusterIPs: ['None'], publishNotReadyAddresses: publish });
@@ -123,7 +123,7 @@ test('a headless service: ready endpoints, their host names, NXDOMAIN without an
   assert.deepEqual(said(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [3]);
 });
 
-test('an external name is a CNAME: followed in the zone, handed on outside of it, and never for ever', () => {
+test('an external name is a CNAME: resolved in the zone, returned for other zones, and bounded for loops', () => {
   const zone = newZone();
   const alias = (name: string, externalName: string): Service => service(name, { type: 'ExternalName', externalName });
   zone.setService(service('web', { clusterIP: '172.30.1.1', clusterIPs: ['172.30.1.1'] }), []);
@@ -149,7 +149,7 @@ test('an external name is a CNAME: followed in the zone, handed on outside of it
   assert.deepEqual(said(ask('long', 'A')), [0]);
 });
 
-test('the records of the zone itself, names of pods, and names of other servers', () => {
+test('serves records of the zone itself and names of pods, and forwards other names', () => {
   const zone = newZone();
   assert.deepEqual(said(zone.lookup(`dns-version.${ZONE}`, 'TXT')), [0, 'TXT 1.1.0']);
   assert.deepEqual(said(zone.lookup(ZONE, 'NS')), [0, `NS ns.dns.${ZONE}`]);
@@ -165,7 +165,7 @@ test('the records of the zone itself, names of pods, and names of other servers'
   assert.deepEqual(said(zone.lookup('9.9.30.172.in-addr.arpa', 'PTR')), [3], 'not for a server outside');
 });
 
-test('random changes: the zone answers as a list of all records does', () => {
+test('matches a list of all records after random changes', () => {
   const seed = Number(process.env['SEED'] ?? 20_260_101);
   const random = generator(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;

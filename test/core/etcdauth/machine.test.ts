@@ -27,7 +27,7 @@ function machineWith(...commands: readonly AuthCommand[]): AuthMachine {
   return machine;
 }
 
-/** Auth is on; alice may read `a` and write `b`. */
+/** A machine with auth enabled, where alice may read `a` and write `b`. */
 function enabled(): AuthMachine {
   return machineWith(
     userAdd('root'),
@@ -57,15 +57,15 @@ const EVERY_COMMAND: readonly AuthCommand[] = [
   { kind: 'role-revoke-permission', role: 'r', key: 'k', end: 'l' },
 ];
 
-describe('auth commands as bytes', () => {
-  it('come back as they were', () => {
+describe('encoded auth commands', () => {
+  it('decode to the same commands', () => {
     for (const command of EVERY_COMMAND) {
       const proposal = { id: -5n, command };
       assert.deepEqual(decodeProposal(encodeProposal(proposal)), proposal);
     }
   });
 
-  it('are refused when they are cut short, unknown or hold what nobody wrote', () => {
+  it('are rejected if truncated, unknown or malformed', () => {
     const bytes = encodeProposal({ id: 1n, command: userAdd('alice') });
     assert.throws(() => decodeProposal(bytes.subarray(0, bytes.length - 1)), WireError);
     assert.throws(() => decodeProposal(Uint8Array.of(8, 99)), WireError);
@@ -74,7 +74,7 @@ describe('auth commands as bytes', () => {
 });
 
 describe('the auth machine', () => {
-  it('refuses with a reason and changes nothing, when asked and when applied', () => {
+  it('rejects with a reason and without a change, in check and in apply', () => {
     const machine = enabled();
     const cases: readonly (readonly [AuthCommand, AuthErrorCode])[] = [
       [userAdd(''), 'user-empty'],
@@ -103,7 +103,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('checks without changing what is in order', () => {
+  it('checks valid commands without a change', () => {
     const machine = enabled();
     const before = Buffer.from(machine.export());
     machine.check(userAdd('bob'));
@@ -112,7 +112,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('is enabled only with a root user who has the role root', () => {
+  it('is enabled only if the user root has the role root', () => {
     const machine = new AuthMachine();
     assert.equal(machine.apply({ kind: 'enable' })?.code, 'root-user-missing');
     machine.apply(userAdd('root'));
@@ -124,7 +124,7 @@ describe('the auth machine', () => {
     assert.equal(machine.apply({ kind: 'user-delete', name: 'root' }), undefined);
   });
 
-  it('counts changes, and neither enabling nor what was so already', () => {
+  it('increments the revision for changes, but not for enabling or commands without effect', () => {
     const machine = enabled();
     const { revision } = machine;
     machine.apply({ kind: 'enable' });
@@ -137,14 +137,14 @@ describe('the auth machine', () => {
     assert.equal(machine.revision, revision + 1);
   });
 
-  it('lets everything pass while it is off', () => {
+  it('permits everything while disabled', () => {
     const machine = machineWith(userAdd('alice'));
     machine.requireRoot(undefined);
     machine.requireUser(undefined);
     machine.requireAccess(undefined, 'write', 'a', '\0');
   });
 
-  it('decides by the roles as they are now', () => {
+  it('authorizes by the current roles', () => {
     const machine = enabled();
     const alice = () => ({ user: 'alice', revision: machine.revision });
     machine.requireAccess(alice(), 'read', 'a', '');
@@ -168,7 +168,7 @@ describe('the auth machine', () => {
     assert.throws(() => machine.requireRoot(alice()), refused('user-not-found'));
   });
 
-  it('takes a caller of an older revision for administration only', () => {
+  it('accepts a caller of an older revision only for administration', () => {
     const machine = enabled();
     const root = { user: 'root', revision: machine.revision };
     machine.requireAccess(root, 'read', 'a', '');
@@ -178,13 +178,13 @@ describe('the auth machine', () => {
     assert.throws(() => machine.requireAccess(undefined, 'read', 'a', ''), refused('user-empty'));
   });
 
-  it('keeps a user without a password without one', () => {
+  it('keeps a user without a password', () => {
     const machine = machineWith({ kind: 'user-add', name: 'cert', passwordHash: '', noPassword: true });
     machine.apply({ kind: 'user-change-password', name: 'cert', passwordHash: 'x' });
     assert.deepEqual(machine.user('cert'), { name: 'cert', passwordHash: '', noPassword: true, roles: [] });
   });
 
-  it('exports and imports everything, and imports nothing of what is damaged', () => {
+  it('exports and imports the whole state, and rejects damaged input without a change', () => {
     const machine = enabled();
     const copy = machineWith(userAdd('left over'), { kind: 'role-add', role: 'left over' });
     copy.import(machine.export());
@@ -196,7 +196,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(copy.export()), Buffer.from(bytes));
   });
 
-  it('comes to the same state on every member from the same log', () => {
+  it('reaches the same state on every member from the same log', () => {
     const log = [...EVERY_COMMAND, userAdd('u'), ...EVERY_COMMAND, userAdd('root'), ...EVERY_COMMAND].map(
       (command, i) => encodeProposal({ id: BigInt(i), command }),
     );

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type AuthPermission, PermissionType } from '../../../src/api/etcd/auth.ts';
 import { isValidPermission, keyRange, mergeGrants } from '../../../src/core/etcdauth/ranges.ts';
 
-/** A small seeded generator (mulberry32). */
+/** Small seeded generator (mulberry32). */
 function seeded(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -17,8 +17,8 @@ function seeded(seed: number): (below: number) => number {
 const LETTERS = ['\0', 'a', 'b', '\xff'];
 
 /**
- * Every key of up to three letters. The ends of ranges have two letters at most, and a key alone ends one letter later: whatever
- * two sets of keys differ in, they differ in one of these.
+ * Every key of up to three letters. Range ends have at most two letters, and a single key ends one letter later, so any
+ * difference between two sets of keys shows in one of these keys.
  */
 function universe(): readonly string[] {
   const keys: string[] = [];
@@ -36,7 +36,7 @@ function within(key: string, range: { readonly key: string; readonly end: string
 }
 
 describe('merged permissions', () => {
-  it('allow a range when a dumb look at each of its keys does', () => {
+  it('permit a range exactly if every key in it is permitted', () => {
     const keys = universe();
     const random = seeded(20);
     const some = (longest: number): string => {
@@ -74,7 +74,7 @@ describe('merged permissions', () => {
     assert.ok(allowed > 2000 && refused > 2000, `${allowed} allowed, ${refused} refused`);
   });
 
-  it('cover a range across grants that meet, and not across a gap of one key', () => {
+  it('cover a range across adjacent grants, but not across a gap of one key', () => {
     const read = (key: string, end: string): AuthPermission => ({ type: PermissionType.read, key, end });
     const meeting = mergeGrants([read('b', 'c'), read('a', 'b'), read('c', '')]);
     assert.ok(meeting.read.contains(keyRange('a', 'c\0')));
@@ -84,7 +84,7 @@ describe('merged permissions', () => {
     assert.ok(!apart.read.contains(keyRange('b', '')));
   });
 
-  it('know which permissions make no sense', () => {
+  it('detect invalid permissions', () => {
     const cases: readonly (readonly [AuthPermission, boolean])[] = [
       [{ type: 0, key: 'a', end: '' }, true],
       [{ type: 2, key: 'a', end: '\0' }, true],

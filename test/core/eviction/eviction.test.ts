@@ -22,7 +22,7 @@ const seen = (of: Partial<Record<Signal, readonly [available: number, capacity: 
   );
 
 describe('thresholds', () => {
-  test('the defaults are upstream’s, and are replaced as a whole', () => {
+  test("default to upstream's, which are replaced as a whole", () => {
     assert.deepEqual(
       parseThresholds({}).map(({ signal, value }) => [signal, value]),
       [
@@ -38,7 +38,7 @@ describe('thresholds', () => {
     assert.equal(parseThresholds({ hard: {} }).length, 0);
   });
 
-  test('a calm node has a part of its capacity above each of them', () => {
+  test('are exceeded by a margin on a calm node', () => {
     const memory = settings({ hard: { 'memory.available': '100Mi' } });
     const disk = settings({ hard: { 'nodefs.available': '10%' } });
     const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });
@@ -49,7 +49,7 @@ describe('thresholds', () => {
     assert.ok(!isCalm(disk, new Map()));
   });
 
-  test('soft thresholds have a grace period, and a minimum reclaim belongs to both kinds', () => {
+  test('have a grace period if soft, and may have a minimum reclaim', () => {
     const [hard, soft] = parseThresholds({
       hard: { 'memory.available': '100Mi' },
       soft: { 'memory.available': '300Mi' },
@@ -70,11 +70,11 @@ describe('thresholds', () => {
     [{ minimumReclaim: { constructor: '1' } }, /^eviction-minimum-reclaim: unsupported/],
     [{ softGracePeriods: { x: 1 } }, /^eviction-soft-grace-period: unsupported/],
   ] as const)
-    test(`refuses ${JSON.stringify(args)}`, () => {
+    test(`reject ${JSON.stringify(args)}`, () => {
       assert.throws(() => parseThresholds(args), { name: 'RangeError', message: wanted });
     });
 
-  test('0% and 100% switch one off', () => {
+  test('are disabled with 0% and 100%', () => {
     assert.deepEqual(parseThresholds({ hard: { 'nodefs.available': '0%', 'imagefs.available': '100%' } }), []);
   });
 });
@@ -84,13 +84,13 @@ describe('assessment', () => {
   const fine = seen({ 'nodefs.available': [50, 100] });
   const hard = { hard: { 'nodefs.available': '10%' } };
 
-  test('a hard threshold is reclaimed at once; exactly the threshold is not below it', () => {
+  test('reclaims for a hard threshold at once, but not at exactly the threshold', () => {
     assert.equal(assess(settings(hard), NO_PRESSURE, low, 0).reclaim.length, 1);
     assert.equal(assess(settings(hard), NO_PRESSURE, seen({ 'nodefs.available': [10, 100] }), 0).reclaim.length, 0);
     assert.equal(assess(settings(hard), NO_PRESSURE, new Map(), 0).reclaim.length, 0);
   });
 
-  test('a condition shows at once and stays for the transition period after the threshold was last met', () => {
+  test('sets a condition at once and keeps it for the transition period', () => {
     const rules = settings(hard, 1_000);
     const first = assess(rules, NO_PRESSURE, low, 0);
     assert.deepEqual(first.pressures, ['DiskPressure']);
@@ -99,7 +99,7 @@ describe('assessment', () => {
     assert.deepEqual(assess(rules, later.state, fine, 1_000).pressures, []);
   });
 
-  test('a soft threshold shows the condition at once and is reclaimed when it was met all through its grace period', () => {
+  test('sets the condition of a soft threshold at once, and reclaims after its grace period', () => {
     const rules = settings({
       hard: {},
       soft: { 'nodefs.available': '10%' },
@@ -113,7 +113,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, first.state, low, 100).reclaim.length, 1);
   });
 
-  test('reclaiming goes on until the minimum is reclaimed, but does not begin for its sake', () => {
+  test('reclaims until the minimum is reached, but does not start below it', () => {
     const rules = settings({ ...hard, minimumReclaim: { 'nodefs.available': '20%' } });
     const between = seen({ 'nodefs.available': [25, 100] });
     assert.equal(assess(rules, NO_PRESSURE, between, 0).reclaim.length, 0);
@@ -122,7 +122,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, met.state, seen({ 'nodefs.available': [30, 100] }), 1).reclaim.length, 0);
   });
 
-  test('memory is reclaimed before anything else', () => {
+  test('reclaims memory first', () => {
     const { reclaim, pressures } = assess(
       settings({ hard: { 'pid.available': '10', 'nodefs.available': '10%', 'memory.available': '100Mi' } }),
       NO_PRESSURE,
@@ -151,7 +151,7 @@ describe('ranking', () => {
       .map(({ uid }) => uid)
       .join(' ');
 
-  test('use over requests, then priority, then use beyond requests', () => {
+  test('ranks by usage above requests, then priority, then excess over requests', () => {
     const candidates = [
       one('within-low', { priority: -5, requested: 100, used: 90 }),
       one('over-high', { priority: 9, used: 1_000 }),
@@ -163,7 +163,7 @@ describe('ranking', () => {
     assert.equal(order('ephemeral-storage', candidates), 'over-much over-little over-high within-low within');
   });
 
-  test('critical pods are never evicted, and pods that cannot be measured come first', () => {
+  test('never evicts critical pods, and ranks pods without measurements first', () => {
     const candidates = [
       one('critical', { critical: true, used: 1e9 }),
       one('big', { used: 1e6 }),
@@ -173,14 +173,14 @@ describe('ranking', () => {
     assert.equal(order('memory', [one('critical', { critical: true })]), '');
   });
 
-  test('processes: priority, then their number, for which there are no requests', () => {
+  test('ranks by priority, then number, for processes', () => {
     const candidates = [one('many', { priority: 1, used: 500 }), one('few', { used: 0 }), one('more', { used: 50 })];
     assert.equal(order('pids', candidates), 'more few many');
   });
 });
 
 describe('texts', () => {
-  test('an evicted pod names resource, threshold and the containers over their requests', () => {
+  test('name the resource, the threshold and the containers above their requests', () => {
     const [threshold] = parseThresholds({ hard: { 'memory.available': '100Mi' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -193,7 +193,7 @@ describe('texts', () => {
     );
   });
 
-  test('percentages are written as quantities', () => {
+  test('convert percentages to quantities', () => {
     const [threshold] = parseThresholds({ hard: { 'nodefs.inodesFree': '5%' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -202,7 +202,7 @@ describe('texts', () => {
     );
   });
 
-  test('a refused pod names the conditions', () => {
+  test('name the conditions of a rejected pod', () => {
     assert.equal(
       refusalMessage(['DiskPressure', 'MemoryPressure']),
       'The node had condition: [DiskPressure MemoryPressure]. ',
@@ -229,7 +229,7 @@ describe('admission', () => {
 
 describe('limits on local storage', () => {
   const limit = (mi: number) => ({ bytes: mi * MI, text: `${mi}Mi` });
-  test('a volume’s own limit comes first, whatever the containers may use', () => {
+  test("checks a volume's own limit first", () => {
     assert.equal(
       exceededLimit({
         shared: 0,
@@ -240,7 +240,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('the pod as a whole is held to the sum of its containers’ limits, volumes included', () => {
+  test("limits a pod to the sum of its containers' limits, including volumes", () => {
     const containers = [
       { name: 'a', limit: limit(4), used: 2 * MI },
       { name: 'b', limit: limit(4), used: 3 * MI },
@@ -253,7 +253,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('a container is held to its own', () => {
+  test('limits a container to its own limit', () => {
     assert.equal(
       exceededLimit({
         shared: 0,
@@ -267,7 +267,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('without limits nothing is exceeded', () => {
+  test('exceeds no limit if there is none', () => {
     assert.equal(
       exceededLimit({
         shared: 0,

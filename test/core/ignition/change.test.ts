@@ -34,7 +34,7 @@ const steps = ({ steps: list, drain }: Disruption): string[] => [
   ...list.map((step) => ('unit' in step ? `${step.kind} ${step.unit}` : step.kind)),
 ];
 
-test('the least that makes a change true', () => {
+test('selects the least disruptive actions for a change', () => {
   assert.deepEqual(steps(needs({}, withFiles('/etc/any'))), []);
   assert.deepEqual(steps(needs(withFiles('/etc/any'), {})), []);
   assert.deepEqual(steps(needs({}, withFiles('/etc/kubernetes/kubelet.conf'))), ['restart-kubelet']);
@@ -52,7 +52,7 @@ test('the least that makes a change true', () => {
   assert.deepEqual(steps(needs({}, { kernelArguments: ['nosmt'] })), ['drain', 'reboot']);
 });
 
-test('policies of the user: the longest path wins, each action once, in order', () => {
+test("applies the user's policy with the longest path, each action once and in order", () => {
   const app = { serviceName: 'app' };
   const policies: DisruptionPolicies = {
     files: [
@@ -78,7 +78,7 @@ test('policies of the user: the longest path wins, each action once, in order', 
   assert.deepEqual(steps(needs({}, keys, policies)), ['restart sshd.service']);
 });
 
-test('units become files and the links of systemctl enable', () => {
+test('converts units to files and to the links of systemctl enable', () => {
   const config: IgnitionConfig = {
     ignition,
     systemd: {
@@ -125,9 +125,9 @@ test('units become files and the links of systemctl enable', () => {
   assert.throws(() => treeOf({ ignition, systemd: { units: [hostile] } }, host), /\[Install\] names "\.\.\/\.\.\/x"/);
 });
 
-test('kernel arguments in the files of boot loaders', () => {
+test('adds and removes kernel arguments in boot loader files', () => {
   assert.deepEqual(splitKernelArguments(['a b="c d"', ' e ']), ['a', 'b="c d"', 'e']);
-  // As GRUB and extlinux of Debian 12 pass it on.
+  // Forms in which GRUB and extlinux of Debian 12 pass arguments.
   for (const running of ['ro "b=c d" e', 'ro b="c d" e'])
     assert.deepEqual(missingKernelArguments(running, ['b="c d"', 'e', 'b="c e"', 'c']), ['b="c e"', 'c']);
   const line = withKernelArguments('cmdline', 'console=tty1 quiet rw\n', [], ['quiet', 'isolcpus=1']);
@@ -146,7 +146,7 @@ test('kernel arguments in the files of boot loaders', () => {
   assert.equal(grub, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=\\$(reboot) b=\\"c d\\""\n');
 });
 
-test('files of boot loaders as editors and packages leave them', () => {
+test('handles boot loader files as editors and packages write them', () => {
   const cmdline = (text: string, wanted: readonly string[] = ['x=1']): string =>
     withKernelArguments('cmdline', text, [], wanted);
   assert.equal(cmdline('root=/dev/sda1 quiet'), 'root=/dev/sda1 quiet x=1\n');
@@ -175,7 +175,7 @@ test('files of boot loaders as editors and packages leave them', () => {
   assert.deepEqual(back, extlinux);
 });
 
-test('kernel arguments that no boot loader passes on as they are', () => {
+test('rejects kernel arguments that the boot loader would modify', () => {
   const error = kernelArgumentsError;
   assert.equal(error('cmdline', 'a b="c d"', ['b="c d"']), undefined);
   assert.match(error('cmdline', '', ['a="b']) ?? '', /"a=\\"b" has a quote that does not end/);

@@ -15,7 +15,7 @@ function firstOf(value: unknown, kind: 'invalid' | 'refused'): string {
   return error === undefined ? 'none' : `${error.field}: ${error.message}`;
 }
 
-test('contents: plain, percent-encoded, base64 and gzip', () => {
+test('decodes plain, percent-encoded, base64 and gzip contents', () => {
   const read = (source: string, compression = ''): string => {
     const decoded = decodeOne(source, compression);
     return 'bytes' in decoded ? new TextDecoder().decode(decoded.bytes) : decoded.error.message;
@@ -36,7 +36,7 @@ function decodeOne(source: string, compression: string) {
   return decodeContents({ source, compression }, 'contents', inflate);
 }
 
-test('a config as Go writes it is valid', () => {
+test('accepts a config as Go encodes it', () => {
   const sections = { config: { replace: { verification: {} } }, proxy: {}, security: { tls: {} }, timeouts: {} };
   const value = {
     ignition: { ...sections, version: '3.2.0' },
@@ -53,7 +53,7 @@ test('a config as Go writes it is valid', () => {
   assert.deepEqual([...invalid, ...refused], []);
 });
 
-test('sections that no running host changes are refused with their paths', () => {
+test('rejects sections that a running host cannot change, with their paths', () => {
   const cases: readonly (readonly [object, string])[] = [
     [{ storage: { disks: [{ device: '/dev/sda' }] } }, 'spec.config.storage.disks'],
     [{ storage: { raid: [{ name: 'a' }] } }, 'spec.config.storage.raid'],
@@ -79,7 +79,7 @@ test('sections that no running host changes are refused with their paths', () =>
   }
 });
 
-test('hostile paths and names', () => {
+test('rejects hostile paths and names', () => {
   assert.match(firstOf(files(file('/etc/../shadow')), 'invalid'), /files\[0\]\.path: .*must be absolute/);
   assert.match(firstOf(files(file('etc/a')), 'invalid'), /must be absolute/);
   assert.match(firstOf(files(file('/etc//a')), 'invalid'), /must be absolute/);
@@ -100,7 +100,7 @@ test('hostile paths and names', () => {
   assert.match(firstOf(key('ssh-rsa A\nssh-rsa B'), 'invalid'), /sshAuthorizedKeys\[0\]: .*one line/);
 });
 
-test('modes, owners, unit texts and types', () => {
+test('checks modes, owners, unit texts and types', () => {
   assert.match(firstOf(files(file('/a', 'data:,', { mode: 0o4755 })), 'invalid'), /invalid mode 04755 for \/a/);
   assert.match(firstOf(files(file('/a', 'data:,', { mode: '0644' })), 'invalid'), /files\[0\]\.mode: .*integer/);
   const both = { user: { id: 1, name: 'a' } };
@@ -118,7 +118,7 @@ test('modes, owners, unit texts and types', () => {
   assert.deepEqual(parse(undefined).config, { ignition: { version: '3.2.0' } });
 });
 
-test('a gzip bomb and a URL of 100 MB are refused at once', () => {
+test('rejects a gzip bomb and a 100 MB URL at once', () => {
   const bomb = gzipSync(new Uint8Array(200 * 1024 * 1024)).toString('base64');
   const packed = { path: '/a', contents: { source: `data:;base64,${bomb}`, compression: 'gzip' } };
   const long = `data:,${'x'.repeat(100 * 1024 * 1024)}`;

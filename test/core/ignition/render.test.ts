@@ -20,7 +20,7 @@ function rendered(fragments: readonly Fragment[]) {
   return rendering.spec;
 }
 
-test('a later fragment wins by field, entries keep their place, other lists are appended', () => {
+test('merges later fragments by field, keeps positions of entries, and appends other lists', () => {
   const spec = rendered([
     {
       name: '99-b',
@@ -94,7 +94,7 @@ test('a later fragment wins by field, entries keep their place, other lists are 
   assert.deepEqual([spec.kernelType, spec.fips, spec.osImageURL], ['default', true, '']);
 });
 
-test('a custom pool overrides worker, whatever the names', () => {
+test('overrides worker with the custom pool, regardless of names', () => {
   const of = (name: string, role: string, text: string): Fragment => ({
     name,
     role,
@@ -104,7 +104,7 @@ test('a custom pool overrides worker, whatever the names', () => {
   assert.equal(spec.config.storage?.files?.[0]?.contents?.source, 'data:,infra');
 });
 
-test('an invalid fragment is named; disks are rendered and reported', () => {
+test('names an invalid fragment; renders disks and reports them', () => {
   const bad = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { config: { storage: {} } } }], options);
   assert.match('error' in bad ? bad.error : '', /^10-bad: spec\.config\.ignition\.version: .*invalid version/);
   const kernel = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { kernelType: 'fast' } }], options);
@@ -120,7 +120,7 @@ test('an invalid fragment is named; disks are rendered and reported', () => {
   );
 });
 
-test('what no running host can follow is unreconcilable, with upstream reasons', () => {
+test("reports changes that a running host cannot apply as unreconcilable, with upstream's reasons", () => {
   const reason = (to: MachineConfigSpec): string | undefined => machineConfigDifference({}, to, options).unreconcilable;
   assert.equal(reason({ fips: true }), 'detected change to FIPS flag; refusing to modify FIPS on a running cluster');
   assert.match(reason({ kernelType: 'realtime' }) ?? '', /^spec\.kernelType: realtime needs another kernel/);
@@ -132,7 +132,7 @@ test('what no running host can follow is unreconcilable, with upstream reasons',
   assert.match(reason({ config: { ignition: { version: '9' } } }) ?? '', /^invalid ignition V3 config found/);
 });
 
-/** Files and units as maps: a field of a later fragment replaces that of an earlier one. */
+/** Oracle with maps of files and units: fields of later fragments replace those of earlier ones. */
 function oracle(fragments: readonly Fragment[]): { readonly files: object; readonly units: object } {
   const files: Record<string, object> = {};
   const units: Record<string, object> = {};
@@ -148,7 +148,7 @@ interface Drawn {
   readonly systemd: { readonly units: readonly { readonly name: string }[] };
 }
 
-test('merge and difference agree with maps, 2,000 random pools', () => {
+test('matches the map oracle for merge and difference in 2,000 random pools', () => {
   const random = generator(16);
   const below = (count: number): number => Math.floor(random() * count);
   const draw = (): Fragment => {

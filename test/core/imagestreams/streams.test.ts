@@ -28,7 +28,7 @@ const imageOf = (letter: string) => ({
   pullSpec: `lab.local/app@sha256:${letter.repeat(64)}`,
 });
 
-test('the history of a tag is what a plain list of its images is', () => {
+test('keeps the same history of a tag as a plain list of images', () => {
   const below = sequence(11);
   for (let round = 0; round < 50; round++) {
     const stream: ImageStream = {};
@@ -55,7 +55,7 @@ test('the history of a tag is what a plain list of its images is', () => {
   }
 });
 
-test('a tag is imported when it changes, and again after a failure', () => {
+test('imports a tag when it changes, and again after a failure', () => {
   const stream: ImageStream = { metadata: { name: 's', generation: 1 } };
   const from = { kind: 'DockerImage', name: 'lab.local/app:1' };
   setSpecTag(stream, { name: '1', from });
@@ -74,7 +74,7 @@ test('a tag is imported when it changes, and again after a failure', () => {
   assert.deepEqual(due(), []);
 });
 
-test('names of images are completed as registries read them', () => {
+test('completes image names like registries', () => {
   const digest = `sha256:${'a'.repeat(64)}`;
   const names: readonly [string, string | undefined][] = [
     ['busybox', 'docker.io/library/busybox:latest'],
@@ -95,7 +95,7 @@ test('names of images are completed as registries read them', () => {
   assert.deepEqual(splitTagName('app', 'latest'), { stream: 'app', tag: 'latest' });
 });
 
-test('triggers change the image of the container that they name, and nothing else', () => {
+test('changes only the image of the container that a trigger names', () => {
   const workload = (triggers: unknown, path: 'spec' | 'job' = 'spec') => {
     const containers = [
       { name: 'a', image: 'old' },

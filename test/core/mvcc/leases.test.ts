@@ -10,7 +10,7 @@ function leases(checkpoint?: number): Leases {
   return subject;
 }
 
-test('what another member knows to be left is no more than what was written down', () => {
+test('limits the remaining time from another member to the checkpoint', () => {
   const subject = leases(4);
   subject.setRemaining(ID, 9_000, 1_000);
   assert.equal(subject.get(ID)?.expiresAtMs, 5_000);
@@ -18,17 +18,17 @@ test('what another member knows to be left is no more than what was written down
   assert.equal(subject.size, 1);
 });
 
-test('a lease that has been renewed is not cut short by who supposes the longest', () => {
+test('is not shortened after a renewal by a member that reports the full TTL', () => {
   const subject = leases(4);
   subject.renew(ID, 1_000);
-  // It started again meanwhile. That the renewal is behind what was written down is not written yet.
+  // The other member has restarted, and the checkpoint of the renewal is not written yet.
   subject.prolong(ID, 10_000, 1_500);
   assert.equal(subject.get(ID)?.expiresAtMs, 11_000);
   subject.prolong(99n, 10_000, 1_500);
   assert.equal(subject.size, 1);
 });
 
-test('a lease lives as long as the one who was told of its last renewal knows', () => {
+test('lives until the time known to the member of its last renewal', () => {
   const subject = leases();
   subject.setRemaining(ID, 2_000, 1_000);
   subject.prolong(ID, 8_000, 1_000);

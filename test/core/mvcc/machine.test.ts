@@ -21,7 +21,7 @@ import { checkTxn } from '../../../src/core/mvcc/txn-check.ts';
 import { isDelete, type Version } from '../../../src/core/mvcc/version.ts';
 import { type Entry, Oracle, type OracleAnswer } from './oracle.ts';
 
-/** A small seeded generator (mulberry32). */
+/** Small seeded generator (mulberry32). */
 function seeded(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -34,7 +34,7 @@ function seeded(seed: number): (below: number) => number {
 
 const KEYS = 'abcdefgh';
 
-/** The machine with a log that is a map, so that values that left memory can be read back. */
+/** The machine with a map as its log, from which dropped values can be read. */
 class Rig {
   readonly machine: Machine;
   readonly log = new Map<number, Buffer>();
@@ -43,7 +43,7 @@ class Rig {
     this.machine = new Machine({ currentBytes: cacheBytes, pastBytes: cacheBytes });
   }
 
-  /** Repeats `work` with the values it asks for. */
+  /** Repeats `work` with the values that it needs. */
   with<T>(work: (pinned: Map<Version, Buffer>) => T): T {
     const pinned = new Map<Version, Buffer>();
     for (;;) {
@@ -142,7 +142,7 @@ const asEntry = (kv: Buffer): Entry => {
   return { key, value: value.toString(), create: createRevision, mod: modRevision, version };
 };
 
-/** The two answers say the same. Ties in a sort may come in any order, so sorted ranges are compared as sets. */
+/** Compares two responses. Equal sort keys may come in any order, so sorted ranges are compared as sets. */
 function same(actual: Answer, expected: OracleAnswer, request: RequestOp | { kind: 'txn'; txn: TxnRequest }): void {
   assert.equal(actual.kind, expected.kind);
   if (actual.kind === 'put' && expected.kind === 'put') {
@@ -230,7 +230,7 @@ function run(seed: number, cacheBytes: number, steps: number): { accepted: numbe
   return { accepted: oracle.revision, refused };
 }
 
-/** History from a revision on is what happened, each event with what was there before. */
+/** Compares the history from a revision on with the oracle's, including previous values. */
 function watchAgrees(rig: Rig, oracle: Oracle, from: number): void {
   const changes = rig.machine.changes('', undefined, from, rig.machine.visible, Number.POSITIVE_INFINITY);
   const actual = changes.map(({ version, previous }) => ({
@@ -238,7 +238,7 @@ function watchAgrees(rig: Rig, oracle: Oracle, from: number): void {
     type: isDelete(version) ? 'delete' : 'put',
     key: version.key,
     value: isDelete(version) ? '' : asEntry(rig.kv(version)).value,
-    // What was there before may have been compacted away.
+    // The previous value may have been compacted.
     ...(previous === undefined ? {} : { previous: asEntry(rig.kv(previous)).value }),
   }));
   const expected = oracle.events
@@ -253,7 +253,7 @@ function watchAgrees(rig: Rig, oracle: Oracle, from: number): void {
   assert.deepEqual(actual, expected);
 }
 
-/** A machine loaded from the log is the machine that wrote it. */
+/** Checks that a machine loaded from the log equals the one that wrote it. */
 function restartAgrees(rig: Rig, oracle: Oracle, compacted: number): void {
   const again = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   for (const [revision, events] of [...rig.log].sort((a, b) => a[0] - b[0])) again.load(revision, splitEvents(events));
@@ -278,12 +278,12 @@ function restartAgrees(rig: Rig, oracle: Oracle, compacted: number): void {
   assert.equal(again.keyCount, expected.entries.length);
 }
 
-describe('the MVCC machine against the array-of-revisions oracle', () => {
+describe('the MVCC machine and the array-of-revisions oracle', () => {
   for (const [name, cacheBytes] of [
     ['everything in memory', 1 << 20],
     ['next to nothing in memory', 40],
   ] as const) {
-    it(`answers, keeps history, rolls back, compacts and reloads alike: ${name}`, () => {
+    it(`have equal responses, history, rollback, compaction and reload: ${name}`, () => {
       let accepted = 0;
       let refused = 0;
       for (let seed = 1; seed <= 60; seed += 1) {
@@ -324,7 +324,7 @@ describe('ranges over many keys', () => {
   const del = (key: string): RequestOp => ({ kind: 'delete', delete: { key, end: '', prevKv: false } });
   const key = (n: number): string => `k${String(n).padStart(6, '0')}`;
 
-  it('say how many there are, whatever part of them is asked for, now and at earlier revisions', () => {
+  it('report the total count for any page, now and at earlier revisions', () => {
     const random = seeded(7);
     const { machine } = new Rig(1 << 20);
     const stored = (): void => {
@@ -358,7 +358,7 @@ describe('ranges over many keys', () => {
     assert.ok(taken > 10);
   });
 
-  it('cost what they show, not what there is', () => {
+  it('cost as much as the returned keys, not as the existing ones', () => {
     const { machine } = new Rig(1 << 20);
     for (let n = 0; n < 100_000; n += 100) {
       const success = Array.from({ length: 100 }, (_, i) => put(key(n + i)));
@@ -366,7 +366,7 @@ describe('ranges over many keys', () => {
       machine.stored(machine.head);
       machine.publish(machine.head);
     }
-    /** The least of several: whatever else the machine does only makes it more. */
+    /** Minimum of several runs, because other work only adds to the cost. */
     const cost = (request: RangeRequest): number => {
       let least = Number.POSITIVE_INFINITY;
       for (let tries = 0; tries < 10; tries += 1) {
@@ -404,7 +404,7 @@ describe('transaction checks', () => {
     );
   };
 
-  it('refuses to write a key twice, at whatever depth', () => {
+  it('rejects two writes of one key at any depth', () => {
     refusedWith([put('a'), put('a')], 'duplicate-key');
     refusedWith([put('a'), del('a')], 'duplicate-key');
     refusedWith([del('a', 'c'), put('b')], 'duplicate-key');
@@ -414,12 +414,12 @@ describe('transaction checks', () => {
     refusedWith([nested([del('a', 'c')]), put('b')], 'duplicate-key');
   });
 
-  it('allows what cannot happen together, and deletes that overlap', () => {
+  it('accepts writes of exclusive branches, and overlapping deletes', () => {
     checkTxn({ compares: [], success: [nested([put('a')], [put('a')])], failure: [put('a')] });
     checkTxn({ compares: [], success: [del('a', 'c'), del('b'), put('c')], failure: [] });
   });
 
-  it('refuses empty keys and more than 128 operations', () => {
+  it('rejects empty keys and more than 128 operations', () => {
     refusedWith([put('')], 'empty-key');
     refusedWith(
       Array.from({ length: 129 }, (_, i) => put(`k${i}`)),

@@ -1,6 +1,6 @@
 /**
- * etcd's transaction semantics without any cleverness: the whole state is copied for every revision, and every question is
- * answered by looking at all of it.
+ * Simple implementation of etcd's transaction semantics: the whole state is copied for every revision, and every
+ * request searches all of it.
  */
 import {
   type Compare,
@@ -41,7 +41,7 @@ const within = (key: string, start: string, end: string): boolean =>
   end === '' ? key === start : key >= start && (end === '\0' || key < end);
 
 export class Oracle {
-  /** Index is the revision. */
+  /** Indexed by revision. */
   readonly states: State[] = [new Map(), new Map()];
   readonly events: OracleEvent[] = [];
 
@@ -61,7 +61,7 @@ export class Oracle {
     return answer;
   }
 
-  /** Forgets revisions after `revision`. */
+  /** Removes revisions after `revision`. */
   rollBack(revision: number): void {
     this.states.length = revision + 1;
     while ((this.events.at(-1)?.revision ?? 0) > revision) this.events.pop();
@@ -83,7 +83,7 @@ export class Oracle {
       request.minCreateRevision,
       request.maxCreateRevision,
     ];
-    // What etcd does when a limit is given and no order.
+    // etcd's behaviour for a limit without an order.
     if (request.sortOrder === SortOrder.none && filtered.every((revision) => revision === 0) && request.limit > 0) {
       entries = entries.slice(0, request.limit + 1);
     }

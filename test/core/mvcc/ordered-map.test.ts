@@ -11,7 +11,7 @@ interface Cell {
 const newMap = (): OrderedMap<Cell, number> => new OrderedMap((cells) => cells.reduce((sum, { n }) => sum + n, 0));
 
 describe('the ordered map', () => {
-  it('walks and sums up what a sorted list holds, whatever is added, taken away and changed', () => {
+  it('visits and summarizes like a sorted list, after random changes', () => {
     const next = generator(20_261_122);
     const below = (n: number): number => Math.floor(next() * n);
     const map = newMap();
@@ -45,7 +45,7 @@ describe('the ordered map', () => {
       map.walk(start, end, (cell) => walked.push(cell));
       assert.deepEqual(walked, expected);
       let sum = 0;
-      // Some summaries are of no use to who asks.
+      // The caller cannot use some summaries.
       const isOfUse = (summary: number): boolean => {
         if (below(5) === 0) return false;
         sum += summary;
@@ -62,7 +62,7 @@ describe('the ordered map', () => {
     }
   });
 
-  it('ends a walk where the visitor has seen enough', () => {
+  it('ends a walk when the visitor returns false', () => {
     const map = newMap();
     for (let n = 1000; n < 2000; n += 1) map.set(`k${n}`, { key: `k${n}`, n });
     const seen: string[] = [];
@@ -70,7 +70,7 @@ describe('the ordered map', () => {
     assert.deepEqual(seen, ['k1700', 'k1701', 'k1702']);
   });
 
-  it('looks at no key that a summary stands for, however many there are', () => {
+  it('visits no key that a summary covers', () => {
     const map = newMap();
     for (let n = 100_000; n < 200_000; n += 1) map.set(`k${n}`, { key: `k${n}`, n: 1 });
     let sum = 0;

@@ -18,7 +18,7 @@ const put = (key: string, value: string): RequestOp => {
 const del = (key: string): RequestOp => ({ kind: 'delete', delete: { key, end: '', prevKv: false } });
 const nested = (...success: RequestOp[]): RequestOp => ({ kind: 'txn', txn: { compares: [], success, failure: [] } });
 
-it('a revision that writes a key and deletes it again keeps its row whole until none of it is of use', () => {
+it('keeps the row of a revision that writes and deletes a key until all of its events are unreachable', () => {
   const machine = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   const rows = new Map<number, Buffer>();
   const write = (...success: RequestOp[]): number => {
@@ -35,7 +35,7 @@ it('a revision that writes a key and deletes it again keeps its row whole until 
     machine.compact(revision);
     return machine.collect(100).discarded;
   };
-  // The delete at the compaction revision stays, and so does what stands in one row with it.
+  // The delete at the compaction revision stays, and so does the other event in its row.
   assert.deepEqual(discarded(twice), [{ revision: 2 }]);
   const again = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   for (const [revision, events] of rows) if (revision !== 2) again.load(revision, splitEvents(events));

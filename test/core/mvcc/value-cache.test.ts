@@ -11,7 +11,7 @@ function made(revision: number, size: number): Version {
   return { key: 'k', revision, sub: 0, createRevision: 1, version: 1, lease: 0n, kv, size, pool: PoolId.none };
 }
 
-it('keeps within its bounds what can be read back, oldest out first, and forgets nothing that cannot', () => {
+it('drops the oldest readable values beyond its limits, and never values that cannot be read back', () => {
   for (let seed = 1; seed <= 20; seed += 1) {
     const { random } = seededRandom(seed);
     const below = (bound: number): number => Math.floor(random() * bound);
@@ -47,14 +47,14 @@ it('keeps within its bounds what can be read back, oldest out first, and forgets
   }
 });
 
-it('lets the first in out first', () => {
+it('drops values in order of arrival', () => {
   const cache = new ValueCache({ currentBytes: 10, pastBytes: 10 });
   cache.stored = 100;
   const versions = Array.from({ length: 12 }, (_, i) => made(i + 1, 1));
   for (const version of versions.slice(0, 10)) cache.addCurrent(version);
   cache.forget(versions[1] as Version);
   for (const version of versions.slice(10)) cache.addCurrent(version);
-  // One place was free; for the other the first had to go, not the second, which has left by itself.
+  // One place was free. For the other value the first one was dropped, not the second, which had already been removed.
   assert.deepEqual(
     versions.filter(({ kv }) => kv === undefined).map(({ revision }) => revision),
     [1],

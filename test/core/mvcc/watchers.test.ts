@@ -5,7 +5,7 @@ import { isDelete } from '../../../src/core/mvcc/version.ts';
 import { Watchers, type WatchTarget } from '../../../src/core/mvcc/watchers.ts';
 import { seededRandom } from '../../client/clocks.ts';
 
-it('finds for each watch what looking at every change for every watch finds', () => {
+it('delivers the same changes as a check of every change for every watch', () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const { random } = seededRandom(seed);
     const below = (bound: number): number => Math.floor(random() * bound);

@@ -1,4 +1,4 @@
-/** What the API's documents say about a connection, read straight from the objects. */
+/** Decides about a connection directly from the objects, as the API documentation specifies. */
 import type { Namespace, Pod } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
@@ -20,7 +20,7 @@ export function allowed(cluster: Cluster, packet: Packet): boolean {
 function allowedIn(type: 'Ingress' | 'Egress', cluster: Cluster, packet: Packet): boolean {
   const [own, other] = type === 'Ingress' ? [packet.to, packet.from] : [packet.from, packet.to];
   const pod = podAt(cluster, own);
-  // Another node's pods are that node's to filter.
+  // Pods of another node are filtered there.
   if (pod === undefined || pod.spec?.nodeName !== cluster.node) return true;
   const selecting = cluster.policies.filter(
     ({ metadata, spec }) =>

@@ -16,7 +16,7 @@ function report(planner: PolicyPlanner, pod: Pod): void {
   else planner.setPod(found);
 }
 
-test('random changes of policies, pods and namespaces forward what the API documents say', () => {
+test('forwards as the API documentation specifies after random changes of policies, pods and namespaces', () => {
   let decided = 0;
   let denied = 0;
   for (let seed = 1; seed <= 60; seed++) {
@@ -81,7 +81,7 @@ test('random changes of policies, pods and namespaces forward what the API docum
         assert.equal(passes, allowed(cluster, packet), `seed ${seed} round ${round} ${JSON.stringify(packet)}`);
       }
     }
-    // Nothing is left behind by all of that.
+    // Deleted objects leave nothing behind.
     const fresh = newPlanner();
     for (const { metadata } of namespaces.values()) fresh.setNamespace(metadata?.name ?? '', metadata?.labels ?? {});
     for (const pod of pods.values()) report(fresh, pod);
@@ -107,7 +107,7 @@ const toDb: NetworkPolicy = {
   },
 };
 
-test("one pod's arrival adds elements and no rules", () => {
+test('adds elements and no rules for a new pod', () => {
   const planner = newPlanner();
   planner.setPolicy(toDb);
   for (let index = 0; index < 100; index++) report(planner, pod(`api${index}`, 'api', 'n2', `10.0.1.${index}`));
@@ -128,7 +128,7 @@ test("one pod's arrival adds elements and no rules", () => {
   assert.equal(planner.program(), '');
 });
 
-test('an attached pod is filtered before the API reports its address, and entirely until its labels are known', () => {
+test('filters an attached pod before the API reports its address, and drops everything until its labels are known', () => {
   const planner = newPlanner();
   const table = new Table();
   const passes = (from: string, to: string): boolean => {
@@ -143,7 +143,7 @@ test('an attached pod is filtered before the API reports its address, and entire
   report(planner, pod('db', 'db', 'n1'));
   assert.equal(passes('10.0.1.1', '10.0.0.1'), true);
   assert.equal(passes('10.0.1.2', '10.0.0.1'), false);
-  // Deleted by force while its sandbox is still there.
+  // Force-deleted while its sandbox still exists.
   planner.deletePod('a/db');
   assert.equal(passes('10.0.1.1', '10.0.0.1'), false);
   planner.detach('a', 'db');
@@ -152,7 +152,7 @@ test('an attached pod is filtered before the API reports its address, and entire
   assert.equal(planner.isIsolated('b', 'free'), false);
 });
 
-test('an address that changes hands follows the pod that this node attached', () => {
+test('follows the attached pod when an address is reassigned', () => {
   const planner = newPlanner();
   const table = new Table();
   planner.setPolicy(toDb);
@@ -169,7 +169,7 @@ test('an address that changes hands follows the pod that this node attached', ()
   assert.equal(table.passes(packet), false);
 });
 
-test('what cannot be read allows nothing, and no text of a user reaches the program', () => {
+test('allows nothing for invalid policies, and writes no user text to programs', () => {
   const planner = newPlanner();
   const hostile = '10.0.0.9 }; delete table inet he-policy; #';
   planner.setPolicy({

@@ -1,4 +1,4 @@
-/** Random policies, pods and packets of a small world, so that they meet. */
+/** Random policies, pods and packets from a small set of values, so that they often match. */
 import type { Namespace, Pod } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';

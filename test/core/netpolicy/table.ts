@@ -1,4 +1,4 @@
-/** A dumb interpreter of the nft programs that the planner writes. It refuses what the kernel refuses. */
+/** Simple interpreter of the nft programs that the planner writes. It rejects the same programs as the kernel. */
 import assert from 'node:assert/strict';
 import { isInNetwork } from '../../../src/base/addresses.ts';
 
@@ -46,7 +46,7 @@ export class Table {
     }
   }
 
-  /** True when a new connection's first packet is forwarded. */
+  /** Whether the first packet of a new connection is forwarded. */
   passes(packet: Packet): boolean {
     return this.#run('egress', packet) !== 'drop' && this.#run('ingress', packet) !== 'drop';
   }

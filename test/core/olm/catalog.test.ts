@@ -32,7 +32,7 @@ const web = (entries: readonly object[], versions: readonly string[], more: read
 
 const namesOf = (bundles: readonly { readonly name: string }[]): string[] => bundles.map(({ name }) => name);
 
-test('a stream is split wherever its pieces end', () => {
+test('splits a stream into documents for any chunk size', () => {
   const documents = [{ a: '}"\\' }, { b: { c: ['{', '\n'] } }, { d: 'ü€😀' }];
   const text = ` ${documents.map((each) => JSON.stringify(each, undefined, 2)).join('\n,')}\n`;
   const yaml = 'a: 1\n---\n\nb: |\n  --- no\n--- # comment\n c: 2\n---   \nd: 3\n----\n---';
@@ -53,7 +53,7 @@ test('a stream is split wherever its pieces end', () => {
       };
       for (let at = 0; at < bytes.length; ) {
         const next = Math.min(bytes.length, at + 1 + Math.floor(random() * 9));
-        // The reader's buffer is used again.
+        // The reader reuses its buffer.
         const piece = Buffer.from(bytes.subarray(at, next));
         take(splitter.push(piece));
         piece.fill(0);
@@ -74,7 +74,7 @@ test('a stream is split wherever its pieces end', () => {
   }
 });
 
-test('documents that are too large, unfinished or no objects are refused', () => {
+test('rejects documents that are too large, unfinished or no objects', () => {
   assert.throws(() => jsonSplitter(10).push(Buffer.from('{"a":"0123456789"}')), /larger than 10 bytes/);
   assert.throws(() => yamlSplitter(10).push(Buffer.from('a: 0123456789012')), /larger than 10 bytes/);
   assert.throws(() => jsonSplitter(10).push(Buffer.from('[1]')), /expected a JSON object/);
@@ -83,7 +83,7 @@ test('documents that are too large, unfinished or no objects are refused', () =>
   assert.throws(() => unfinished.end(), /has no end/);
 });
 
-test('a channel is followed by replaces, skips and skipRange', () => {
+test('finds updates by replaces, skips and skipRange', () => {
   const catalog = catalogOf(
     web(
       [
@@ -109,13 +109,13 @@ test('a channel is followed by replaces, skips and skipRange', () => {
   assert.deepEqual(from('1.1.0'), ['web.v2.0.0', 'web.v1.2.0']);
   assert.deepEqual(from('1.2.0'), ['web.v2.0.0']);
   assert.deepEqual(from('2.0.0'), []);
-  // Of no channel, but in the range.
+  // This version is in no channel, but in the range.
   assert.deepEqual(from('1.3.0'), ['web.v2.0.0']);
   assert.deepEqual(from('3.0.0'), []);
   assert.equal(channelNamed(owner, 'beta'), undefined);
 });
 
-test('packages that are wrong are left out, and others are not', () => {
+test('excludes invalid packages and keeps the others', () => {
   const cases: readonly (readonly [documents: readonly unknown[], problem: RegExp])[] = [
     [web([{ name: 'web.v1.0.0' }], []), /package web: channel stable: bundle web.v1.0.0 does not exist/],
     [
@@ -194,7 +194,7 @@ test('packages that are wrong are left out, and others are not', () => {
   }
 });
 
-test('keys of prototypes are names like others', () => {
+test('treats names of prototype properties as plain names', () => {
   const documents = JSON.parse(
     '[{"schema":"olm.package","name":"constructor","defaultChannel":"toString"},{"schema":"olm.channel","package":"constructor","name":"toString","entries":[{"name":"valueOf","__proto__":{"replaces":"x"}}]},{"schema":"olm.bundle","package":"constructor","name":"valueOf","properties":[{"type":"olm.package","value":{"packageName":"constructor","version":"1.0.0"}}]}]',
   ) as unknown[];
@@ -203,7 +203,7 @@ test('keys of prototypes are names like others', () => {
   assert.equal(catalog.packages.get('constructor')?.channels[0]?.head, 'valueOf');
 });
 
-test('a ConfigMap of the older form becomes a catalog', () => {
+test('converts a ConfigMap of the older format to a catalog', () => {
   const csv = (version: string, replaces?: string) => ({
     metadata: { name: `web.v${version}` },
     spec: {

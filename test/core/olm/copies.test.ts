@@ -14,7 +14,7 @@ const report = (master: string, copy: CatalogCopy | undefined) => ({
   found: copy === undefined ? undefined : { digest: copy.digest, copy },
 });
 
-test('masters without a copy, and with an older one, take the newest', () => {
+test('lets masters without a copy or with an older one fetch the newest', () => {
   const next = editedVersion(A, B.digest);
   const { status, reason, message, wanted } = copiesOf(A.digest, [
     report('m1', A),
@@ -29,7 +29,7 @@ test('masters without a copy, and with an older one, take the newest', () => {
   assert.equal(lacking(next, A), undefined);
 });
 
-test('copies that were edited apart are a conflict, in which no master takes anything', () => {
+test('reports a conflict of independently edited copies, and lets no master fetch', () => {
   const [left, right] = [editedVersion(A, B.digest), editedVersion(A, C.digest)];
   const found = copiesOf(A.digest, [report('m1', A), report('m2', left), report('m3', right)]);
   assert.deepEqual([found.status, found.reason, found.wanted.size], ['False', 'CopiesConflict', 0]);
@@ -44,14 +44,14 @@ test('copies that were edited apart are a conflict, in which no master takes any
   );
 });
 
-test('content that came back to an older one is newer', () => {
+test('treats content that returned to an older state as newer', () => {
   const back = editedVersion(editedVersion(A, B.digest), A.digest);
   assert.equal(lacking(editedVersion(A, B.digest), back), 'content');
   assert.equal(lacking(A, back), 'version');
   assert.equal(lacking(back, A), undefined);
 });
 
-test('equal copies made in different ways become one version', () => {
+test('merges equal copies of different origin into one version', () => {
   const [left, right] = [editedVersion(editedVersion(A, B.digest), C.digest), editedVersion(A, C.digest)];
   const { status, wanted } = copiesOf(C.digest, [report('m1', left), report('m2', right)]);
   assert.deepEqual([status, wanted.size], ['True', 1]);
@@ -61,8 +61,8 @@ test('equal copies made in different ways become one version', () => {
   assert.equal(copiesOf(C.digest, [report('m1', next), report('m2', [...wanted.values()][0])]).reason, 'CopiesDiffer');
 });
 
-/** Masters edit, are off, and take; whatever happens, only ancestors of what is taken disappear. */
-test('no edit is lost without being an ancestor of what replaced it', () => {
+/** Masters edit, are offline, and fetch in random order. Only ancestors of the fetched version may disappear. */
+test('loses only edits that are ancestors of their replacement', () => {
   for (let seed = 1; seed <= 300; seed++) {
     let state = seed;
     const next = (below: number): number => {
@@ -74,7 +74,7 @@ test('no edit is lost without being an ancestor of what replaced it', () => {
       ['m2', undefined],
       ['m3', undefined],
     ]);
-    /** What each version was made from, without a limit. */
+    /** Parents of each version, without the limit of ancestors. */
     const parents = new Map<string, string[]>();
     const names = [...masters.keys()];
     for (let step = 0; step < 40; step++) {

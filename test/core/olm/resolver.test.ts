@@ -1,4 +1,4 @@
-/** The resolver beside an oracle that tries every set of versions. */
+/** Compares the resolver with an oracle that tries every set of versions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Constraint } from '../../../src/core/olm/blobs.ts';
@@ -26,7 +26,7 @@ function member(owner: string, major: number, more: Partial<Member> = {}): Simpl
   };
 }
 
-/** Written apart from the resolver's own: `lo..hi` of a package, or a kind. */
+/** Implemented independently of the resolver: a range `lo..hi` of a package, or a kind. */
 function satisfied(constraint: Constraint, set: readonly Simple[]): boolean {
   switch (constraint.type) {
     case 'gvk':
@@ -60,7 +60,7 @@ function isValid(set: readonly Simple[], present: readonly Simple[]): boolean {
   );
 }
 
-/** Ranks of the options of the best set, or undefined where there is none. */
+/** Ranks of the options in the best set; undefined if there is no solution. */
 function best(pool: readonly Simple[], wanted: readonly Wanted[], fixed: readonly Simple[]): number[] | undefined {
   const present = [...fixed, ...wanted.flatMap(({ options }) => options.filter((each) => each.installed) as Simple[])];
   let found: number[] | undefined;
@@ -68,7 +68,7 @@ function best(pool: readonly Simple[], wanted: readonly Wanted[], fixed: readonl
     const set = [...fixed, ...pool.filter((_, index) => (bits >> index) & 1)];
     const ranks = wanted.map(({ options }) => options.findIndex((each) => set.includes(each as Simple)));
     if (ranks.includes(-1)) continue;
-    // An installed version that is no option of a subscription stays; one that is not chosen goes.
+    // An installed version that is no option of a subscription is kept; an option that was not selected is removed.
     if (
       set.some(
         (each) => each.installed && !fixed.includes(each) && !wanted.some(({ options }) => options.includes(each)),
@@ -127,7 +127,7 @@ function randomProblem(random: () => number): { problem: Problem; pool: Simple[]
   return { pool, fixed, problem: { wanted, fixed, candidates: () => offered } };
 }
 
-test('the resolver finds an answer when there is one, and the one that is preferred', () => {
+test('finds the preferred solution if there is one', () => {
   const counts = { yes: 0, no: 0 };
   for (let seed = 1; seed <= 3000; seed++) {
     const { problem, pool, fixed } = randomProblem(generator(seed));
@@ -153,7 +153,7 @@ test('the resolver finds an answer when there is one, and the one that is prefer
   assert.ok(counts.yes > 500 && counts.no > 300, JSON.stringify(counts));
 });
 
-test('a search without an end is given up', () => {
+test('ends a search that exceeds the step limit', () => {
   // Every version of each package requires another package, and the last one does not exist.
   const pool = Array.from({ length: 12 }, (_, owner) =>
     Array.from({ length: 10 }, (_each, major) =>
@@ -172,7 +172,7 @@ test('a search without an end is given up', () => {
   assert.match(result.failure, /given up after 20000 steps/);
 });
 
-test('a failure names what is missing', () => {
+test('names the missing requirement in a failure', () => {
   const web = member('web', 1, { requires: [{ type: 'package', name: 'db', range: '>=2.0.0' }] });
   const result = resolve({
     wanted: [{ name: 'web', options: [web], reason: '' }],
@@ -186,7 +186,7 @@ test('a failure names what is missing', () => {
   );
 });
 
-test('a failure names the rule in CEL, and what is wrong with it', () => {
+test('names the invalid CEL rule in a failure, with its error', () => {
   const failureOf = (message: string): string => {
     const constraint = { type: 'cel', rule: 'properties.exists(', message } as const;
     const web = member('web', 1, { requires: [constraint] });

@@ -9,8 +9,8 @@ const version = (text: string) => {
   return parsed;
 };
 
-test('versions are ordered as semver.org orders them', () => {
-  // The list of section 11.
+test('orders versions as semver.org specifies', () => {
+  // The list in section 11.
   const ordered =
     '1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0'.split(' ');
   for (const [index, low] of ordered.entries())
@@ -21,7 +21,7 @@ test('versions are ordered as semver.org orders them', () => {
   assert.equal(compareVersions(version('1.0.0+a'), version('v1.0.0+b')), 0);
 });
 
-test('what is no version or range is refused', () => {
+test('rejects invalid versions and ranges', () => {
   for (const text of ['', '1', '1.2', '01.2.3', '1.2.3-01', '1.2.3-', 'a.b.c', '9'.repeat(400), '-1.0.0'])
     assert.equal(parseVersion(text), undefined, text);
   for (const text of [
@@ -39,12 +39,12 @@ test('what is no version or range is refused', () => {
     assert.equal(parseRange(text), undefined, text);
 });
 
-test('pre-releases are in a range by their order alone, unlike in npm', () => {
+test('includes pre-releases in a range by their order, unlike npm', () => {
   assert.equal(parseRange('>=1.0.0 <2.0.0')?.includes(version('1.5.0-beta')), true);
   assert.equal(parseRange('<1.0.0')?.includes(version('1.0.0-rc.1')), true);
 });
 
-test('ranges agree with places in a list that is written down in order', () => {
+test('matches ranges like positions in a sorted list', () => {
   const random = generator(17);
   const numbers = [0, 1, 2];
   const suffixes = ['-1', '-2', '-alpha', '-alpha.1', '-alpha.1.0', '-alpha.b', '-rc.2', '-rc.10', ''];
@@ -85,7 +85,7 @@ test('ranges agree with places in a list that is written down in order', () => {
   }
 });
 
-test('x stands for any number', () => {
+test('accepts x for any number', () => {
   for (const [text, inside, outside] of [
     ['1.2.x', '1.2.9', '1.3.0'],
     ['1.x', '1.9.0', '2.0.0'],

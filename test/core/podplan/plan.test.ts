@@ -14,8 +14,8 @@ const world = (spec: Partial<PodSpec>): World => new World({ containers: [app('m
 
 const condition = (w: World, type: string) => w.status.conditions?.find((each) => each.type === type);
 
-describe('starting', () => {
-  it('makes a sandbox, then the containers, then is ready', () => {
+describe('start', () => {
+  it('creates a sandbox, then the containers, then becomes ready', () => {
     const w = world({ containers: [app('b'), app('a')] });
     w.report(w.plan());
     assert.equal(w.status.phase, 'Pending');
@@ -35,7 +35,7 @@ describe('starting', () => {
     );
   });
 
-  it('reports the generation that its status and conditions were written for', () => {
+  it('reports the generation of its status and conditions', () => {
     const w = world({});
     const generations = (): (number | undefined)[] =>
       [w.status, ...(w.status.conditions ?? [])].map(
@@ -50,7 +50,7 @@ describe('starting', () => {
     }
   });
 
-  it('runs init containers one after the other, retrying those that fail', () => {
+  it('runs init containers one by one and retries failed ones', () => {
     const w = world({ initContainers: [app('one'), app('two')] });
     w.settle();
     assert.deepEqual(w.history, ['sandbox#0', 'start one#0']);
@@ -72,7 +72,7 @@ describe('starting', () => {
     );
   });
 
-  it('fails for good when an init container fails and nothing is to be restarted', () => {
+  it('fails permanently after a failed init container with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never', initContainers: [app('one')] });
     w.settle();
     w.exit('one', 1);
@@ -81,7 +81,7 @@ describe('starting', () => {
     assert.deepEqual(w.history, ['sandbox#0', 'start one#0', 'stop sandbox']);
   });
 
-  it('waits for a sidecar to have started before what comes after it', () => {
+  it('waits until a sidecar has started before later containers', () => {
     const w = world({ initContainers: [sidecar('helper', { startupProbe: { periodSeconds: 1 } }), app('one')] });
     w.settle();
     assert.deepEqual(w.running(), ['helper']);
@@ -94,8 +94,8 @@ describe('starting', () => {
   });
 });
 
-describe('restarting', () => {
-  it('is immediate once, then backs off up to five minutes, and forgets after ten minutes of peace', () => {
+describe('restart', () => {
+  it('is immediate once, then backs off up to five minutes, and resets after ten minutes without a failure', () => {
     const w = world({});
     w.settle();
     const waits: number[] = [];
@@ -120,7 +120,7 @@ describe('restarting', () => {
     assert.equal(w.settle().wakeAtMs, undefined);
   });
 
-  it('waits ten seconds at most for a static pod that the node cannot do without', () => {
+  it('waits at most ten seconds for a critical static pod', () => {
     const w = world({ priorityClassName: 'system-node-critical' });
     w.pod = { ...w.pod, metadata: { ...w.pod.metadata, annotations: { 'kubernetes.io/config.source': 'file' } } };
     w.settle();
@@ -140,7 +140,7 @@ describe('restarting', () => {
     assert.equal(w.settle().wakeAtMs, undefined);
   });
 
-  it('follows the restart policy', () => {
+  it('applies the restart policy', () => {
     for (const [policy, code, restarted, phase] of [
       ['Always', 0, true, 'Running'],
       ['OnFailure', 0, false, 'Succeeded'],
@@ -157,7 +157,7 @@ describe('restarting', () => {
     }
   });
 
-  it('replaces a container whose definition changed, or that its probes found dead', () => {
+  it('replaces a container whose spec changed or whose liveness probe failed', () => {
     const w = world({
       containers: [app('main', { livenessProbe: { terminationGracePeriodSeconds: 7 } }), app('other')],
     });
@@ -179,7 +179,7 @@ describe('restarting', () => {
     assert.deepEqual(w.running(), ['other']);
   });
 
-  it('begins anew in a new sandbox when the old one is lost', () => {
+  it('starts again in a new sandbox after the old one is lost', () => {
     const w = world({ initContainers: [app('one')] });
     w.settle();
     w.exit('one', 0);
@@ -192,7 +192,7 @@ describe('restarting', () => {
     assert.equal(w.history.at(-1), 'start main#1');
   });
 
-  it('does not begin anew when that is not wanted', () => {
+  it('does not start again with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never' });
     w.settle();
     w.loseSandbox();
@@ -202,7 +202,7 @@ describe('restarting', () => {
   });
 });
 
-describe('ending', () => {
+describe('termination', () => {
   it('stops containers, then sidecars from the last, then the sandbox', () => {
     const w = world({ initContainers: [sidecar('first'), sidecar('second')], containers: [app('a'), app('b')] });
     w.settle();
@@ -223,7 +223,7 @@ describe('ending', () => {
     assert.equal(condition(w, 'Ready')?.reason, 'PodCompleted');
   });
 
-  it('ends what has run longer than it may', () => {
+  it('stops a pod that exceeds its activeDeadlineSeconds', () => {
     const w = world({ activeDeadlineSeconds: 60 });
     assert.equal(w.settle().wakeAtMs, w.startedAtMs + 60_000);
     w.nowMs = w.startedAtMs + 60_000;
@@ -232,7 +232,7 @@ describe('ending', () => {
     assert.equal(w.status.reason, 'DeadlineExceeded');
   });
 
-  it('reports what cannot be found any more as lost', () => {
+  it('reports containers that cannot be found as lost', () => {
     const w = world({});
     w.settle();
     w.containers = [];
@@ -247,7 +247,7 @@ describe('ending', () => {
 });
 
 describe('readiness', () => {
-  it('is decided by probes and by gates', () => {
+  it('depends on probes and readiness gates', () => {
     const w = world({
       containers: [app('main', { readinessProbe: {} })],
       readinessGates: [{ conditionType: 'example.com/gate' }],
@@ -266,7 +266,7 @@ describe('readiness', () => {
     }
   });
 
-  it('keeps the time of a condition that did not change', () => {
+  it('keeps the transition time of an unchanged condition', () => {
     const w = world({});
     w.settle();
     const before = condition(w, 'Ready')?.lastTransitionTime;
@@ -276,8 +276,8 @@ describe('readiness', () => {
   });
 });
 
-describe('any history', () => {
-  /** Small, fast, seeded: mulberry32. */
+describe('a random history', () => {
+  /** Small seeded generator (mulberry32). */
   const randomOf = (seed: number) => () => {
     seed = (seed + 0x6d2b79f5) | 0;
     let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
@@ -285,7 +285,7 @@ describe('any history', () => {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 
-  it('settles, never runs a container twice, keeps the order of initialisation and ends when told to', () => {
+  it('converges, never runs a container twice, keeps the init order and terminates on request', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = randomOf(seed);
       const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
@@ -333,7 +333,7 @@ describe('any history', () => {
 });
 
 describe('a runtime that has lost its records', () => {
-  it('runs no container of a pod again that restarts none', () => {
+  it('does not restart a container with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never' });
     w.settle();
     w.loseRecords();
@@ -343,7 +343,7 @@ describe('a runtime that has lost its records', () => {
     assert.equal(w.status.containerStatuses?.[0]?.restartCount, 0);
   });
 
-  it('runs no init container again of a pod that restarts none, and the pod fails', () => {
+  it('does not restart an init container with restartPolicy Never, and the pod fails', () => {
     const w = world({ restartPolicy: 'Never', initContainers: [app('one'), app('two')] });
     w.settle();
     w.exit('one', 0);
@@ -354,7 +354,7 @@ describe('a runtime that has lost its records', () => {
     assert.equal(w.status.phase, 'Failed');
   });
 
-  it('runs a failed container again and leaves a completed one', () => {
+  it('restarts a failed container and not a completed one', () => {
     const w = world({ restartPolicy: 'OnFailure', containers: [app('done'), app('main')] });
     w.settle();
     w.exit('done', 0);

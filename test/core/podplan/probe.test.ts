@@ -14,19 +14,19 @@ const play = (kind: ProbeKind, outcomes: string, thresholds: { success?: number;
 };
 
 describe('probes', () => {
-  it('need as many outcomes in a row as their thresholds say', () => {
+  it('require consecutive results up to their threshold', () => {
     assert.equal(play('readiness', '+--+---+'), '++++++-+');
     assert.equal(play('readiness', '++-++', { success: 2, failure: 1 }), '-+--+');
   });
-  it('hold a verdict of death until the container is replaced', () => {
+  it('keep a failed verdict until the container is replaced', () => {
     assert.equal(play('liveness', '---+++'), '++----');
     assert.equal(play('startup', '--+', { failure: 5 }), '??+');
     assert.equal(play('startup', '---++'), '??---');
   });
-  it('limit the timeout to the longest delay of a timer, which a longer one would end at once', () => {
+  it('limit the timeout to the longest timer delay, because a longer timer fires at once', () => {
     assert.equal(probeTiming({ timeoutSeconds: 2_147_483_647 }).timeoutMs, 2_147_483_647);
   });
-  it('have upstream defaults', () => {
+  it("have upstream's defaults", () => {
     assert.deepEqual(probeTiming({}), {
       initialDelayMs: 0,
       periodMs: 10_000,

@@ -37,7 +37,7 @@ function started(main?: object): World {
 const condition = (world: World) => world.status.conditions?.find(({ type }) => type === 'AllContainersRestarting');
 
 describe('an exit code that restarts all containers', () => {
-  it('ends the others, and begins with the init containers in the same sandbox', () => {
+  it('stops the other containers and restarts from the init containers in the same sandbox', () => {
     const world = started();
     world.exit('main', 42);
     world.settle();
@@ -58,7 +58,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.latest('other').attempt, 1);
   });
 
-  it('does so once: what ends later is judged by its own rules', () => {
+  it('triggers one restart; later exits are handled by their own rules', () => {
     const world = started();
     world.exit('main', 42);
     world.settle();
@@ -80,7 +80,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.status.phase, 'Failed');
   });
 
-  it('also when what is ended for it ends with such a code itself', () => {
+  it('triggers one restart even if a stopped container exits with such a code as well', () => {
     const world = started({
       restartPolicyRules: [{ action: 'RestartAllContainers', exitCodes: { operator: 'NotIn', values: [0] } }],
     });
@@ -93,7 +93,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.latest('main').attempt, 1);
   });
 
-  it('a pod that is being ended restarts nothing', () => {
+  it('triggers no restart while the pod terminates', () => {
     const world = started();
     world.exit('main', 42);
     world.termination = { startedAtMs: world.nowMs, graceSeconds: 1 };

@@ -10,7 +10,7 @@ const rule = (operator: string, ...values: number[]): object => ({
   exitCodes: { operator, values },
 });
 
-test('a container follows its pod, its own policy comes before it, and a rule that matches before both', () => {
+test("prefers a matching rule over the container's policy, and that over the pod's policy", () => {
   assert.equal(restarts('OnFailure', {}, 0), false);
   assert.equal(restarts('OnFailure', {}, 1), true);
   assert.equal(restarts('Always', { restartPolicy: 'Never' }, 1), false);

@@ -1,4 +1,4 @@
-/** Which pods end together when a node shuts down, and how long they have. */
+/** Groups of pods that terminate together when a node shuts down, and their grace periods. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -17,7 +17,7 @@ const named = (groups: ReturnType<typeof shutdownGroups>): unknown[] =>
   groups.map(({ priority, seconds, pods }) => [priority, seconds, pods.map(({ metadata }) => metadata?.name).join()]);
 
 describe('the order of a node shutdown', () => {
-  it('critical pods end last, in the time that is kept for them', () => {
+  it('stops critical pods last, within their reserved period', () => {
     const pods = [pod('critical', 2_000_001_000), pod('none'), pod('below', 1_999_999_999), pod('edge', 2_000_000_000)];
     assert.deepEqual(named(shutdownGroups(periodsOf(30, 10), pods)), [
       [0, 20, 'none,below'],
@@ -27,7 +27,7 @@ describe('the order of a node shutdown', () => {
   });
 
   // The table of KEP-2712.
-  it('a pod ends with the highest period at or below its priority, the lowest ones with the first', () => {
+  it('stops a pod in the period with the highest priority at or below its own, or else in the first', () => {
     const periods = [
       { priority: 100_000, seconds: 10 },
       { priority: 0, seconds: 60 },
@@ -43,7 +43,7 @@ describe('the order of a node shutdown', () => {
     ]);
   });
 
-  it('no pod has longer than its group', () => {
+  it('limits the grace period of a pod to that of its group', () => {
     const group = { priority: 0, seconds: 20 };
     assert.equal(shutdownGraceSeconds(pod('a'), group), 20);
     assert.equal(shutdownGraceSeconds(pod('b', 0, 5), group), 5);

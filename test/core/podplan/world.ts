@@ -1,4 +1,4 @@
-/** A world that carries out plans at once, for playing pods through without a runtime. */
+/** Simulation that executes plans at once, to test pods without a runtime. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../src/core/podplan/back-off.ts';
 import { containerHash } from '../../../src/core/podplan/hash.ts';
@@ -24,7 +24,7 @@ export class World {
   termination: { startedAtMs: number; graceSeconds: number } | undefined;
   started: readonly ContainerStatus[] = [];
   status: PodStatus = {};
-  /** `start main#0`, `kill main`, `sandbox#0` … in the order they happened. */
+  /** `start main#0`, `kill main`, `sandbox#0` …, in order of execution. */
   readonly history: string[] = [];
   readonly startedAtMs = this.nowMs;
 
@@ -51,7 +51,7 @@ export class World {
     return planPod(this.snapshot(), this.nowMs);
   }
 
-  /** Plans and carries out until there is nothing to do. */
+  /** Plans and executes until no actions are left. */
   settle(): PodPlan {
     for (let round = 0; round < 50; round += 1) {
       const plan = this.plan();
@@ -95,7 +95,7 @@ export class World {
     container.finishedAtMs = this.nowMs;
   }
 
-  /** As a new kubelet that has the API's status and a runtime without records. */
+  /** Simulates a new kubelet with the API's status and a runtime without records. */
   loseRecords(): void {
     this.started = startedContainers(this.status);
     this.sandboxes = [];

@@ -36,7 +36,7 @@ const ways = (plan: Overlay): string[] =>
     via === undefined ? `${destination} unreachable` : `${destination} ${via.gateway}@${via.link} ${mtu}`,
   );
 
-test('auto: the near host is the next hop, the far one is reached through a tunnel', () => {
+test('auto: uses a host on the same link as next hop, and a tunnel to other hosts', () => {
   const { overlay, podMtu, problems } = planOverlay(input());
   assert.deepEqual(ways(overlay), [
     '10.128.2.0/23 192.0.2.11@eth0 1500',
@@ -60,7 +60,7 @@ test('auto: the near host is the next hop, the far one is reached through a tunn
   assert.deepEqual(problems, []);
 });
 
-test('backend vxlan tunnels to near hosts too; backend routes uses the router of the way', () => {
+test("tunnels to hosts on the same link with backend vxlan, and uses the path's router with backend routes", () => {
   assert.deepEqual(ways(planOverlay(input({ backend: 'vxlan' })).overlay).slice(0, 2), [
     '10.128.2.0/23 10.128.2.0@vx4 1450',
     '10.128.4.0/23 10.128.4.0@vx4 1450',
@@ -73,7 +73,7 @@ test('backend vxlan tunnels to near hosts too; backend routes uses the router of
   assert.deepEqual([overlay.links, podMtu], [[], 1500]);
 });
 
-test('the MTU of pods is the smallest of all ways, the configured one is a limit, and IPv6 sets a floor', () => {
+test('uses the smallest path MTU for pods, limited by configuration and the IPv6 minimum', () => {
   const paths = (mtu: number) =>
     new Map([
       ['192.0.2.11', direct(9000)],
@@ -87,7 +87,7 @@ test('the MTU of pods is the smallest of all ways, the configured one is a limit
   assert.equal(planOverlay(input({ peers: [], linkMtu: 1492 })).podMtu, 1492);
 });
 
-test('a pod range of the family that the hosts lack travels through a tunnel over the other', () => {
+test('tunnels a pod range of a family that the hosts lack', () => {
   const both = (peer: Peer, v6: string): Peer => ({ ...peer, podCidrs: [...peer.podCidrs, v6] });
   const { overlay } = planOverlay(
     input({ own: both(own, 'fd01::/64'), peers: [both(near, 'fd01:0:0:1::/64')], clusterCidrs: [] }),
@@ -96,7 +96,7 @@ test('a pod range of the family that the hosts lack travels through a tunnel ove
   assert.deepEqual(overlay.links[0]?.addresses, ['10.128.0.0/32', 'fd01::/128']);
 });
 
-test('hosts with IPv6 addresses only: the outer header is larger and the device has a source address', () => {
+test('accounts for the larger IPv6 header and sets a source address with IPv6-only hosts', () => {
   const { overlay, podMtu } = planOverlay(
     input({
       own: { ...own, addresses: ['2001:db8:1::a'] },
@@ -108,7 +108,7 @@ test('hosts with IPv6 addresses only: the outer header is larger and the device 
   assert.deepEqual([overlay.links[0]?.local, podMtu], ['2001:db8:1::a', 1430]);
 });
 
-test('nodes that cannot be reached are named, and the others have their routes', () => {
+test('reports unreachable nodes and routes to the others', () => {
   const { overlay, problems } = planOverlay(
     input({
       peers: [
@@ -133,7 +133,7 @@ test('nodes that cannot be reached are named, and the others have their routes',
   ]);
 });
 
-test('MAC addresses are locally administered and differ for every pod range of a cluster', () => {
+test('derives locally administered MAC addresses that are unique per pod range', () => {
   const macs = new Set<string>();
   for (let index = 0; index < 512; index++)
     macs.add(tunnelMac(`10.${128 + (index >> 7)}.${(index % 128) * 2}.0/23`) ?? '');
@@ -144,7 +144,7 @@ test('MAC addresses are locally administered and differ for every pod range of a
 
 const NONE: Overlay = { links: [], neighbors: [], forwards: [], routes: [] };
 
-/** A kernel: refuses what the real one refuses. */
+/** Simulates the kernel, with the same errors. */
 function applied(present: Overlay, changes: readonly OverlayChange[]): Overlay {
   const links = new Map(present.links.map((link) => [link.name, link]));
   const neighbors = new Map(present.neighbors.map((each) => [`${each.link} ${each.address}`, each]));
@@ -205,7 +205,7 @@ const sorted = (overlay: Overlay): unknown =>
     Object.entries(overlay).map(([name, list]) => [name, list.map((each: unknown) => JSON.stringify(each)).sort()]),
   );
 
-/** Numerical Recipes' linear congruential generator: the seed is printed when a case fails. */
+/** Linear congruential generator of Numerical Recipes. The seed is printed when a case fails. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -214,7 +214,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-test('from any plan to any other: the changes lead there, and a second difference is empty', () => {
+test('changes any plan into any other, with an empty second difference', () => {
   for (let seed = 0; seed < 300; seed++) {
     const random = randomOf(seed);
     const cluster = (): OverlayInput => {
@@ -243,7 +243,7 @@ test('from any plan to any other: the changes lead there, and a second differenc
         state = applied(state, overlayChanges(overlay, state));
         assert.deepEqual(sorted(state), sorted(overlay));
         assert.deepEqual(overlayChanges(overlay, state), []);
-        // Each pod range has one route, unless its node is named as a problem.
+        // Each pod range has one route, unless its node is reported as a problem.
         const lost = new Set(problems.map(({ node }) => node));
         for (const { node, podCidrs } of given.peers)
           for (const cidr of podCidrs)

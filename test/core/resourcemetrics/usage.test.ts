@@ -15,7 +15,7 @@ container_cpu_usage_seconds_total{container="c",namespace="n",pod="bad"} NaN
 nonsense {
 `;
 
-test('reads CPU, memory and start times, and leaves out what is incomplete', () => {
+test('parses CPU, memory and start times, and ignores incomplete samples', () => {
   const { node, pods } = readExposition(text, 5000);
   assert.deepEqual(node, { atMs: 1000, cpuSeconds: 12.5, memoryBytes: 2048, startedAtMs: 0 });
   assert.deepEqual([...pods.keys()], ['n/p']);
@@ -32,14 +32,14 @@ const at = (atMs: number, cpuSeconds: number, startedAtMs = 0) => ({
   startedAtMs,
 });
 
-test('the rate is that between two readings', () => {
+test('computes the rate between two readings', () => {
   const usage = usageOf(at(0, 1), at(15_000, 4));
   assert.deepEqual(usage, { atMs: 15_000, windowMs: 15_000, cpuNanoCores: 200_000_000, memoryBytes: 3000 });
   assert.deepEqual(usage && usageQuantities(usage), { cpu: '200000000n', memory: '2Ki' });
   assert.equal(windowText(15_020), '15.02s');
 });
 
-test('a container that restarted is measured from its start, and nothing is known without one', () => {
+test('measures a restarted container from its start, and returns no rate without a start time', () => {
   assert.equal(usageOf(at(0, 9), at(15_000, 1, 5_000))?.windowMs, 10_000);
   assert.equal(usageOf(at(0, 9), at(15_000, 1)), undefined);
   assert.equal(usageOf(undefined, at(15_000, 1)), undefined);

@@ -1,4 +1,3 @@
-/** What a host does with the revisions on its disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -50,7 +49,7 @@ const target = (number: number, more: Partial<NonNullable<HostView['target']>> =
 });
 const typeOf = (action: HostAction): string => (action.type === 'install' ? `install ${action.revision}` : action.type);
 
-test('the first start makes the first revision', () => {
+test('creates the first revision at the first start', () => {
   assert.deepEqual(hostStep(EMPTY_STATE, view()), {
     type: 'install',
     revision: 1,
@@ -60,7 +59,7 @@ test('the first start makes the first revision', () => {
   });
 });
 
-test('a wanted revision is installed, with a restart when what is read at start differs', () => {
+test('installs a requested revision, with a restart if start-up files differ', () => {
   const same = hostStep(running, view({ target: target(2) }));
   assert.deepEqual(same, { type: 'install', revision: 2, overlay: '', reason: 'why', restart: false });
   const forced = hostStep(running, view({ target: target(2, { overlay: '{"forceRedeploymentReason":"x"}' }) }));
@@ -71,7 +70,7 @@ test('a wanted revision is installed, with a restart when what is read at start 
   assert.equal(certificate.type === 'install' && certificate.restart, false);
 });
 
-test('files that change wait for the leader while an API server answers', () => {
+test('waits with changed files for the leader while an API server responds', () => {
   const changed = { digest: 'b', restartDigest: 'b', changed: ['f'] };
   assert.equal(typeOf(hostStep(running, view(changed))), 'none');
   assert.equal(typeOf(hostStep(running, view({ ...changed, apiAwayMs: 14_999 }))), 'none');
@@ -79,13 +78,13 @@ test('files that change wait for the leader while an API server answers', () => 
   assert.equal(typeOf(hostStep(running, view({ ...changed, isStarting: true }))), 'install 2');
 });
 
-test('a revision on trial that is healthy is good', () => {
+test('marks a healthy trial revision as good', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ digest: 'b', restartDigest: 'b' }))), 'succeed');
   assert.equal(succeeded(onTrial, 5).trial, undefined);
   assert.equal(succeeded(onTrial, 5).revisions[1]?.outcome, 'good');
 });
 
-test('a revision that crashes, or is not healthy after 40 s, is replaced by the last good one', () => {
+test('replaces a revision that crashes or is unhealthy after 40 s with the last good one', () => {
   const starting = { state: 'starting', message: 'refused' } as const;
   assert.equal(typeOf(hostStep(onTrial, view({ trialForMs: 39_999, health: starting }))), 'none');
   assert.deepEqual(hostStep(onTrial, view({ trialForMs: 40_000, health: starting })), {
@@ -97,13 +96,13 @@ test('a revision that crashes, or is not healthy after 40 s, is replaced by the 
   assert.equal(typeOf(hostStep(onTrial, view({ health: crashing }))), 'fallBack');
 });
 
-test('without a good revision there is nothing to go back to', () => {
+test('keeps the revision if there is no good one to return to', () => {
   const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
   const crashing = { state: 'crashing', message: 'ended' } as const;
   assert.equal(typeOf(hostStep(only, view({ health: crashing }))), 'none');
 });
 
-test('a slow host has longer: three times what its slowest good revision took, at most 5 min', () => {
+test('allows a slow host three times the duration of its slowest good revision, at most 5 min', () => {
   const starting = { state: 'starting', message: 'refused' } as const;
   const slow = (tookMs: number): HostState => ({
     ...onTrial,
@@ -117,7 +116,7 @@ test('a slow host has longer: three times what its slowest good revision took, a
   assert.equal(at(1_000_000, 300_000), 'fallBack');
 });
 
-test('a first revision that never was healthy gives way to changed files', () => {
+test('replaces a first revision that was never healthy with changed files', () => {
   const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
   const down = { digest: 'b', restartDigest: 'b', changed: ['f'], health: { state: 'crashing', message: '' } } as const;
   assert.equal(typeOf(hostStep(only, view(down))), 'none');
@@ -125,7 +124,7 @@ test('a first revision that never was healthy gives way to changed files', () =>
   assert.equal(typeOf(hostStep(only, view({ ...down, isStarting: true }))), 'install 2');
 });
 
-test('inputs that failed are not installed again by the host, others are', () => {
+test('does not reinstall failed inputs, but installs others', () => {
   assert.equal(failed.current, 1);
   assert.equal(failed.failure?.count, 1);
   const bad = { digest: 'b', restartDigest: 'b', apiAwayMs: 60_000 };
@@ -137,37 +136,37 @@ test('inputs that failed are not installed again by the host, others are', () =>
   );
 });
 
-test('a target is a retry only if the leader knows of the failure', () => {
+test('treats a target as a retry only if the leader knows of the failure', () => {
   const bad = { digest: 'b', restartDigest: 'b' };
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2) }))), 'none');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2, { knownFailures: 1 }) }))), 'install 2');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(3) }))), 'install 3');
 });
 
-test('a newer target overtakes a trial', () => {
+test('replaces a trial with a newer target', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ target: target(3) }))), 'install 3');
 });
 
-test('a target that is older than what runs is ignored', () => {
+test('ignores a target older than the running revision', () => {
   const newer: HostState = { current: 5, revisions: [revision(5)] };
   assert.equal(typeOf(hostStep(newer, view({ target: target(4) }))), 'none');
 });
 
-test('failures of a revision are counted, and forgotten once a newer one is healthy', () => {
+test('counts failures of a revision and clears them after a newer one is healthy', () => {
   const again = installed(failed, revision(2, 'trial', 'b'), true);
   const twice = fellBack(again, 1, 'down', T0 + 1);
   assert.equal(twice.failure?.count, 2);
   assert.equal(installed(twice, revision(3), false).failure, undefined);
 });
 
-test('the current, the newest and the last good revision are never pruned', () => {
+test('never prunes the current, the newest and the last good revision', () => {
   const revisions = Array.from({ length: 12 }, (_, index) => revision(index + 1, index < 10 ? 'failed' : 'good'));
   const state: HostState = { current: 12, revisions: [revision(0), ...revisions] };
   assert.deepEqual(prunedHere(state, { failed: 2, succeeded: 1 }), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(prunedHere(state, { failed: -1, succeeded: -1 }), []);
 });
 
-test('files are found by relative and absolute names, in the sections that count', () => {
+test('finds files by relative and absolute names in the given sections', () => {
   const document = { a: { f: ['x.crt', './y.key'] }, b: '/etc/m/z.yaml', c: { deep: { deeper: 'w.yaml' } } };
   const names = new Set(['x.crt', 'y.key', 'z.yaml', 'w.yaml', 'other']);
   assert.deepEqual(referredFiles(document, '/etc/m', names), ['w.yaml', 'x.crt', 'y.key', 'z.yaml']);

@@ -1,4 +1,4 @@
-/** The leader's plan of revisions: cases by name, and random clusters beside a judge that only looks at outcomes. */
+/** The leader's plan of revisions: single cases, and random clusters with a check of the outcomes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planRevisions, retryDelayMs, SET_ASIDE_MS } from '../../../src/core/revisions/plan.ts';
@@ -32,7 +32,7 @@ const state = (more: Partial<RevisionState> = {}): RevisionState => ({
   ...more,
 });
 
-/** The state after a plan has been written. */
+/** The state after a plan has been applied. */
 const after = (before: RevisionState, plan: RevisionPlan, more: Partial<RevisionState> = {}): RevisionState => ({
   ...before,
   latest: plan.latest,
@@ -49,14 +49,14 @@ const targets = (plan: RevisionPlan): string =>
 
 const FORCED = '{"forceRedeploymentReason":"x"}';
 
-/** m1 has failed revision 2. */
+/** Facts of m1 after revision 2 failed there. */
 const failedOnFirst = (count = 1, fallbacks = 1, atMs = T0): MasterFacts =>
   master('m1', 1, {
     attempt: { revision: 2, digest: 'a', overlay: FORCED, reason: '' },
     failure: { revision: 2, atMs, reason: 'OperandFailedFallback', count, fallbacks, errors: ['down'] },
   });
 
-test('nothing changes: nothing is planned', () => {
+test('plans no change without a changed input', () => {
   const plan = planRevisions(state(), T0);
   assert.equal(plan.latest, 1);
   assert.equal(targets(plan), '');
@@ -66,31 +66,31 @@ test('nothing changes: nothing is planned', () => {
   assert.deepEqual(again, plan);
 });
 
-test('without a report of any host there is no revision', () => {
+test('creates no revision before a host reports', () => {
   const plan = planRevisions(state({ latest: 0, revisions: [], masters: [{ name: 'm1' }] }), T0);
   assert.equal(plan.latest, 0);
 });
 
-test('the first revision is the one that the hosts started with', () => {
+test('adopts the initial revision of the hosts as the first one', () => {
   const plan = planRevisions(state({ latest: 0, revisions: [] }), T0);
   assert.deepEqual(plan.revisions, [{ revision: 1, phase: 'Succeeded', reason: 'm1: initial revision', overlay: '' }]);
 });
 
-test('another setting makes a revision, and names the field', () => {
+test('creates a revision for a changed setting and names the field', () => {
   const plan = planRevisions(state({ overlay: FORCED }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(plan.revisions.at(-1)?.reason, 'spec changed: spec.forceRedeploymentReason');
   assert.equal(targets(plan), 'm1:2');
 });
 
-test('a changed file makes a revision, and names host and file', () => {
+test('creates a revision for a changed file and names host and file', () => {
   const changed = master('m2', 1, { digest: 'b', changed: ['master/master-config.yaml'] });
   const plan = planRevisions(state({ masters: [master('m1', 1), changed, master('m3', 1)] }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(plan.revisions.at(-1)?.reason, 'm2: master/master-config.yaml changed');
 });
 
-test('a revision that a host made by itself is adopted', () => {
+test('adopts a revision that a host created', () => {
   const own = master('m2', 2, { attempt: { revision: 2, digest: 'a', overlay: '', reason: 'x changed' } });
   const plan = planRevisions(state({ masters: [master('m1', 1), own] }), T0);
   assert.equal(plan.latest, 2);
@@ -98,7 +98,7 @@ test('a revision that a host made by itself is adopted', () => {
   assert.equal(targets(plan), 'm1:2');
 });
 
-test('one master after the other', () => {
+test('updates one master at a time', () => {
   let now = state({ overlay: FORCED });
   const order: string[] = [];
   for (let round = 0; round < 10; round++) {
@@ -118,7 +118,7 @@ const attempted = (revision: number): Partial<NodeReport> => ({
   attempt: { revision, digest: 'a', overlay: FORCED, reason: '' },
 });
 
-test('the worst master first: not Ready, then not healthy, then the oldest', () => {
+test('selects masters in the order: not Ready, not healthy, oldest revision', () => {
   const forced = {
     overlay: FORCED,
     latest: 3,
@@ -133,7 +133,7 @@ test('the worst master first: not Ready, then not healthy, then the oldest', () 
   assert.equal(targets(planRevisions(state({ ...forced, masters: [away, sick, old] }), T0)), 'm1:3');
 });
 
-test('a newer revision overtakes the one that is being installed', () => {
+test('replaces the revision being installed with a newer one', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const newer = planRevisions(after(state({ overlay: '{"logLevel":"Debug"}' }), first), T0);
   assert.equal(newer.latest, 3);
@@ -141,7 +141,7 @@ test('a newer revision overtakes the one that is being installed', () => {
   assert.equal(newer.revisions.find(({ revision }) => revision === 2)?.phase, 'Abandoned');
 });
 
-test('a master that is not Ready is set aside after two minutes, and catches up', () => {
+test('sets a master aside that is not Ready for two minutes, and updates it later', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const gone: MasterFacts = { ...master('m1', 1), notReadySinceMs: T0 };
   const masters = [gone, master('m2', 1), master('m3', 1)];
@@ -161,7 +161,7 @@ test('a master that is not Ready is set aside after two minutes, and catches up'
   );
 });
 
-test('a failed revision ends its target, and is tried on no other master', () => {
+test('ends the target of a failed revision, and does not try it on other masters', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const masters = [failedOnFirst(), master('m2', 1), master('m3', 1)];
   const failed = planRevisions(after(state({ overlay: FORCED, masters }), first), T0 + 1000);
@@ -184,7 +184,7 @@ test('a failed revision ends its target, and is tried on no other master', () =>
   assert.equal(failed.wakeAtMs, T0 + 600_000);
   const retried = planRevisions(after(state({ overlay: FORCED, masters }), failed), T0 + 600_000);
   assert.equal(targets(retried), 'm1:2');
-  // The failure that the leader knows does not end the retry.
+  // A failure that the leader already knows does not end the retry.
   assert.equal(targets(planRevisions(after(state({ overlay: FORCED, masters }), retried), T0 + 600_001)), 'm1:2');
   const twice = [failedOnFirst(2, 2, T0 + 700_000), master('m2', 1), master('m3', 1)];
   const ended = planRevisions(after(state({ overlay: FORCED, masters: twice }), retried), T0 + 700_001);
@@ -192,7 +192,7 @@ test('a failed revision ends its target, and is tried on no other master', () =>
   assert.equal(ended.wakeAtMs, T0 + 700_000 + 900_000);
 });
 
-test('a repaired file makes a new revision without waiting for the back-off', () => {
+test('creates a revision for a repaired file without waiting for the back-off', () => {
   const repaired = failedOnFirst();
   const masters = [
     { ...repaired, report: { ...(repaired.report as NodeReport), digest: 'c', changed: ['f'] } },
@@ -209,7 +209,7 @@ test('a repaired file makes a new revision without waiting for the back-off', ()
   assert.equal(targets(plan), 'm1:3');
 });
 
-test('back-off: installers from 10 s to 10 min, after going back from 10 min to 2 h', () => {
+test('backs off from 10 s to 10 min, and from 10 min to 2 h after a fallback', () => {
   assert.deepEqual(
     [1, 2, 3, 20].map((count) => retryDelayMs({ count, fallbacks: 0 })),
     [10_000, 15_000, 22_500, 600_000],
@@ -220,13 +220,13 @@ test('back-off: installers from 10 s to 10 min, after going back from 10 min to 
   );
 });
 
-test('Unmanaged installs nothing', () => {
+test('installs nothing when Unmanaged', () => {
   const plan = planRevisions(state({ isManaged: false, overlay: FORCED }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(targets(plan), '');
 });
 
-test('five failed and five good revisions are kept, and those in use', () => {
+test('keeps five failed and five successful revisions, and those in use', () => {
   const revisions = Array.from({ length: 20 }, (_, index) => ({
     revision: index + 1,
     phase: index % 2 === 0 ? ('Succeeded' as const) : ('Failed' as const),
@@ -235,11 +235,11 @@ test('five failed and five good revisions are kept, and those in use', () => {
   }));
   const masters = [master('m1', 20), master('m2', 3)];
   const { pruned } = planRevisions(state({ latest: 20, revisions, masters }), T0);
-  // Revision 20 succeeds nowhere yet; 3 is run by m2.
+  // Revision 20 has not succeeded anywhere yet; m2 runs revision 3.
   assert.deepEqual(pruned, [1, 2, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-/** Small, seeded: the same seed gives the same run. */
+/** Small seeded generator. */
 function generator(seed: number): () => number {
   let value = seed;
   return () => {
@@ -248,7 +248,7 @@ function generator(seed: number): () => number {
   };
 }
 
-test('random clusters: at most one target, no try on a second master after a failure, all arrive in the end', () => {
+test('random clusters: has at most one target, tries no failed revision elsewhere, and converges', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = generator(seed);
     const names = ['m1', 'm2', 'm3', 'm4', 'm5'].slice(0, 1 + Math.floor(random() * 5));
@@ -277,7 +277,7 @@ test('random clusters: at most one target, no try on a second master after a fai
         `seed ${seed}: a revision in use is pruned`,
       );
       now = after(now, plan);
-      // The hosts: the one that is wanted installs, if it is there.
+      // Simulates the hosts: the target installs, if it is available.
       now = {
         ...now,
         masters: now.masters.map((each) => {

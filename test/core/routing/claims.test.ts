@@ -1,4 +1,4 @@
-/** Which namespace gets a host: the first claim counts, names of the cluster are reserved. */
+/** Assignment of hosts to namespaces: the first claim wins, and names of the cluster are reserved. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ingress } from 'kubernetes-types/networking/v1';
@@ -20,7 +20,7 @@ const INGRESSES = { group: 'networking.k8s.io', kind: 'Ingress', plural: 'ingres
 const HTTP_ROUTES = { group: 'gateway.networking.k8s.io', kind: 'HTTPRoute', plural: 'httproutes' };
 const GATEWAYS = { group: 'gateway.networking.k8s.io', kind: 'Gateway', plural: 'gateways' };
 
-/** The object as admission stores it after an update of `old` at `time`. */
+/** Returns the object as admission stores it after an update of `old` at `time`. */
 async function updated<T extends object>(kind: typeof ROUTES, old: T, object: T, time: string): Promise<T> {
   const next = structuredClone(object);
   const request = {
@@ -83,13 +83,13 @@ const gateway = (namespace: string, day: number, listener: object = {}): Gateway
 });
 
 const NOON = '2026-01-05T12:00:00Z';
-/** The namespace that serves a request; undefined: none. */
+/** Namespace that serves a request, if any. */
 function served({ table }: ReturnType<typeof plan>, host: string, path = '/', secure = false): string | undefined {
   const found = table.request({ host, path, query: '', method: 'GET', secure, header: () => undefined });
   return found.kind === 'backend' ? found.backend.namespace : undefined;
 }
 
-test('a host that an older Ingress adds does not go to it', async () => {
+test('does not give a host to an older Ingress that adds it later', async () => {
   const victim = route('victim', 3, 'shop.test');
   const old = ingress('thief', 1, 'mine.test');
   for (const host of ['shop.test', 'SHOP.test']) {
@@ -99,12 +99,12 @@ test('a host that an older Ingress adds does not go to it', async () => {
     assert.match(found.refused.get('ingress/thief/x') ?? '', /holds/);
     assert.equal(found.rejected.size, 0);
   }
-  // A wildcard that is added later does not get names that another namespace holds.
+  // A wildcard that is added later does not get names that another namespace owns.
   const wild = await updated(INGRESSES, old, ingress('thief', 1, '*.test'), NOON);
   assert.equal(served(plan({ routes: [victim], ingresses: [wild] }), 'shop.test'), 'victim');
 });
 
-test('a class, parent or listener that is changed later makes the claim young', async () => {
+test('dates a claim by a later change of its class, parent or listener', async () => {
   const victim = route('victim', 3, 'shop.test');
   const waiting = ingress('thief', 1, 'shop.test', { ingressClassName: 'other' });
   const switched = await updated(INGRESSES, waiting, ingress('thief', 1, 'shop.test'), NOON);
@@ -136,7 +136,7 @@ test('a class, parent or listener that is changed later makes the claim young', 
   assert.equal(served(late, 'shop.test'), 'victim');
 });
 
-test('claims keep their time over other updates, and users cannot set it', async () => {
+test('keeps the time of claims over other updates, and rejects times set by users', async () => {
   const old = ingress('a', 1, 'a.test');
   const added = await updated(
     INGRESSES,
@@ -154,13 +154,13 @@ test('claims keep their time over other updates, and users cannot set it', async
   assert.deepEqual(kept.metadata?.annotations, { [HOST_CLAIMS]: `{"host:b.test":"${NOON}"}`, own: 'x' });
   const removed = await updated(INGRESSES, added, { ...added, metadata: meta('x', 'a', 1) }, '2026-01-09T00:00:00Z');
   assert.deepEqual(removed.metadata?.annotations, { [HOST_CLAIMS]: `{"host:b.test":"${NOON}"}` });
-  // A first claim is as old as the object, and still wins.
+  // A claim without a record is as old as the object, and wins.
   const rival = route('b', 2, 'a.test');
   const both = { ...kept, spec: { ...kept.spec, rules: ingress('a', 1, 'a.test').spec?.rules ?? [] } };
   assert.equal(plan({ routes: [rival], ingresses: [both] }).rejected.get('route/b/x')?.reason, 'HostAlreadyClaimed');
 });
 
-test('a claimed host ends the search: a catch-all receives neither its paths nor its plain HTTP', () => {
+test('serves no path or plain HTTP of a claimed host from a catch-all', () => {
   const paths = route('victim', 3, 'shop.test', { path: '/api' });
   const secure = route('victim', 3, 'safe.test', { tls: { termination: 'edge' } });
   const invalid = route('victim', 3, 'broken.test', { tls: { termination: 'edge', certificate: 'x', key: 'y' } });
@@ -184,7 +184,7 @@ test('a claimed host ends the search: a catch-all receives neither its paths nor
   assert.equal(served(found, 'free.test', '/'), 'thief');
 });
 
-test('names of the console, OAuth and the domain itself are reserved', () => {
+test('reserves names of the console, OAuth and the domain itself', () => {
   const names = [
     'console-openshift-console.apps.lab',
     'oauth-openshift.apps.lab',
@@ -221,7 +221,7 @@ test('names of the console, OAuth and the domain itself are reserved', () => {
   );
 });
 
-test('routes with wildcardPolicy Subdomain are not admitted unless the cluster allows them', () => {
+test('rejects routes with wildcardPolicy Subdomain unless the cluster allows them', () => {
   const wild = route('a', 1, 'www.w.test', { wildcardPolicy: 'Subdomain' });
   const denied = plan({ routes: [wild] });
   assert.deepEqual(denied.rejected.get('route/a/x'), {

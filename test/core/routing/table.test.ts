@@ -1,4 +1,4 @@
-/** The routing table beside a dumb oracle, and who owns a host. */
+/** Compares the routing table with a simple oracle, and tests the ownership of hosts. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -65,7 +65,7 @@ const facts = (host: string, path: string, more: Partial<RequestFacts> = {}): Re
 });
 const idOf = (found: Found): string => (found.kind === 'backend' ? found.backend.id : found.kind);
 
-test('lookups agree with a scan of all routes', () => {
+test('finds the same route as a scan of all routes', () => {
   const random = generator(11);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const hosts = ['a.test', 'b.test', 'x.b.test', 'c.x.b.test'];
@@ -85,7 +85,7 @@ test('lookups agree with a scan of all routes', () => {
   }
 });
 
-/** Of the routes that match: an own host before a wildcard, then the longest path. */
+/** Prefers an exact host over a wildcard, then the longest path. */
 function oracle(routes: readonly Route[], host: string, path: string): string {
   const matches = routes.filter(({ spec }) => {
     const own = spec?.host ?? '';
@@ -106,7 +106,7 @@ function oracle(routes: readonly Route[], host: string, path: string): string {
   return best === undefined ? 'none' : `route/a/${best.metadata?.name}`;
 }
 
-test('the oldest route owns a host; its namespace shares it by path', () => {
+test('gives a host to the oldest route, whose namespace shares it by path', () => {
   minute = 0;
   const routes = [
     route('first', 'w.test', { path: '/a' }),
@@ -132,7 +132,7 @@ test('the oldest route owns a host; its namespace shares it by path', () => {
   assert.equal(planRouting(input({ routes: routes.slice(3) })).rejected.has('route/b/thief'), false);
 });
 
-test('annotations with line breaks and unreadable values reject their own route', () => {
+test('rejects only the route with line breaks or invalid values in annotations', () => {
   const values = {
     'haproxy.router.openshift.io/hsts_header': 'max-age=1\r\nX-Evil: 1',
     'haproxy.router.openshift.io/rewrite-target': '/a\n/b',
@@ -154,7 +154,7 @@ test('annotations with line breaks and unreadable values reject their own route'
   }
 });
 
-test('TLS: passthrough by name, redirect, None, and a path rewritten', () => {
+test('handles TLS passthrough by name, redirect, None, and a rewritten path', () => {
   const edge = (policy: string) => ({ termination: 'edge', insecureEdgeTerminationPolicy: policy });
   const rewriting = route('rewrite', 'r.test', { path: '/foo' });
   const annotations = { 'haproxy.router.openshift.io/rewrite-target': '/bar' };
@@ -187,7 +187,7 @@ test('TLS: passthrough by name, redirect, None, and a path rewritten', () => {
   }
 });
 
-test('ingresses: path types, wildcard, default back end; HTTP routes: headers, redirect, foreign parents', () => {
+test('handles path types, wildcards and default back ends of Ingresses; headers, redirects and foreign parents of HTTP routes', () => {
   const backend = (name: string) => ({ service: { name, port: { number: 80 } } });
   const ingress: Ingress = {
     metadata: { name: 'i', namespace: 'a', creationTimestamp: '2026-01-01T00:00:00Z' },
@@ -243,7 +243,7 @@ test('ingresses: path types, wildcard, default back end; HTTP routes: headers, r
   });
 });
 
-test('listeners of Gateways: ports, host names, certificates, and grants of other namespaces', () => {
+test('handles ports, host names, certificates and cross-namespace grants of Gateway listeners', () => {
   const listener = (name: string, more: object) => ({ name, port: 443, protocol: 'HTTPS', ...more });
   const secret = (name: string, namespace?: string) => ({ certificateRefs: [{ name, namespace }] });
   const gateway = {
@@ -287,7 +287,7 @@ test('listeners of Gateways: ports, host names, certificates, and grants of othe
       permits,
       certificate,
       check,
-      // Routes of another namespace keep their hosts, whatever names the listeners have.
+      // Routes of another namespace keep their hosts, regardless of listener names.
       routes: [route('own', 'own.missing.test', { tls: { termination: 'edge' } }, 'c')],
       httpRoutes: [
         ...['granted', 'taken', 'port', 'x.missing', 'bad'].map((name) => httpRoute(name)),
@@ -346,7 +346,7 @@ test('listeners of Gateways: ports, host names, certificates, and grants of othe
   assert.deepEqual([programmed?.status, programmed?.reason], ['False', 'Invalid']);
 });
 
-test('weights share requests exactly; zero takes a service out; a cookie stays with its server', () => {
+test('distributes requests exactly by weight, excludes weight zero, and keeps a cookie on its server', () => {
   const { table } = planRouting(
     input({
       routes: [
@@ -381,7 +381,7 @@ test('weights share requests exactly; zero takes a service out; a cookie stays w
   }
 });
 
-test('status: Admitted, a rejection, other routers kept, and no write without a change', () => {
+test('sets Admitted or a rejection, keeps entries of other routers, and writes only changes', () => {
   const given = route('s', 's.test');
   given.status = { ingress: [{ routerName: 'shard', host: 's.test' }] };
   const ingress = planRouteStatus(given, undefined, 'apps.test', '2026-01-01T00:00:00Z');
@@ -398,7 +398,7 @@ test('status: Admitted, a rejection, other routers kept, and no write without a 
 const HAPROXY = '/usr/sbin/haproxy';
 const missing = existsSync(HAPROXY) ? false : `${HAPROXY} is missing; apt-get install haproxy`;
 
-test('the printed configuration is accepted by haproxy -c', { skip: missing }, async () => {
+test('renders a configuration that haproxy -c accepts', { skip: missing }, async () => {
   const rewriting = route('rewriting', 'r.test', { path: '/x' });
   const evil = { path: '/a\nlisten evil\n  bind :9', pathType: 'Exact', backend: { service: { name: 'x' } } };
   const text = printedRoutes(

@@ -1,4 +1,4 @@
-/** Everything planned at once, for tests of what a cluster's objects come to. */
+/** Plans all objects at once and returns the result, for tests. */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { HealthCheck, ServicePort } from '../../../src/core/ruleset/index.ts';

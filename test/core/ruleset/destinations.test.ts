@@ -1,4 +1,7 @@
-/** Services take no traffic of the hosts' own addresses and ports, of special addresses or of each other, and lead to none of them. */
+/**
+ * Services must not capture or lead to the hosts' own addresses and ports, special addresses, or each other's
+ * addresses.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Service, ServicePort } from 'kubernetes-types/core/v1';
@@ -63,7 +66,7 @@ const port = (number: number, more: Partial<ServicePort> = {}): ServicePort => (
   ...more,
 });
 
-test('an external address takes no port of a host, no cluster IP, no pod and no special address', () => {
+test('rejects external addresses that conflict with host ports, cluster IPs, pods and special addresses', () => {
   const refusals: [string, number, 'TCP' | 'UDP', RegExp][] = [
     [OWN, 9443, 'TCP', /a port of the control plane or of a node/],
     [OWN, 10_250, 'TCP', /a port of the control plane/],
@@ -96,7 +99,7 @@ test('an external address takes no port of a host, no cluster IP, no pod and no 
   }
 });
 
-test('what is free is forwarded: other ports of a host, other protocols, other addresses', () => {
+test('forwards other ports, protocols and addresses of a host', () => {
   for (const [ip, number, protocol] of [
     [OWN, 443, 'TCP'],
     [OWN, 9443, 'UDP'],
@@ -111,7 +114,7 @@ test('what is free is forwarded: other ports of a host, other protocols, other a
   assert.deepEqual(portsOf({ ports: [port(80)] }, proxied as Partial<Service>).ports[0]?.externalIps, []);
 });
 
-test('a cluster IP that another service has in another range is not an external address', () => {
+test("rejects another service's cluster IP of another range as external address", () => {
   const victim: Service = {
     metadata: { namespace: 'victim', name: 'db' },
     spec: { clusterIP: '10.99.0.4', ports: [{ port: 5432 }] },
@@ -121,7 +124,7 @@ test('a cluster IP that another service has in another range is not an external 
   assert.deepEqual(all.find(({ id }) => id.startsWith('victim/'))?.clusterIps, ['10.99.0.4']);
 });
 
-test('of two services with one external address and port the older one has it, whatever they are called', () => {
+test('gives a shared external address and port to the older service, regardless of names', () => {
   const older: Service = {
     metadata: { namespace: 'ns', name: 'z-older', creationTimestamp: '2026-01-01T00:00:00Z' },
     spec: { clusterIP: '172.30.0.10', ports: [port(80)], externalIPs: ['192.0.2.1'] },
@@ -132,7 +135,7 @@ test('of two services with one external address and port the older one has it, w
   assert.equal(refused[0]?.why, 'taken by ns/z-older:https/TCP');
 });
 
-test('a cluster IP outside the range is no address of a host and not special; a node port is no port of this host', () => {
+test('accepts a cluster IP outside of the range unless it is a host or special address, and a node port unless the host uses it', () => {
   for (const clusterIP of [OWN, OTHER, '127.0.0.1', '169.254.1.1'])
     assert.deepEqual(portsOf({ clusterIP, ports: [port(80)] }).ports[0]?.clusterIps, [], clusterIP);
   assert.deepEqual(portsOf({ clusterIP: '172.30.0.77', ports: [port(9443)] }).ports[0]?.clusterIps, ['172.30.0.77']);
@@ -142,7 +145,7 @@ test('a cluster IP outside the range is no address of a host and not special; a 
   assert.deepEqual([nodePort(30_080), nodePort(7946)], [30_080, 7946]);
 });
 
-test('endpoints lead to no special address and to the control plane only from its own services', () => {
+test('rejects endpoints with special addresses, and control plane endpoints of other services', () => {
   const to = (service: string, ip: string, number: number): number => {
     const [namespace = '', name = ''] = service.split('/');
     const spec = { clusterIP: '172.30.0.9', ports: [port(80)] };
@@ -167,7 +170,7 @@ test('endpoints lead to no special address and to the control plane only from it
   assert.equal(to('ns/thief', OWN, 80), 1);
 });
 
-test('no map of the rules has an own address with an own port', () => {
+test('writes no own address with an own port to any map', () => {
   const { all } = portsOf({
     type: 'NodePort',
     ports: [port(9443, { nodePort: 9443 })],
@@ -194,7 +197,7 @@ test('no map of the rules has an own address with an own port', () => {
   );
 });
 
-test('ports of the hosts belong to no service at addresses of hosts, nor at addresses that its author names', () => {
+test('rejects host ports at addresses of hosts and at external addresses set by the author', () => {
   const balanced = (ip: string, number: number, protocol: 'TCP' | 'UDP') =>
     portsOf(
       { ports: [port(number, { protocol })], type: 'LoadBalancer' },
@@ -213,14 +216,14 @@ test('ports of the hosts belong to no service at addresses of hosts, nor at addr
     assert.deepEqual(named(OWN, number, protocol), []);
     assert.deepEqual(named(OTHER, number, protocol), []);
     assert.deepEqual(named('192.0.2.1', number, protocol), []);
-    // A load balancer has addresses of its own.
+    // A load balancer has its own addresses.
     assert.deepEqual(balanced('192.0.2.1', number, protocol), ['192.0.2.1']);
   }
   for (const number of [53, 80, 443, 1024]) assert.deepEqual(balanced(OWN, number, 'TCP'), [OWN]);
   assert.deepEqual(balanced(OWN, 4789, 'TCP'), [OWN]);
 });
 
-test('sockets of the host keep their ports, of one address or of all', () => {
+test('protects ports of listening sockets, for one address or for all', () => {
   const planner = new ServicePlanner(cluster);
   planner.setHostAddresses(cluster.hostAddresses);
   planner.setService({
@@ -242,7 +245,7 @@ test('sockets of the host keep their ports, of one address or of all', () => {
   assert.deepEqual(ips(), ['10.0.0.5,10.128.0.1', '10.0.0.5,10.128.0.1']);
 });
 
-test('a false report of a node neither leads traffic to pods nor takes addresses of services and pods', () => {
+test('ignores a false node report: it leads no traffic to pods and takes no addresses', () => {
   const liar: Node = {
     metadata: { name: 'liar', annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80,TCP/8080' } },
     status: {

@@ -41,7 +41,7 @@ const hint = (last: number, nodeName: string, hints: object): Endpoint =>
 const zone = (name: string): object => ({ forZones: [{ name }] });
 const node = (name: string): object => ({ forNodes: [{ name }], forZones: [{ name: 'z1' }] });
 
-test('hints of zones and nodes choose near endpoints, and only when all endpoints have them', () => {
+test('prefers endpoints by zone and node hints, only if all endpoints have them', () => {
   const internal = (endpoints: Endpoint[], spec: Service['spec'] = {}): string[] =>
     ips(desired(spec, endpoints).ports[0]?.endpoints);
   assert.deepEqual(internal([hint(1, 'n2', zone('z1')), hint(2, 'n3', zone('z2'))]), ['10.128.0.1']);
@@ -53,7 +53,7 @@ test('hints of zones and nodes choose near endpoints, and only when all endpoint
   assert.deepEqual(internal([hint(1, 'n1', zone('z9')), hint(2, 'n2', zone('z1'))], local), ['10.128.0.1']);
 });
 
-test('endpoints of failed nodes are left out while others remain', () => {
+test('excludes endpoints on failed nodes while others remain', () => {
   const planner = new ServicePlanner({
     ...{ nodeName: 'n1', reservedPorts: [], serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
   });
@@ -71,7 +71,7 @@ test('endpoints of failed nodes are left out while others remain', () => {
   };
   assert.deepEqual(after(), ['1', '2', '3']);
   assert.deepEqual(after('n2'), ['1', '3']);
-  // This host is not dead to itself.
+  // A host never counts itself as failed.
   assert.deepEqual(after('n1', 'n2', 'n3'), ['1']);
   assert.deepEqual(after('n3'), ['1', '2']);
   planner.setSlice({
@@ -83,7 +83,7 @@ test('endpoints of failed nodes are left out while others remain', () => {
   assert.deepEqual(after('n3'), ['3'], 'the last resort');
 });
 
-test('with the policy Local, a terminating endpoint of this node serves when the ready ones are elsewhere', () => {
+test('uses a terminating local endpoint with the policy Local if the ready ones are elsewhere', () => {
   const last = {
     addresses: ['10.128.0.3'],
     nodeName: 'n1',
@@ -100,7 +100,7 @@ test('with the policy Local, a terminating endpoint of this node serves when the
   assert.deepEqual(ips(port?.externalEndpoints), ['10.128.0.3']);
 });
 
-test('source ranges restrict the addresses of load balancers alone, and an unreadable range is no source', () => {
+test('applies source ranges only to load balancer addresses, and ignores invalid ranges', () => {
   const spec: Service['spec'] = {
     type: 'LoadBalancer',
     externalIPs: ['192.0.2.7'],
@@ -113,7 +113,7 @@ test('source ranges restrict the addresses of load balancers alone, and an unrea
   assert.deepEqual(state.get('chains')?.get('fw/ns/web/http/TCP'), 'ip saddr 198.51.100.0/24 return\ndrop');
 });
 
-test('a health check counts ready endpoints of this node; its port is none of the host', () => {
+test("counts ready local endpoints for health checks, whose port must not be the host's", () => {
   const spec: Service['spec'] = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30_999 };
   const endpoints = [hint(1, 'n1', {}), hint(2, 'n2', {})];
   assert.deepEqual(desired(spec, endpoints).healthChecks, [
@@ -123,7 +123,7 @@ test('a health check counts ready endpoints of this node; its port is none of th
   assert.deepEqual(desired({ ...spec, externalTrafficPolicy: 'Cluster' }, endpoints).healthChecks, []);
 });
 
-test('a UDP port moves to another zone when it loses an endpoint or gets its first, and for no other change', () => {
+test('moves a UDP port to another zone only when it loses an endpoint or gets its first', () => {
   let zones = new UdpZones();
   const next = (...lasts: number[]): number => {
     const spec: Service['spec'] = { ports: [{ name: 'http', port: 53, protocol: 'UDP' }] };
@@ -138,7 +138,7 @@ test('a UDP port moves to another zone when it loses an endpoint or gets its fir
   ];
   assert.deepEqual([three, same], [two, lost]);
   assert.equal(new Set([two, lost, other, none, next(5)]).size, 5);
-  // An endpoint that was added and lost leaves flows in the zone of the endpoints before.
+  // An endpoint that was added and removed leaves flows in the zone of the original endpoints.
   const [alone, more, less] = [next(5), next(5, 6), next(5)];
   assert.equal(more, alone);
   assert.notEqual(less, alone);
@@ -147,7 +147,7 @@ test('a UDP port moves to another zone when it loses an endpoint or gets its fir
   for (const zone of [two, lost, other, none]) assert.ok(zone !== undefined && zone >= 1 && zone <= 65_535);
 });
 
-test('with the policy Local, pods and this host reach every endpoint at an external address', () => {
+test('reaches every endpoint from pods and this host at an external address with the policy Local', () => {
   const spec: Service['spec'] = {
     type: 'NodePort',
     externalTrafficPolicy: 'Local',

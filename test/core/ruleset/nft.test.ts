@@ -25,7 +25,7 @@ const cluster = {
 const portsOf = (services: Service[], slices: EndpointSlice[]) =>
   desiredServicePorts({ ...cluster, services, slices }).ports;
 
-/** A dumb interpreter of the subset of nft's language that `difference` writes; it refuses what the kernel would refuse. */
+/** Simple interpreter of the nft subset that `difference` writes. It rejects the same programs as the kernel. */
 class Table {
   chains = new Map<string, string[]>();
   sets = new Map<string, number>();
@@ -86,7 +86,7 @@ class Table {
     return new Map([['chains', chains], ['sets', sets], ...this.maps]) as NftState;
   }
 
-  /** Where a lookup may lead, in order of the endpoints; `from`: whose connections. */
+  /** Possible targets of a lookup in the order of the endpoints. `from` is the source of the connection. */
   targets(map: 'service_ips' | 'service_nodeports', key: string, from: 'outside' | 'pod'): string[] {
     const verdict = this.maps.get(map)?.get(key);
     return verdict === undefined ? [] : this.#follow(verdict.replace('goto ', ''), key, from);
@@ -151,7 +151,7 @@ function randomSource(): () => number {
   };
 }
 
-test('any sequence of differences ends in the state that a fresh table would have, and never breaks a reference', () => {
+test('reaches the state of a fresh table by any sequence of differences, without broken references', () => {
   const random = randomSource();
   const table = new Table();
   let current = emptyNftState;
@@ -165,7 +165,7 @@ test('any sequence of differences ends in the state that a fresh table would hav
   }
 });
 
-test('a table that is changed service by service has the state of a fresh one, and each address its endpoints', () => {
+test('reaches the state of a fresh table by changes of single services, with all endpoints per address', () => {
   const random = randomSource();
   const [kernel, table] = [new Table(), new NftTable(options)];
   table.program();
@@ -174,7 +174,7 @@ test('a table that is changed service by service has the state of a fresh one, a
   for (let round = 0; round < 400; round++) {
     const next = byService(randomPorts(random));
     for (const service of [...known.keys(), ...next.keys()]) {
-      // Some services do not change, as most of a cluster's.
+      // Some services do not change, like most of a cluster's.
       if (random() < 0.5) continue;
       const ports = next.get(service) ?? [];
       known.set(service, ports);
@@ -188,7 +188,8 @@ test('a table that is changed service by service has the state of a fresh one, a
     for (const { clusterIps, externalIps, nodePort, endpoints, externalEndpoints, externalLocal } of all) {
       const texts = (list: ServicePort['endpoints']): string[] => list.map(({ ip, port }) => `${ip}:${port}`);
       for (const from of ['outside', 'pod'] as const) {
-        // An address or node port without endpoints of its own leads pods to the others only under the policy Local.
+        // An address or node port without its own endpoints leads pods to the other endpoints only under the policy
+        // Local.
         const external = texts(externalLocal && from === 'pod' && endpoints.length > 0 ? endpoints : externalEndpoints);
         for (const ip of clusterIps)
           assert.deepEqual(kernel.targets('service_ips', `${ip} . tcp . 80`, from), texts(endpoints));
@@ -200,7 +201,7 @@ test('a table that is changed service by service has the state of a fresh one, a
   }
 });
 
-test('of two services with one address the last in order has it, until it is deleted', () => {
+test('gives a shared address to the last service in order until it is deleted', () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99).map((each) => ({ ...each, clusterIps: ['172.30.0.1'], affinitySeconds: 0 }));
   assert.ok(port);
@@ -218,7 +219,7 @@ test('of two services with one address the last in order has it, until it is del
   assert.deepEqual(table.state(), new NftTable(options).state());
 });
 
-test('another timeout of affinity replaces the table, and so does a table whose content is unknown', () => {
+test('replaces the table for another affinity timeout, and a table with unknown contents', () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99);
   assert.ok(port);
@@ -233,7 +234,7 @@ test('another timeout of affinity replaces the table, and so does a table whose 
   assert.match(next(90), /^delete table/m);
 });
 
-test('one changed endpoint touches only its own service', () => {
+test('changes only the items of a service for one changed endpoint', () => {
   const port = (index: number, ips: string[]): ServicePort => ({
     id: `ns/s${index}:/TCP`,
     family: 4,
@@ -275,7 +276,7 @@ const slice = (endpoints: EndpointSlice['endpoints']): EndpointSlice => ({
 });
 const http = { name: 'http', port: 80, protocol: 'TCP' as const };
 
-test('headless, ExternalName and foreign-proxy services are not forwarded', () => {
+test('does not forward headless, ExternalName and foreign-proxy services', () => {
   const slices = [slice([{ addresses: ['10.128.0.2'] }])];
   const cases: Service[] = [
     service({ clusterIP: 'None', ports: [http] }),
@@ -289,7 +290,7 @@ test('headless, ExternalName and foreign-proxy services are not forwarded', () =
   assert.equal(portsOf([service({ clusterIP: '172.30.0.9', ports: [http] })], slices).length, 1);
 });
 
-test('serving terminating endpoints serve only while no ready one is left', () => {
+test('uses serving terminating endpoints only if no ready one is left', () => {
   const terminating = {
     addresses: ['10.128.0.3'],
     conditions: { ready: false, serving: true, terminating: true },
@@ -302,7 +303,7 @@ test('serving terminating endpoints serve only while no ready one is left', () =
   assert.deepEqual(ips([{ addresses: ['10.128.0.4'], conditions: { ready: false } }]), []);
 });
 
-test('traffic policies Local keep to this node; hostile addresses never reach the rules', () => {
+test('keeps Local traffic on this node, and writes no hostile address to rules', () => {
   const web = service({
     clusterIP: '172.30.0.9',
     clusterIPs: ['172.30.0.9', 'fd00::1'],
@@ -332,7 +333,7 @@ test('traffic policies Local keep to this node; hostile addresses never reach th
   assert.deepEqual(port?.clusterIps, ['172.30.0.9']);
 });
 
-test('a cluster IP that the host answers itself is neither forwarded nor refused', () => {
+test('neither forwards nor rejects a cluster IP that the host serves itself', () => {
   const dns = service({ clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'], ports: [http] });
   const { ports } = desiredServicePorts({ ...cluster, services: [dns], slices: [], hostServices: ['172.30.0.10'] });
   const maps = (of: readonly ServicePort[]): string[] =>
@@ -341,7 +342,7 @@ test('a cluster IP that the host answers itself is neither forwarded nor refused
   assert.deepEqual(maps(portsOf([dns], [])), ['172.30.0.10 . tcp . 80']);
 });
 
-test('nft takes every change of the number of endpoints', { skip: root }, () => {
+test('produces programs that nft accepts for every change of the number of endpoints', { skip: root }, () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99).map((each) => ({ ...each, affinitySeconds: 0, externalLocal: false }));
   assert.ok(port);
@@ -357,7 +358,7 @@ test('nft takes every change of the number of endpoints', { skip: root }, () => 
     programs.slice(2).map((program) => program.includes('delete table')),
     [false, false, true, true, true, false],
   );
-  // A namespace that ends with its only process.
+  // A network namespace that ends with its only process.
   const apply = programs.map((_, index) => `nft -f "$${index + 1}"`).join(' && ');
   const directory = mkdtempSync(join(tmpdir(), 'he-nft-'));
   try {

@@ -1,4 +1,4 @@
-/** Any sequence of changes plans what a planner would that sees only the end. */
+/** Compares incremental planning after random changes with a fresh planner for the final state. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Service } from 'kubernetes-types/core/v1';
@@ -26,7 +26,7 @@ class Cluster {
     this.#random = random;
   }
 
-  /** Changes one object here and at the planner. */
+  /** Changes a random object in the model and in the planner. */
   change(planner: ServicePlanner): void {
     const kind = this.#random();
     if (kind < 0.4) {
@@ -99,7 +99,7 @@ class Cluster {
     const namespace = service === 'kubernetes' ? 'default' : 'ns';
     return {
       addressType: 'IPv4',
-      // A slice may come to belong to another service.
+      // A slice may be reassigned to another service.
       metadata: { namespace, name: `slice${this.#of([0, 1, 2])}`, labels: { 'kubernetes.io/service-name': service } },
       ports: [{ name: 'a', port: this.#of([80, 10_250]), protocol: this.#of(['TCP', 'UDP']) }],
       endpoints: Array.from({ length: this.#of([0, 1, 2]) }, () => ({
@@ -128,7 +128,7 @@ class Cluster {
 const addressesOf = (refused: readonly RefusedAddress[]): string[] =>
   [...new Set(refused.map(({ service, address }) => `${service} ${address}`))].sort();
 
-test('any sequence of changes comes to the ports and health checks that a fresh planner has', () => {
+test('has the same ports and health checks as a fresh planner after any sequence of changes', () => {
   let seed = 4_711;
   const random = (): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -174,7 +174,7 @@ test('any sequence of changes comes to the ports and health checks that a fresh 
   assert.ok(forwarded > 1_000 && refusals > 1_000, 'the sequence is of no use');
 });
 
-test('a report of a node plans nothing, and a node with an address of an endpoint only the services that lead there', () => {
+test("replans no service for a status report, and only affected services for a node with an endpoint's address", () => {
   const planner = new ServicePlanner(options);
   for (const index of [1, 2]) {
     const name = `s${index}`;

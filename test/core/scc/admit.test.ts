@@ -1,4 +1,4 @@
-/** Security context constraints: the default ones, pod by pod, with what they fill in and what they refuse. */
+/** Tests the default security context constraints pod by pod: their defaults and rejections. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -96,7 +96,7 @@ describe('order of constraints', () => {
   });
 });
 
-describe('what the default constraints fill in', () => {
+describe('defaults of the default constraints', () => {
   const filled = (of: Pod, name: string): Pod => {
     const verdict = admit(of, [named(name)]);
     assert.ok('pod' in verdict, 'errors' in verdict ? errorsText(verdict.errors) : '');
@@ -151,21 +151,21 @@ describe('what the default constraints fill in', () => {
     assert.deepEqual(filled(all, 'privileged').spec, all.spec);
   });
 
-  it('keeps what is set already, of the pod and of the container', () => {
+  it('keep values that the pod or container already sets', () => {
     const of = pod({ securityContext: { runAsUser: MIN + 5, fsGroup: MIN } }, { securityContext: {} });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.containers[0]?.securityContext?.runAsUser, undefined);
     assert.equal(spec?.securityContext?.runAsUser, MIN + 5);
   });
 
-  it('gives init containers and debuggers the same', () => {
+  it('apply to init containers and debuggers as well', () => {
     const of = pod({ initContainers: [{ name: 'i' }], ephemeralContainers: [{ name: 'e' }] });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.initContainers?.[0]?.securityContext?.runAsUser, MIN);
     assert.equal(spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
   });
 
-  it('makes the field of an old seccomp annotation', () => {
+  it('convert an old seccomp annotation to the field', () => {
     const key = 'seccomp.security.alpha.kubernetes.io/pod';
     const { spec } = filled(pod({}, {}, { [key]: 'docker/default' }), 'restricted-v2');
     assert.deepEqual(spec?.securityContext?.seccompProfile, { type: 'RuntimeDefault' });
@@ -392,7 +392,7 @@ const CASES: readonly [what: string, pod: Pod, scc: SecurityContextConstraints, 
   ],
 ];
 
-describe('what the default constraints refuse', () => {
+describe('rejections by the default constraints', () => {
   for (const [what, of, scc, says] of CASES)
     it(`${what}, by ${scc.metadata?.name}: ${says === '' ? 'admitted' : 'refused'}`, () => {
       const said = refusal(of, scc);
@@ -402,12 +402,12 @@ describe('what the default constraints refuse', () => {
     });
 });
 
-describe('the choice of constraints', () => {
+describe('selection of constraints', () => {
   const all = DEFAULT_CONSTRAINTS.map((each) => named(each.metadata?.name ?? ''));
   const candidates = (...usable: string[]) =>
     inOrder(all).map((scc) => ({ scc, isUsable: usable.includes(scc.metadata?.name ?? '') }));
 
-  it('takes the first that is usable and admits', () => {
+  it('uses the first usable constraints that admit the pod', () => {
     const chosen = (of: Pod, ...usable: string[]) => {
       const verdict = tried(of, candidates(...usable), NAMESPACE, 'pod');
       return 'name' in verdict ? verdict.name : undefined;
@@ -418,7 +418,7 @@ describe('the choice of constraints', () => {
     assert.equal(chosen(secured({ runAsUser: 0 }), 'restricted-v2'), undefined);
   });
 
-  it('names every candidate in a refusal', () => {
+  it('lists every candidate in a rejection', () => {
     const verdict = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
     assert.ok('errors' in verdict);
     const text = errorsText(verdict.errors);
@@ -429,7 +429,7 @@ describe('the choice of constraints', () => {
     for (const { metadata } of all) assert.ok(text.includes(metadata?.name ?? '?'), metadata?.name);
   });
 
-  it('changes nothing where it may not', () => {
+  it('modifies nothing if it must not', () => {
     const usable = candidates('restricted-v2', 'anyuid');
     assert.ok('errors' in tried(pod(), usable, NAMESPACE, 'nothing'));
     const first = tried(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');
@@ -439,7 +439,7 @@ describe('the choice of constraints', () => {
     assert.ok('name' in again && again.name === 'restricted-v2');
   });
 
-  it('completes a new debugger and nothing else', () => {
+  it('sets defaults only of a new debugger', () => {
     const usable = candidates('restricted-v2');
     const first = tried(pod(), usable, NAMESPACE, 'pod');
     assert.ok('pod' in first);
@@ -451,7 +451,7 @@ describe('the choice of constraints', () => {
     assert.ok('errors' in tried(pod({ ephemeralContainers: [{ name: 'd' }] }), usable, NAMESPACE, 'debuggers'));
   });
 
-  it('needs what the namespace has been allocated, and still admits by constraints that do not', () => {
+  it("requires the namespace's allocation only for constraints that use it", () => {
     const bare = { name: 'shop', annotations: {} as typeof NAMESPACE.annotations };
     const refused = tried(pod(), candidates('restricted-v2'), bare, 'pod');
     assert.ok('errors' in refused);
@@ -461,7 +461,7 @@ describe('the choice of constraints', () => {
     assert.ok('errors' in tried(pod(), candidates('restricted-v2'), wrong, 'pod'));
   });
 
-  it('does not judge updates of labels', () => {
+  it('ignores updates of labels', () => {
     const labelled = { ...pod(), metadata: { name: 'p', labels: { a: 'b' } } };
     assert.equal(isSameToConstraints(labelled, pod()), true);
     assert.equal(isSameToConstraints(pod({}, { image: 'x' }), pod()), false);
@@ -471,7 +471,7 @@ describe('the choice of constraints', () => {
 });
 
 describe('blocks of IDs', () => {
-  it('are written in two ways', () => {
+  it('have two notations', () => {
     assert.deepEqual(parseBlock('1000660000/10000'), { min: 1_000_660_000, max: 1_000_669_999 });
     assert.deepEqual(parseBlock('5-6'), { min: 5, max: 6 });
     for (const wrong of ['', 'x', '5', '6-5', '5/0', '-1/5', '1e3/5', '2147483647/2', '99999999999/1'])

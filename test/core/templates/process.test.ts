@@ -24,7 +24,7 @@ const refused = (template: TemplateBody): string => {
   return result.errors.map(({ field, message }) => `${field}: ${message}`).join('; ');
 };
 
-/** A text oracle: what a person with an editor's search and replace makes of the serialised object. */
+/** Oracle: replaces references in the serialized object as text. */
 function replaced(object: JsonObject, values: Readonly<Record<string, string>>): JsonObject {
   let text = JSON.stringify(object);
   for (const [name, value] of Object.entries(values)) text = text.replaceAll(`"\${{${name}}}"`, value);
@@ -32,7 +32,7 @@ function replaced(object: JsonObject, values: Readonly<Record<string, string>>):
   return JSON.parse(text) as JsonObject;
 }
 
-test('references are replaced as by search and replace', () => {
+test('replaces references like a text replacement', () => {
   const random = sequence(7);
   const values = { A: 'alpha', B_2: '17', C: 'true' };
   const texts = ['${A}', 'x-${B_2}-${A}', '${{B_2}}', '${{C}}', '${UNKNOWN}', 'plain', '$A {A}', '${A}${A}'];
@@ -48,7 +48,7 @@ test('references are replaced as by search and replace', () => {
   }
 });
 
-test('generated values have the characters and the length of their expression', () => {
+test('generates values with the characters and length of the expression', () => {
   const expected: readonly [string, RegExp][] = [
     ['[a-z]{8}', /^[a-z]{8}$/],
     ['user[A-Z0-9]{3}', /^user[A-Z0-9]{3}$/],
@@ -65,7 +65,7 @@ test('generated values have the characters and the length of their expression', 
   }
 });
 
-test('an expression out of bounds is refused by the name of its field', () => {
+test('rejects an expression that exceeds the limits, with its field', () => {
   const from = (text: string): string =>
     refused({ parameters: [{ name: 'P', generate: 'expression', from: text }], objects: [] });
   assert.match(from('[a-z]{999999}'), /^parameters\[0\]\.from: .*range must be within \[1-255\]/);
@@ -76,12 +76,12 @@ test('an expression out of bounds is refused by the name of its field', () => {
   assert.match(refused({ parameters: [{ name: 'P', generate: 'guess' }] }), /^parameters\[0\]\.generate: .*expression/);
 });
 
-test('a required parameter without a value is refused', () => {
+test('rejects a required parameter without a value', () => {
   const problem = refused({ parameters: [{ name: 'N', required: true }], objects: [] });
   assert.match(problem, /^parameters\[0\]: .*parameter N is required and must be specified/);
 });
 
-test('labels are added to every object, and namespaces stay where a parameter names them', () => {
+test('adds labels to every object, and keeps only namespaces with a parameter', () => {
   const { objects, labels, message } = processed({
     message: 'password is ${P}',
     labels: { 'app-${P}': '${P}' },
@@ -101,20 +101,20 @@ test('labels are added to every object, and namespaces stay where a parameter na
   ]);
 });
 
-test('a template that grows beyond all bounds is refused before memory is spent', () => {
+test('rejects a template with excessive output before allocating it', () => {
   assert.match(refused({ objects: Array.from({ length: 10_000 }, () => ({ kind: 'A' })) }), /^objects: .*1000/);
   const value = 'v'.repeat(100_000);
   const objects = [{ kind: 'A', data: { text: '${V}'.repeat(100_000) } }];
   assert.match(refused({ parameters: [{ name: 'V', value }], objects }), /^objects\[0\]: .*at most/);
 });
 
-test('a key named __proto__ is data', () => {
+test('treats a key named __proto__ as data', () => {
   const object = JSON.parse('{"__proto__":{"x":"${P}"}}') as JsonObject;
   const [result] = processed({ parameters: [{ name: 'P', value: '1' }], objects: [object] }).objects;
   assert.equal(JSON.stringify(result), '{"__proto__":{"x":"1"}}');
 });
 
-test('the expressions of a template are bounded together', () => {
+test('limits all expressions of a template together', () => {
   let drawn = 0;
   const counting = (): number => {
     drawn += 1;
@@ -134,7 +134,7 @@ test('the expressions of a template are bounded together', () => {
   }
 });
 
-test('labels of the template count once for every object that gets them', () => {
+test("counts the template's labels once per object", () => {
   const labels = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`label-${index}`, 'v'.repeat(63)]));
   const objects = Array.from({ length: 1_000 }, () => ({ kind: 'ConfigMap' }));
   assert.match(refused({ labels, objects }), /at most 3145728 characters/);

@@ -15,20 +15,20 @@ const PARAMETERS = {
 const random = (): number => 0.5;
 
 describe('project requests', () => {
-  test('names of the system cannot be requested', () => {
+  test('reject names reserved by the system', () => {
     for (const name of ['openshift', 'kubernetes', 'kube', 'openshift-x', 'kubernetes-x', 'kube-x'])
       assert.match(nameRefusal(name) ?? '', /^cannot request a project (with the name|starting with) "/, name);
     for (const name of ['shop', 'openshiftx', 'my-kube']) assert.equal(nameRefusal(name), undefined, name);
   });
 
-  test('the default is the project and its administrator', () => {
+  test('create the project with its administrator by default', () => {
     const made = projectObjects(undefined, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.project['metadata'], {
       name: 'shop',
       annotations: {
         'openshift.io/description': '',
-        // A value that looks like a parameter is not filled in again.
+        // A value that looks like a parameter is not replaced again.
         'openshift.io/display-name': `Shop ${parameter('PROJECT_NAME')}`,
         'openshift.io/requester': 'ann',
       },
@@ -39,7 +39,7 @@ describe('project requests', () => {
     );
   });
 
-  test('a template has exactly one project', () => {
+  test('require exactly one project in the template', () => {
     const project = {
       apiVersion: 'project.openshift.io/v1',
       kind: 'Project',

@@ -5,7 +5,7 @@ import { formatCpuSet, parseCpuSet } from '../../../src/base/cpuset.ts';
 import { exclusiveCpus } from '../../../src/core/cgroup/exclusive.ts';
 import { type Cpu, takeCpus } from '../../../src/core/topology/assignment.ts';
 
-/** Two sockets of two cores with two threads each; siblings are 4 apart, as Linux numbers them. */
+/** Two sockets with two cores of two threads each. Sibling IDs differ by 4, as Linux numbers them. */
 const machine: readonly Cpu[] = Array.from({ length: 8 }, (_, id) => {
   const core = id % 4;
   return { id, core, socket: core < 2 ? 0 : 1, numa: core < 2 ? 0 : 1 };
@@ -16,14 +16,14 @@ const take = (list: string, count: number): string | undefined => {
   return taken === undefined ? undefined : formatCpuSet(taken);
 };
 
-test('lists of CPUs are read and written as the kernel does', () => {
+test('parses and formats CPU lists like the kernel', () => {
   assert.deepEqual(parseCpuSet('0-2,7,5'), [0, 1, 2, 5, 7]);
   assert.equal(formatCpuSet([7, 0, 2, 1, 5, 1]), '0-2,5,7');
   assert.equal(formatCpuSet([]), '');
   for (const bad of ['a', '3-1', '1,,2', '0-99999']) assert.throws(() => parseCpuSet(bad), RangeError, bad);
 });
 
-test('whole sockets are taken before whole cores, and these before threads', () => {
+test('takes whole sockets before whole cores, and whole cores before threads', () => {
   assert.equal(take('0-7', 4), '0-1,4-5');
   assert.equal(take('1-7', 4), '2-3,6-7');
   assert.equal(take('1-7', 2), '1,5');
@@ -32,7 +32,7 @@ test('whole sockets are taken before whole cores, and these before threads', () 
   assert.equal(take('0-7', 8), '0-7');
 });
 
-test('only whole CPUs of Guaranteed pods are exclusive', () => {
+test('gives exclusive CPUs only for whole CPUs of Guaranteed pods', () => {
   const container = (requests: object, limits: object = requests): Container =>
     ({ name: 'c', resources: { requests, limits } }) as Container;
   const of = (each: Container, spec: object = {}): number =>

@@ -9,7 +9,7 @@ const nodes = [
 ];
 const block = (size: number, ...numaAffinity: number[]) => ({ numaAffinity, type: 'memory', size });
 
-test('a block of several nodes is taken from the first that have room', () => {
+test('takes a block of several nodes from the first ones with free memory', () => {
   const free = freeOf(nodes, 'memory', [block(60, 0), block(90, 0, 1), { ...block(5, 2), type: 'hugepages-2Mi' }]);
   assert.deepEqual(
     [...free],
@@ -22,7 +22,7 @@ test('a block of several nodes is taken from the first that have room', () => {
   assert.equal(sumIn(free, 0b110), 150);
 });
 
-test('a node that serves blocks alone joins no group, and one of a group serves only that', () => {
+test('keeps single nodes out of groups, and nodes of a group in that group', () => {
   assert.equal(mayGroup(0b011, nodes, [block(1, 0)]), false);
   assert.equal(mayGroup(0b001, nodes, [block(1, 0)]), true);
   assert.equal(mayGroup(0b011, nodes, [block(1, 0, 1)]), true);

@@ -10,7 +10,7 @@ const inNodes =
 const hints = (requested: number, total: readonly number[], free: readonly number[]) =>
   hintsFor(NODES, requested, inNodes(total), inNodes(free));
 
-test('a set of nodes is preferred when no smaller one could ever serve the request', () => {
+test('prefers a set of nodes if no smaller one could serve the request', () => {
   assert.deepEqual(hints(2, [4, 4], [1, 4]), [
     { nodes: 0b10, preferred: true },
     { nodes: 0b11, preferred: false },
@@ -20,7 +20,7 @@ test('a set of nodes is preferred when no smaller one could ever serve the reque
   assert.equal(nodeMask([0, 2]), 0b101);
 });
 
-test('resources that have a node in common are aligned to it', () => {
+test('aligns resources to a common node', () => {
   const cpu = hints(2, [4, 4], [4, 4]);
   const memory = hints(5, [8, 8], [1, 8]);
   for (const policy of ['best-effort', 'restricted', 'single-numa-node'] as const)
@@ -30,7 +30,7 @@ test('resources that have a node in common are aligned to it', () => {
     });
 });
 
-test('what cannot be aligned is admitted by best-effort alone', () => {
+test('admits requests that cannot be aligned only with best-effort', () => {
   const cpu = hints(4, [4, 4], [4, 0]);
   const memory = hints(8, [8, 8], [0, 8]);
   assert.equal(decide('none', NODES, [cpu, memory]).hint, undefined);
@@ -39,7 +39,7 @@ test('what cannot be aligned is admitted by best-effort alone', () => {
   assert.equal(decide('single-numa-node', NODES, [cpu, memory]).admitted, false);
 });
 
-test('a request larger than a node is aligned for restricted and refused by single-numa-node', () => {
+test('aligns a request larger than a node with restricted and rejects it with single-numa-node', () => {
   const cpu = hints(6, [4, 4], [4, 4]);
   assert.equal(decide('restricted', NODES, [cpu]).admitted, true);
   assert.equal(decide('single-numa-node', NODES, [cpu]).admitted, false);

@@ -23,7 +23,7 @@ const release = (version: string, change: Partial<KnownRelease> = {}): KnownRele
 
 const confirmed = ({ id, version }: WantedUpdate): HostUpdate => ({ id, version, state: 'Done', message: '' });
 
-/** A cluster whose hosts do what they are asked, unless they are broken. */
+/** Simulates a cluster whose hosts follow requests, unless they are broken. */
 class Cluster {
   object: ClusterVersion = {
     metadata: { name: 'version', generation: 1 },
@@ -75,14 +75,14 @@ class Cluster {
       own: { version: '0.1.0', kubernetes: 'v1.36.0' },
       nowMs: this.nowMs,
     });
-    // As the API server returns it: without nulls.
+    // The API server removes nulls.
     const stored = JSON.stringify(plan.status, (_, value) => (value === null ? undefined : value));
     this.object = { ...this.object, status: JSON.parse(stored) };
     this.givenUp = plan.givenUp;
     return plan;
   }
 
-  /** Until nothing more is asked. `broken` hosts report a failure of that version. */
+  /** Runs until no further request is made. The `broken` host reports a failure of that version. */
   run(broken?: { readonly host: string; readonly version: string }): VersionPlan {
     for (let round = 0; round < 50; round++) {
       const plan = this.plan();
@@ -119,7 +119,7 @@ const failure = ({ id, version }: WantedUpdate): HostUpdate => ({
   message: 'not healthy',
 });
 
-test('a new cluster is at its version', () => {
+test('reports the version of a new cluster', () => {
   const cluster = new Cluster();
   cluster.plan();
   assert.deepEqual(cluster.history, ['0.1.0 Completed']);
@@ -130,7 +130,7 @@ test('a new cluster is at its version', () => {
   assert.equal(JSON.stringify(cluster.object.status), before, 'nothing is written when nothing has changed');
 });
 
-test('updates are those that are newer, of the channel, and for every host', () => {
+test('offers newer releases of the channel that every host can run', () => {
   const cluster = new Cluster();
   cluster.releases = [
     release('0.2.0'),
@@ -147,7 +147,7 @@ test('updates are those that are newer, of the channel, and for every host', () 
   );
 });
 
-test('hosts are updated one after the other: masters, the leader of the store last of them, then nodes', () => {
+test('updates one host at a time: masters, with the leader of the store last, then nodes', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -162,7 +162,7 @@ test('hosts are updated one after the other: masters, the leader of the store la
   assert.equal(cluster.condition('Progressing').message, 'Cluster version is 0.2.0');
 });
 
-test('no host is asked while another one is not healthy', () => {
+test('starts no host while another one is not healthy', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -174,7 +174,7 @@ test('no host is asked while another one is not healthy', () => {
   assert.equal(cluster.plan().ask?.host, 'm2');
 });
 
-test('an update that runs and is not confirmed yet is not completed', () => {
+test('does not complete an update that is not confirmed yet', () => {
   const cluster = new Cluster(['m1']);
   cluster.releases = [release('0.2.0')];
   cluster.plan();
@@ -191,7 +191,7 @@ test('an update that runs and is not confirmed yet is not completed', () => {
   assert.equal(done.updatingTo, undefined);
 });
 
-test('a host that does not become healthy ends the update: all go back, and it is not tried again', () => {
+test('returns all hosts to the old version if one does not become healthy, and does not retry', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -205,14 +205,14 @@ test('a host that does not become healthy ends the update: all go back, and it i
   assert.match(cluster.condition('Failing').message ?? '', /update to 0\.2\.0 was rolled back: host m3: not healthy/);
   cluster.run();
   assert.equal(cluster.asked.length, 3);
-  // A change of the spec begins another attempt.
+  // A change of the spec starts another attempt.
   cluster.want('0.2.0');
   cluster.run();
   assert.deepEqual(cluster.history[0], '0.2.0 Completed');
   assert.equal(cluster.condition('Failing').status, 'False');
 });
 
-test('a host that never reports an end fails after ten minutes', () => {
+test('fails a host without a final report after ten minutes', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -230,7 +230,7 @@ test('a host that never reports an end fails after ten minutes', () => {
   assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host is silent/);
 });
 
-test('hosts of paused pools keep their version', () => {
+test('keeps the version of hosts in paused pools', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -256,7 +256,7 @@ const blocking: ClusterOperator = {
   },
 };
 
-test('Upgradeable=False holds minor updates back, not patches, and --force overrides', () => {
+test('blocks minor updates, but not patches, with Upgradeable=False, unless forced', () => {
   const cluster = new Cluster();
   cluster.operators = [blocking];
   cluster.releases = [release('0.2.0'), release('0.1.1')];
@@ -273,7 +273,7 @@ test('Upgradeable=False holds minor updates back, not patches, and --force overr
   assert.ok(cluster.plan().ask);
 });
 
-test('a downgrade, and a release that is not there, are refused; a forced downgrade is done', () => {
+test('rejects a downgrade and an unknown release, and performs a forced downgrade', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.0.9')];
@@ -288,7 +288,7 @@ test('a downgrade, and a release that is not there, are refused; a forced downgr
   assert.equal(cluster.history[0], '0.0.9 Completed');
 });
 
-test('hosts that were all updated by hand are believed, also after an update', () => {
+test('accepts the version of hosts that were all updated manually, also after an update', () => {
   const cluster = new Cluster(['m1']);
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -301,7 +301,7 @@ test('hosts that were all updated by hand are believed, also after an update', (
   assert.equal(cluster.asked.length, 1);
 });
 
-test('operators that are not available are shown as a failure', () => {
+test('reports unavailable operators as a failure', () => {
   const cluster = new Cluster();
   const conditions = [{ type: 'Available', status: 'False', lastTransitionTime: '' }] as const;
   cluster.operators = [{ metadata: { name: 'dns' }, status: { conditions } }];

@@ -1,4 +1,4 @@
-/** Host, guard and disk of an update, played step by step with power cuts between any two of them. */
+/** Simulates host, guard and disk of an update step by step, with power failures between any two steps. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseSwitchRecord, type SwitchRecord } from '../../../src/core/updates/port.ts';
@@ -13,27 +13,27 @@ interface Disk {
   link: string | undefined;
   record: SwitchRecord | undefined;
   files: Set<string>;
-  /** What the guard's link names. */
+  /** Target of the guard's link. */
   guard: string | undefined;
-  /** Of the guard. */
+  /** Number of starts of the guard. */
   starts: number;
 }
 
 interface Play {
-  /** The new executable never becomes healthy; `crashes`: it does not even run its agent. */
+  /** `unhealthy`: the new executable never becomes healthy. `crashes`: it does not even run its agent. */
   readonly broken: 'no' | 'unhealthy' | 'crashes';
-  /** After so many steps of all, each a cut; undefined: none. */
+  /** Step numbers at which the power fails. */
   readonly cuts: readonly number[];
 }
 
-/** A power cut: nothing in memory is left. */
+/** Power failure, which loses all state in memory. */
 class Cut extends Error {}
 
 function play({ broken, cuts }: Play): { disk: Disk; running: string; boots: number } {
   const disk: Disk = { link: undefined, record: undefined, files: new Set(['plain']), guard: undefined, starts: 0 };
   let steps = 0;
   let boots = 0;
-  /** Each change of the disk is atomic: a cut is before or after it. */
+  /** Changes the disk atomically: a power failure occurs before or after it. */
   const change = (act: () => void): void => {
     if (cuts.includes(steps++)) throw new Cut();
     act();
@@ -136,7 +136,7 @@ function play({ broken, cuts }: Play): { disk: Disk; running: string; boots: num
   }
 }
 
-test('an update without a fault ends with the new executable, a broken one with the old', () => {
+test('ends with the new executable, or with the old one if the new one is broken', () => {
   const good = play({ broken: 'no', cuts: [] });
   assert.equal(good.running, '0.2.0');
   assert.equal(good.disk.record?.phase, 'done');
@@ -149,12 +149,12 @@ test('an update without a fault ends with the new executable, a broken one with 
   }
 });
 
-test('a power cut at every single step: old or new, decided by the executable alone', () => {
+test('ends with the old or new executable, whichever works, after a power failure at any step', () => {
   for (const broken of ['no', 'unhealthy', 'crashes'] as const)
     for (let cut = 0; cut < 40; cut++) check({ broken, cuts: [cut] });
 });
 
-test('2,000 updates with several power cuts each', () => {
+test('survives several power failures in 2,000 updates', () => {
   const random = generator(1616);
   for (let round = 0; round < 2_000; round++) {
     const broken = (['no', 'unhealthy', 'crashes'] as const)[Math.floor(random() * 3)] ?? 'no';
@@ -167,13 +167,13 @@ function check(given: Play): void {
   const { disk, running } = play(given);
   const what = JSON.stringify(given);
   assert.equal(running, disk.link, what);
-  // A healthy one may be given up after too many boots, a broken one never stays.
+  // A healthy executable may be reverted after too many boots; a broken one never stays.
   if (given.broken !== 'no') assert.equal(running, '0.1.0', what);
   else if (given.cuts.length === 1) assert.equal(running, '0.2.0', what);
   assert.equal(disk.record?.phase, running === '0.2.0' ? 'done' : 'failed', what);
 }
 
-test('an executable that was installed by hand meanwhile ends the update', () => {
+test('ends the update if an executable was installed manually meanwhile', () => {
   const record = {
     ...WANTED,
     from: '0.1.0',
@@ -186,7 +186,7 @@ test('an executable that was installed by hand meanwhile ends the update', () =>
   assert.equal(step.step === 'write' && step.record.phase, 'failed');
 });
 
-test('a version that runs already is done, and a finished update is not begun again', () => {
+test('completes an update to the running version, and does not repeat a finished one', () => {
   const first = nextSwitchStep({ record: undefined, link: undefined, running: '0.2.0' }, WANTED);
   assert.ok(first.step === 'write' && first.record.phase === 'done');
   assert.deepEqual(nextSwitchStep({ record: first.record, link: undefined, running: '0.2.0' }, WANTED), {
@@ -197,7 +197,7 @@ test('a version that runs already is done, and a finished update is not begun ag
   });
 });
 
-test('a damaged record is none', () => {
+test('ignores a damaged record', () => {
   for (const text of [
     '',
     '{',
