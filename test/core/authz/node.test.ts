@@ -53,7 +53,7 @@ const volume: PersistentVolume = {
 };
 
 describe('node authorizer', () => {
-  it('has no opinion on others', () => {
+  it('has no opinion on other users', () => {
     const authorizer = createNodeAuthorizer();
     assert.equal(authorizer.authorize({ name: 'alice', groups: ['system:nodes'] }, action('get', 'nodes')), undefined);
     assert.equal(authorizer.authorize({ name: 'system:node:n1', groups: [] }, action('get', 'nodes')), undefined);
@@ -61,7 +61,7 @@ describe('node authorizer', () => {
     assert.equal(nodeNameOf(node('n1')), 'n1');
   });
 
-  it('shows a node what its pods refer to, by name only, while they do', () => {
+  it("permits reads of the objects that the node's pods refer to, by name only", () => {
     const authorizer = createNodeAuthorizer();
     const may = (who: string, ...rest: Parameters<typeof action>): boolean =>
       authorizer.authorize(node(who), action(...rest))?.allowed === true;
@@ -92,7 +92,7 @@ describe('node authorizer', () => {
     assert.equal(may('n1', 'get', 'secrets', 'shop', 'pull'), false);
   });
 
-  it('follows claims to volumes and their secrets, but not those of the controller', () => {
+  it('follows claims to volumes and their secrets, but not to controller secrets', () => {
     const authorizer = createNodeAuthorizer();
     const may = (...rest: Parameters<typeof action>): boolean =>
       authorizer.authorize(node('n1'), action(...rest))?.allowed === true;
@@ -107,7 +107,7 @@ describe('node authorizer', () => {
     assert.equal(may('get', 'secrets', 'storage', 'stage'), false);
   });
 
-  it('lets nodes read the secrets that ingresses name, one by one, as long as one does', () => {
+  it('permits reads of certificate secrets while an ingress names them', () => {
     const nodes = createNodeAuthorizer();
     const user = { name: 'system:node:n1', groups: ['system:nodes'] };
     const may = (name: string, verb = 'get'): boolean | undefined =>
@@ -126,7 +126,7 @@ describe('node authorizer', () => {
     assert.equal(may('tls'), false);
   });
 
-  it('learns nothing from mirror pods, which nodes write themselves', () => {
+  it('ignores mirror pods, which nodes write themselves', () => {
     const authorizer = createNodeAuthorizer();
     const mirror = { ...pod, metadata: { ...pod.metadata, annotations: { 'kubernetes.io/config.mirror': 'hash' } } };
     authorizer.setPod(mirror);
@@ -175,7 +175,7 @@ describe('node authorizer', () => {
     [false, 'get', 'constructor@__proto__', '__proto__', '__proto__'],
   ];
   for (const [allowed, ...request] of table) {
-    it(`${allowed ? 'lets a node' : 'keeps a node from'} ${request.join(' ')}`, () => {
+    it(`${allowed ? 'permits a node' : 'forbids a node'} ${request.join(' ')}`, () => {
       const authorizer = createNodeAuthorizer();
       authorizer.setPod(pod);
       authorizer.setPod({
@@ -187,7 +187,7 @@ describe('node authorizer', () => {
     });
   }
 
-  it('shows a node the claims on devices of its pods, and lets it keep the slices of its devices', () => {
+  it("permits reads of the resource claims of the node's pods, and writes of its own slices", () => {
     const authorizer = createNodeAuthorizer();
     const may = (asked: ResourceAction): boolean => authorizer.authorize(node('n1'), asked)?.allowed === true;
     const claim = (name: string, verb = 'get'): boolean =>
@@ -243,7 +243,7 @@ describe('node authorizer', () => {
     assert.equal(may(action('get', slices, '', 'own')), false);
   });
 
-  it('lets a node list the pods that are on it', () => {
+  it('permits a list of the pods on the node', () => {
     const authorizer = createNodeAuthorizer();
     const list = (nodeName: string) =>
       authorizer.authorize(node('n1'), {
@@ -254,7 +254,7 @@ describe('node authorizer', () => {
     assert.equal(list('n2')?.allowed, false);
   });
 
-  it('counts references right through any sequence of pods coming, changing and going', () => {
+  it('counts references correctly through any sequence of pod changes', () => {
     const nodes = ['n1', 'n2', ''];
     const names = ['a', 'b', 'c'];
     for (let seed = 1; seed <= 30; seed++) {

@@ -100,7 +100,7 @@ describe('default policy', () => {
     [scheduler, true, 'update', 'leases@coordination.k8s.io', 'kube-system', 'kube-scheduler'],
     [scheduler, true, 'update', 'leases@coordination.k8s.io', 'kube-system', 'other'],
     [scheduler, false, 'update', 'leases@coordination.k8s.io', 'shop', 'other'],
-    // What those of 1.36 list before they do anything.
+    // Kinds that controllers of release 1.36 list at start.
     [scheduler, true, 'watch', 'resourceslices@resource.k8s.io'],
     [scheduler, true, 'patch', 'resourceclaims/status@resource.k8s.io', 'shop', 'x'],
     [authenticated('system:kube-proxy'), true, 'watch', 'servicecidrs@networking.k8s.io'],
@@ -150,12 +150,12 @@ describe('default policy', () => {
     [authenticated('system:node:n1', 'system:nodes'), false, 'list', 'secrets'],
   ];
   for (const [user, allowed, ...request] of table) {
-    it(`${allowed ? 'lets' : 'keeps'} ${user.name} ${allowed ? '' : 'from '}${request.join(' ')}`, () => {
+    it(`${allowed ? 'permits' : 'forbids'} ${user.name} ${request.join(' ')}`, () => {
       assert.equal(rbac.authorize(user, action(...request)).allowed, allowed);
     });
   }
 
-  it('marks everything as its own', () => {
+  it('labels all objects as bootstrapping defaults', () => {
     const { clusterRoles, clusterRoleBindings, roles, roleBindings } = bootstrapPolicy;
     for (const object of [...clusterRoles, ...clusterRoleBindings, ...roles, ...roleBindings]) {
       assert.equal(object.metadata?.labels?.['kubernetes.io/bootstrapping'], 'rbac-defaults');
@@ -173,14 +173,14 @@ describe('default policy', () => {
     }
   });
 
-  it('builds admin from edit from view', () => {
+  it('aggregates view into edit and edit into admin', () => {
     const [admin, edit, view] = ['admin', 'edit', 'view'].map((name) => clusterRole(name).rules ?? []);
     assert.equal(covers(admin ?? [], edit ?? []).covered, true);
     assert.equal(covers(edit ?? [], view ?? []).covered, true);
     assert.equal(covers(view ?? [], edit ?? []).covered, false);
   });
 
-  it('aggregates by any selector, each rule once, never itself', () => {
+  it('aggregates by any selector, each rule once, without the role itself', () => {
     const pods = { verbs: ['get'], apiGroups: [''], resources: ['pods'] };
     const nodes = { verbs: ['get'], apiGroups: [''], resources: ['nodes'] };
     const whole: ClusterRole = {
@@ -203,7 +203,7 @@ describe('default policy', () => {
     assert.equal(aggregatedRules(parts[0] ?? {}, parts), undefined);
   });
 
-  it('mends what is stored without taking anything away', () => {
+  it('adds missing parts to stored roles without removing any', () => {
     const expected = clusterRole('system:kubelet-api-admin');
     assert.equal(reconcileRole(expected, structuredClone(expected)), undefined);
     const own = { verbs: ['get'], apiGroups: ['x'], resources: ['y'] };
@@ -220,7 +220,7 @@ describe('default policy', () => {
       'kubernetes.io/bootstrapping': 'rbac-defaults',
       mine: 'x',
     });
-    // A part of a rule is there: only the rest is added.
+    // A part of a rule exists, so only the remaining permissions are added.
     const partly: ClusterRole = { ...expected, rules: [{ verbs: ['get'], apiGroups: [''], resources: ['nodes'] }] };
     const rest = reconcileRole({ ...expected, rules: (expected.rules ?? []).slice(0, 1) }, partly)?.rules?.slice(1);
     assert.deepEqual(
@@ -231,7 +231,7 @@ describe('default policy', () => {
     assert.equal(reconcileRole(admin, { ...admin, rules: [] }), undefined);
   });
 
-  it('mends bindings, and replaces those that point elsewhere', () => {
+  it('adds missing subjects to bindings, and replaces bindings with another role', () => {
     const expected = bootstrapPolicy.clusterRoleBindings.find(
       (each) => each.metadata?.name === 'system:public-info-viewer',
     );
@@ -244,7 +244,7 @@ describe('default policy', () => {
     assert.equal(reconcileBinding(expected, { ...expected, roleRef: { ...expected.roleRef, name: 'x' } }), 'replace');
   });
 
-  it('makes a binding that was split off as the administrator has left the one it comes from', () => {
+  it('creates a split binding with the subjects that the administrator has left in the original', () => {
     const named = (name: string) => {
       const binding = bootstrapPolicy.clusterRoleBindings.find((each) => each.metadata?.name === name);
       assert.ok(binding !== undefined, name);
@@ -272,7 +272,7 @@ describe('default policy', () => {
       },
       subjects: [mine],
     });
-    // What updates itself is whole at once.
+    // An original that is updated automatically gives all subjects.
     assert.deepEqual(bindingToCreate(viewers, stored(discovery)).subjects, viewers.subjects);
   });
 });
@@ -316,7 +316,7 @@ describe('escalation', () => {
   const nodes = { verbs: ['get'], apiGroups: [''], resources: ['nodes'] };
   const role = (namespace: string, rules: ClusterRole['rules'] = []) => ({ metadata: { namespace, name: 'r' }, rules });
 
-  it('lets nobody write more rights into a role than they have there', () => {
+  it('prevents users from adding permissions to a role that they do not have there', () => {
     assert.equal(roleEscalation(ada, role('shop', [pods])), undefined);
     assert.equal(
       roleEscalation(ada, role('shop', [pods, nodes])),
@@ -326,7 +326,7 @@ describe('escalation', () => {
     assert.match(roleEscalation(ada, { metadata: { name: 'c' }, rules: [pods] }) ?? '', /not currently held/);
   });
 
-  it('passes system:masters and holders of escalate', () => {
+  it('permits system:masters and users with the verb escalate', () => {
     const everything = { metadata: { name: 'c' }, rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] };
     assert.equal(roleEscalation(context({ name: 'x', groups: ['system:masters'] }), everything), undefined);
     assert.equal(roleEscalation(context({ name: 'esc', groups: [] }), everything), undefined);
@@ -336,7 +336,7 @@ describe('escalation', () => {
     );
   });
 
-  it('wants everything for an aggregation rule', () => {
+  it('requires all permissions for an aggregation rule', () => {
     const aggregating: ClusterRole = {
       metadata: { name: 'c' },
       aggregationRule: { clusterRoleSelectors: [] },
@@ -360,7 +360,7 @@ describe('escalation', () => {
     subjects: [],
   });
 
-  it('lets nobody bind a role with more rights than they have there, unless they may bind it', () => {
+  it('prevents users from binding a role with more permissions than they have there, without the verb bind', () => {
     assert.equal(bindingEscalation(ada, binding('view', 'shop')), undefined);
     assert.match(bindingEscalation(ada, binding('view')) ?? '', /not currently held/);
     assert.match(bindingEscalation(ada, binding('cluster-admin', 'shop')) ?? '', /not currently held/);
@@ -373,7 +373,7 @@ describe('escalation', () => {
     assert.match(bindingEscalation(bin, binding('view')) ?? '', /not currently held/);
   });
 
-  it('lets the garbage collector edit owners, and nothing else', () => {
+  it('permits the garbage collector to change owner references only', () => {
     const before = role('shop', [nodes]);
     const after = { rules: [nodes], metadata: { name: 'r', namespace: 'shop', ownerReferences: [], finalizers: [] } };
     assert.equal(roleEscalation(ada, after, before), undefined);

@@ -63,7 +63,7 @@ function randomAction(choices: Choices): Action {
   };
 }
 
-/** The rules of the documentation, one after the other, without indexes. */
+/** Oracle: the matching rules of the documentation, evaluated one after the other without indexes. */
 function ruleAllows(rule: PolicyRule, action: Action): boolean {
   const has = (list: readonly string[] | undefined, value: string) =>
     list?.some((each) => each === '*' || each === value);
@@ -113,7 +113,7 @@ function oracle(world: World, user: UserInfo, action: Action): boolean {
 }
 
 describe('RBAC', () => {
-  it('decides as the rules say, through any sequence of changes', () => {
+  it('decides like the oracle through any sequence of changes', () => {
     for (let seed = 1; seed <= 40; seed++) {
       const choices = new Choices(seed);
       const rbac = createRbacAuthorizer();
@@ -139,7 +139,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('lists the rules that decide', () => {
+  it('lists the rules that apply', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const choices = new Choices(seed);
       const rbac = createRbacAuthorizer();
@@ -164,7 +164,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('raises its generation with every change that could matter, and with no other', () => {
+  it('changes its generation with every relevant change, and with no other', () => {
     const rbac = createRbacAuthorizer();
     const role: ClusterRole = {
       metadata: { name: 'r' },
@@ -183,7 +183,7 @@ describe('RBAC', () => {
     assert.notEqual(rbac.generation, second);
   });
 
-  it('says why, as upstream does', () => {
+  it("returns upstream's reasons", () => {
     const rbac = createRbacAuthorizer();
     const read: Action = { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'a', name: 'x' };
     rbac.setRoleBinding({
@@ -215,12 +215,12 @@ describe('RBAC', () => {
     );
   });
 
-  it('lets system:masters pass', () => {
+  it('permits everything to system:masters', () => {
     const rbac = createRbacAuthorizer();
     assert.equal(rbac.authorize({ name: 'x', groups: ['system:masters'] }, { verb: 'get', path: '/x' }).allowed, true);
   });
 
-  it('does not trip over names of prototypes', () => {
+  it('treats prototype names as plain data', () => {
     const rbac = createRbacAuthorizer();
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const action: Action = { verb: name, group: name, resource: name, subresource: name, namespace: name, name };
@@ -228,7 +228,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('answers in microseconds however many bindings there are', () => {
+  it('decides in microseconds with any number of bindings', () => {
     const rbac = createRbacAuthorizer();
     for (let index = 0; index < 5000; index++) {
       rbac.setClusterRole({
@@ -258,7 +258,7 @@ describe('RBAC', () => {
 });
 
 describe('covers', () => {
-  it('never grants what the owner does not have', () => {
+  it('never reports permissions that the owner does not have', () => {
     let coveredOnes = 0;
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);
@@ -287,13 +287,13 @@ describe('covers', () => {
     ...(resourceNames === undefined ? {} : { resourceNames }),
   });
 
-  it('puts several rules together', () => {
+  it('combines several rules', () => {
     const owned = [rule('get', 'pods'), rule('list', 'pods'), rule('get list', 'secrets')];
     assert.equal(covers(owned, [rule('get list', 'pods secrets')]).covered, true);
     assert.deepEqual(covers(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);
   });
 
-  it('knows that names are less than all, and sub-resources not their resource', () => {
+  it('distinguishes named objects from all objects, and resources from their subresources', () => {
     assert.equal(covers([rule('get', 'pods', ['x'])], [rule('get', 'pods')]).covered, false);
     assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods', ['x'])]).covered, true);
     assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods/log')]).covered, false);
@@ -304,7 +304,7 @@ describe('covers', () => {
     assert.equal(covers(urls('/a'), urls('/a/*')).covered, false);
   });
 
-  it('answers soon, and no, when asked for absurdly much', () => {
+  it('returns false quickly for an excessive number of permissions', () => {
     const many = (prefix: string) => Array.from({ length: 400 }, (_, index) => `${prefix}${index}`);
     const monster: PolicyRule = {
       verbs: many('v'),

@@ -1,4 +1,4 @@
-/** The authorizer of expressions, by the examples of Kubernetes' documentation. */
+/** The authorizer library of CEL, with the examples of the Kubernetes documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compile } from '../../../src/core/cel/compile.ts';
@@ -19,7 +19,7 @@ const variables = new Map([
   ['authorizer.requestResource', RESOURCE_CHECK_TYPE],
 ]);
 
-/** What an expression yields, and what was asked on the way. */
+/** Evaluates an expression and returns its value and the checks it made. */
 function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_000): [Value, AccessQuestion[]] {
   const asked: AccessQuestion[] = [];
   const ask: AccessChecker = (question) => {
@@ -40,7 +40,7 @@ function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_0
 const yes = { allowed: true, reason: 'because', error: '' };
 
 describe('the authorizer', () => {
-  it('asks what is said', () => {
+  it('passes the attributes of a check', () => {
     const cases: [string, AccessQuestion][] = [
       ["authorizer.path('/healthz').check('get').allowed()", { path: '/healthz', verb: 'get' }],
       [
@@ -67,7 +67,7 @@ describe('the authorizer', () => {
     for (const [source, question] of cases) assert.deepEqual(run(source, yes), [true, [question]], source);
   });
 
-  it('says why, and why not', () => {
+  it('returns the decision and its reason', () => {
     const check = "authorizer.path('/x').check('get')";
     assert.equal(run(`${check}.reason()`, yes)[0], 'because');
     assert.equal(run(`${check}.errored()`, yes)[0], false);
@@ -76,7 +76,7 @@ describe('the authorizer', () => {
     assert.equal(run(`${check}.allowed()`, broken)[0], false);
   });
 
-  it('refuses what cannot be asked', () => {
+  it('rejects invalid checks', () => {
     assert.throws(() => run("authorizer.path('').check('get').allowed()", yes), /path must not be empty/);
     assert.throws(
       () => run("authorizer.serviceAccount('Not One', 'sa').path('/x').check('get').allowed()", yes),
@@ -95,13 +95,13 @@ describe('the authorizer', () => {
     assert.equal(run(own, yes)[0], true, 'a variable of the expression hides it');
   });
 
-  it('costs so much that an expression can afford two questions', () => {
+  it('limits an expression to two checks by their cost', () => {
     const check = (path: string): string => `authorizer.path('${path}').check('get').allowed()`;
     assert.equal(run(`${check('/a')} && ${check('/b')}`, yes)[0], true);
     assert.throws(() => run(`${check('/a')} && ${check('/b')} && ${check('/c')}`, yes), /cost limit exceeded/);
   });
 
-  it('is not silenced by a logical operator while an answer is awaited', () => {
+  it('logical operators do not absorb a pending decision', () => {
     class Later extends Error {}
     const program = compile("authorizer.path('/x').check('get').allowed() || true", {
       functions: standardFunctions(),

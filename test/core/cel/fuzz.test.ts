@@ -1,4 +1,4 @@
-/** Random text and random sequences of tokens: whatever comes, it is an error of the expression or a value, soon. */
+/** Random text and random token sequences must end quickly in a value or an error of the expression. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { CompileError } from '../../../src/core/cel/ast.ts';
@@ -34,7 +34,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-it('ends in a value or in an error of its own', () => {
+it('evaluates random expressions to a value or a CEL error', () => {
   const random = numbers(20261121);
   const counts = { refused: 0, failed: 0, value: 0 };
   for (let round = 0; round < 20_000; round++) {
@@ -64,7 +64,7 @@ const GLOBALS =
     ' ',
   );
 
-/** Expressions whose types are only known when they run. */
+/** Expressions whose types are known only at run time. */
 function dynamic(random: (below: number) => number, depth = 0): string {
   const below = (): string => dynamic(random, depth + 1);
   switch (random(depth > 4 ? 3 : 12)) {
@@ -113,7 +113,7 @@ function dynamic(random: (below: number) => number, depth = 0): string {
   }
 }
 
-it('finds out at run time what does not fit, whatever is given to what', () => {
+it('reports type errors of dynamic values at run time', () => {
   const random = numbers(3);
   const counts = { refused: 0, failed: 0, value: 0 };
   for (let round = 0; round < 20_000; round++) {
@@ -131,7 +131,7 @@ it('finds out at run time what does not fit, whatever is given to what', () => {
   assert.ok(counts.value > 2_000 && counts.failed > 2_000, JSON.stringify(counts));
 });
 
-it('takes any bytes for an expression', () => {
+it('parses arbitrary bytes without other errors', () => {
   const random = numbers(7);
   for (let round = 0; round < 20_000; round++) {
     const source = Array.from({ length: random(24) }, () =>

@@ -1,4 +1,4 @@
-/** Kinds as types of expressions: what may be named, and as what. */
+/** CEL types of Kubernetes kinds. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { schemaOf, schemaOfType } from '../../../src/api/schema/index.ts';
@@ -11,7 +11,7 @@ const typeIn = (object: Type, source: string): string =>
   formatType(compile(source, { functions: standardFunctions(), variables: new Map([['object', object]]) }).type);
 
 describe('types of kinds', () => {
-  it('are those of the built-in schemas', () => {
+  it('follow the schemas of built-in kinds', () => {
     const node = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
     const pod = (node === undefined ? undefined : typeOfNode(node, 'Pod')) ?? DYN;
     const cases: [string, string][] = [
@@ -24,7 +24,7 @@ describe('types of kinds', () => {
       ['object.metadata.managedFields[0].fieldsV1', 'dyn'],
     ];
     for (const [source, type] of cases) assert.equal(typeIn(pod, source), type, source);
-    // Quantities are published as several types, and are none.
+    // Published quantities have several types, so they have no CEL type.
     for (const wrong of [
       'object.spec.containers[0].resources.limits',
       'object.spec.container',
@@ -35,7 +35,7 @@ describe('types of kinds', () => {
     }
   });
 
-  it('are those of custom resources’ schemas as they are published: what is not named is not there', () => {
+  it('follow the published schemas of custom resources, without unknown fields', () => {
     const properties = {
       size: { type: 'integer' },
       ratio: { type: 'number' },

@@ -1,4 +1,4 @@
-/** CEL by examples: of its specification, of its extension libraries, and of Kubernetes' documentation. */
+/** CEL by the examples of its specification, its extension libraries and the Kubernetes documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compile } from '../../../src/core/cel/compile.ts';
@@ -259,11 +259,11 @@ const TRUE = [
   '[1, 2, 3,][2] == 3',
 ];
 
-/** Reading and searching take longer here than upstream reckons with, and are paid for as they are. */
+/** Functions whose actual cost exceeds upstream's estimate, because parsing and searching take longer here. */
 const DEARER =
   /\b(?:find|findAll|format|isIP|isCIDR|ip|cidr|isQuantity|quantity|isImage|image|isSemver|semver|timestamp|duration|range)\(/;
 
-/** What upstream (1.36) says that these can cost at the most; `self` is a list of ten texts of five characters. */
+/** Upstream's (1.36) estimates of the maximum cost. `self` is a list of ten strings of five characters. */
 const ESTIMATES: readonly (readonly [string, number])[] = [
   ["self == ['a']", 12],
   ['self == []', 11],
@@ -352,7 +352,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 ];
 
 describe('CEL', () => {
-  it('says what it should', () => {
+  it('evaluates to the expected value', () => {
     const wrong: string[] = [];
     for (const source of TRUE) {
       try {
@@ -364,21 +364,21 @@ describe('CEL', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('fails where a value does not fit', () => {
+  it('fails for invalid values', () => {
     for (const [source, message] of ERRORS) assert.throws(() => run(source), message, source);
   });
 
-  it('refuses what is no expression, or one that cannot work', () => {
+  it('rejects invalid expressions', () => {
     for (const [source, message] of REFUSED) assert.throws(() => run(source), message, source.slice(0, 64));
   });
 
-  it('stops when the budget is spent', () => {
+  it('stops when the budget is used up', () => {
     const source = 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))';
     assert.throws(() => run(source, 100_000), /actual cost limit exceeded/);
     assert.throws(() => run(`${source} || true`, 100_000), /actual cost limit exceeded/, 'nothing absorbs it');
   });
 
-  it('knows beforehand what an expression can cost', () => {
+  it('estimates the maximum cost', () => {
     const cost = (source: string, variables: Record<string, Type>): number =>
       compile(source, { functions: standardFunctions(), variables: new Map(Object.entries(variables)) }).cost;
     const items = (max: number): Type => ({ kind: 'list', of: { kind: 'string', max: 10 }, max });
@@ -386,7 +386,7 @@ describe('CEL', () => {
     assert.ok(cost("self.all(e, e == 'x')", { self: items(100_000) }) > 100_000);
     assert.ok(cost('self.all(a, self.all(b, a == b))', { self: items(10_000) }) > 100_000_000);
     assert.ok(cost("self.matches('^[a-z]+$')", { self: { kind: 'string', max: 64 } }) < 100);
-    // Texts in lists are walked too; of what is made nobody knows how long they are.
+    // Strings in lists are traversed too; the size of computed strings is unknown.
     const text: Type = { kind: 'string', max: 1000 };
     assert.equal(cost('self.isSorted()', { self: items(100) }), 201);
     assert.equal(cost('self.min() == text', { self: items(100), text }) > cost('[1, 2].min() == 1', {}), true);
@@ -397,7 +397,7 @@ describe('CEL', () => {
     assert.ok(cost('[1, 2].isSorted()', {}) < 100);
   });
 
-  it('never costs more than was said beforehand', () => {
+  it('never exceeds the estimate', () => {
     const CONTENTS = 16;
     const wrong: string[] = [];
     for (const source of TRUE) {
@@ -405,15 +405,15 @@ describe('CEL', () => {
       const budget = new Budget(1_000_000);
       program.evaluate((name) => fromJson(VARIABLES[name]?.json as never, ANY_READER), budget);
       const spent = 1_000_000 - budget.left;
-      // The size of a text is reckoned as one step, as upstream does, and paid for by the character.
-      // What lists and maps hold is paid for as it is compared.
+      // As upstream, the estimate counts the size of a string as one step, but the actual cost depends on its length.
+      // Comparing the contents of lists and maps is charged while it runs.
       if (spent > program.cost + CONTENTS && !source.includes('size('))
         if (!DEARER.test(source)) wrong.push(`${source}: ${spent} > ${program.cost}`);
     }
     assert.deepEqual(wrong, []);
   });
 
-  it('is reckoned with as upstream does', () => {
+  it('estimates the same cost as upstream', () => {
     const self = listOf({ kind: 'string', max: 20 }, 10);
     for (const [source, cost] of ESTIMATES) {
       const program = compile(source, { functions: standardFunctions(), variables: new Map([['self', self]]) });
@@ -421,7 +421,7 @@ describe('CEL', () => {
     }
   });
 
-  it('takes no more than upstream of what is known when it is written, and as much of loops', () => {
+  it("charges at most upstream's cost for constants, and the same cost for loops", () => {
     const self = ['a', 'b'];
     const cases: [string, number][] = [
       ['self == []', 1],
@@ -440,13 +440,13 @@ describe('CEL', () => {
     }
   });
 
-  it('does not hand out prototypes', () => {
+  it('gives no access to prototypes', () => {
     for (const source of ['d.constructor', 'd.__proto__', "d['toString']", "m['hasOwnProperty']"])
       assert.throws(() => run(source), /no such key/, source);
     assert.equal(run('has(d.constructor)'), false);
   });
 
-  it('finds no field in what has none, and does not look for one in lists', () => {
+  it('finds no fields in scalars, and rejects field access on lists', () => {
     for (const source of ['has(dyn(null).a)', 'has(dyn(1).a)', "has(dyn('a').a)"]) assert.equal(run(source), false);
     assert.throws(() => run('has(dyn([1]).a)'), /unsupported index type 'string' in list/);
   });

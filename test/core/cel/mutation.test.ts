@@ -1,4 +1,4 @@
-/** Messages that policies make: Object{…} and JSONPatch{…}, as Kubernetes' documentation of MutatingAdmissionPolicy has them. */
+/** The messages Object{…} and JSONPatch{…}, with the examples of the MutatingAdmissionPolicy documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonValue } from '../../../src/api/meta/object.ts';
@@ -21,7 +21,7 @@ const object = { spec: { replicas: 2, paused: true }, list: [1, 2.5], none: null
 const run = (source: string): Value =>
   program(source).evaluate(() => fromJson(object, ANY_READER), new Budget(100_000));
 
-it('integers beyond the safe ones stay exact, or become texts as in protobuf', () => {
+it('integers beyond the safe range are exact, or strings as in protobuf', () => {
   const values = ['[object.n + 1, 9007199254740991, -9007199254740992]', '9007199254740993u'].map((source) =>
     program(source).evaluate(() => fromJson({ n: 9007199254740992n }, ANY_READER), new Budget(1000)),
   );
@@ -37,7 +37,7 @@ it('integers beyond the safe ones stay exact, or become texts as in protobuf', (
 });
 
 describe('messages', () => {
-  it('become the JSON that they say', () => {
+  it('are converted to JSON', () => {
     const cases: [string, JsonValue][] = [
       ['Object{}', {}],
       ['Object{spec: Object.spec{replicas: object.spec.replicas + 1}}', { spec: { replicas: 3 } }],
@@ -67,7 +67,7 @@ describe('messages', () => {
     for (const [source, expected] of cases) assert.deepEqual(toJson(run(source)), expected, source);
   });
 
-  it('have fields that can be asked for, and are equal when type and fields are', () => {
+  it('have selectable fields, and are equal if type and fields are equal', () => {
     const yes = [
       'Object{a: 1}.a == 1',
       'has(Object{a: 1}.a)',
@@ -98,7 +98,7 @@ describe('messages', () => {
     for (const [source, message] of refused) assert.throws(() => program(source), message, source);
   });
 
-  it('stand where their types say', () => {
+  it('must have the type of their path', () => {
     assert.deepEqual(
       misplacedTypes(run('Object{spec: Object.spec{a: [Object.spec.a{}], m: {"k": Object.spec.m{}}}}')),
       [],
@@ -111,13 +111,13 @@ describe('messages', () => {
     assert.throws(() => run('Object{a: [Object{}, Object.b{}]}'), /expected type 'Object' but found 'Object\.b'/);
   });
 
-  it('that JSON has no form for, or that are too large, fail', () => {
+  it('without a JSON form or above the size limit fail', () => {
     const wrong: [string, RegExp][] = [
       ['Object{a: 1.0 / 0.0}', /has no form in JSON/],
       ['Object{a: {1: 2}}', /map key 1 is not a string/],
       ['Object{a: quantity("1")}', /type kubernetes\.Quantity has no form/],
       ['Object{a: optional.none()}', /type optional has no form/],
-      // Cheap to make, and of 10^8 elements.
+      // An inexpensive expression with a result of 10^8 elements.
       [
         '[lists.range(100)].map(a, [lists.range(100).map(i, a)].map(b, [lists.range(100).map(i, b)].map(c, Object{a: lists.range(100).map(i, c)})[0])[0])[0]',
         /too large/,

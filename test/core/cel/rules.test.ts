@@ -1,4 +1,4 @@
-/** x-kubernetes-validations by the examples of Kubernetes' documentation of custom resource validation. */
+/** x-kubernetes-validations, with the examples of the documentation of custom resource validation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
@@ -78,7 +78,7 @@ const good: JsonObject = {
   ratio: 1,
 };
 
-/** Each holds for `good`. */
+/** Each of these rules is true for `good`. */
 const HOLDING = [
   'self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas',
   "'Available' in self.stateCounts",
@@ -107,7 +107,7 @@ const HOLDING = [
   'size(self.set1) + size(self.set2) == 2',
 ];
 
-/** What a judgement comes to, all its turns taken at once. */
+/** Runs all steps of an evaluation. */
 function judged<T>(steps: Iterator<undefined, T>): T {
   for (;;) {
     const step = steps.next();
@@ -116,14 +116,14 @@ function judged<T>(steps: Iterator<undefined, T>): T {
 }
 
 describe('rules of schemas', () => {
-  it('hold for what they say', () => {
+  it('evaluate to true for valid objects', () => {
     for (const rule of HOLDING) {
       assert.deepEqual(judge(obj(spec, rule), good), [], rule);
       assert.equal(judge(obj(spec, `!(${rule})`), good).length, rule.endsWith('|| true') ? 1 : 1, rule);
     }
   });
 
-  it('see the metadata of an embedded resource that its schema describes', () => {
+  it('access the metadata of an embedded resource that its schema describes', () => {
     const metadata = obj({ name: str(), generateName: str(), namespace: str() });
     const embedded = (properties: JsonObject): JsonObject => ({
       ...obj({ apiVersion: str(), kind: str(), ...properties }, "self.metadata.namespace == 'n'"),
@@ -135,7 +135,7 @@ describe('rules of schemas', () => {
     assert.match(undescribed.join(), /undefined field 'namespace'/);
   });
 
-  it('know lists that are sets and maps', () => {
+  it('support set and map lists', () => {
     const set = list(str(), { 'x-kubernetes-list-type': 'set' });
     const raw = (rule: string): JsonObject =>
       obj({ a: set, b: set, plain: list(str()), m: spec.listMap, n: spec.listMap }, rule);
@@ -165,13 +165,13 @@ describe('rules of schemas', () => {
     for (const rule of holding) assert.deepEqual(judge(raw(rule), value), [], rule);
   });
 
-  it('see the metadata of resources, names only', () => {
+  it('access the metadata of resources, names only', () => {
     const raw = obj({ spec: obj({ name: str() }) }, "self.metadata.name == self.spec.name && self.kind == 'X'");
     assert.deepEqual(judge(raw, { kind: 'X', metadata: { name: 'a' }, spec: { name: 'a' } }), []);
     assert.match(issues(obj({}, "self.metadata.labels['a'] == 'b'"))[0] ?? '', /undefined field 'labels'/);
   });
 
-  it('tell what failed, where and why', () => {
+  it('report the failed rule, its path and the message', () => {
     const rules = (rule: JsonObject): string[] =>
       judge(obj({ spec: obj({ a: int, b: str() }, { rule: 'self.a > 5', ...rule }) }), { spec: { a: 1, b: 'x' } });
     assert.deepEqual(rules({}), ['spec: Invalid value: failed rule: self.a > 5']);
@@ -189,7 +189,7 @@ describe('rules of schemas', () => {
     assert.match(missing[0] ?? '', /no such key: a evaluating rule: self.a > 5/);
   });
 
-  it('compare with what was before, where that can be told', () => {
+  it('compare with the old value if it can be correlated', () => {
     const immutable = obj({
       spec: obj({
         a: { ...str(), 'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'a is immutable' }] },
@@ -240,13 +240,13 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('are not held against what has not changed', () => {
+  it('are not evaluated for unchanged values', () => {
     const raw = obj({ a: { ...int, 'x-kubernetes-validations': [{ rule: 'self > 5' }] }, b: int });
     assert.deepEqual(judge(raw, { a: 1, b: 2 }, { a: 1, b: 1 }), []);
     assert.equal(judge(raw, { a: 2, b: 2 }, { a: 1, b: 1 }).length, 1);
   });
 
-  it('are refused when they cannot work or cost too much', () => {
+  it('are rejected if they do not compile or cost too much', () => {
     const cases: [JsonObject, RegExp][] = [
       [
         obj({ a: int }, 'self.b > 1'),
@@ -300,9 +300,9 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('end an evaluation that costs more than it may', () => {
+  it('end an evaluation that exceeds the cost limit', () => {
     const raw = obj({ l: list(int) }, 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))');
-    // Refused where it is written; where it stands all the same, it is cut short.
+    // The rule is rejected on write; if it is stored all the same, its evaluation is stopped.
     assert.notDeepEqual(issues(raw), []);
     const began = performance.now();
     const steps = rulesOf(parse(raw))({ l: [] }, undefined);

@@ -1,6 +1,6 @@
 /**
- * That costs tell how long things take, and that nothing takes long in one go. Measured in CPU time of this thread, which others on the
- * machine do not lengthen by much.
+ * Checks that cost corresponds to time, and that no step takes long. Measured in CPU time of this thread, which depends
+ * little on other load.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -32,7 +32,7 @@ const self = {
   signs: 'é😀'.repeat(5_000),
 };
 
-/** Each is worked out again and again until the budget is spent. */
+/** Each expression is evaluated repeatedly until the budget is used up. */
 const HEAVY = [
   'i >= 0',
   'self.ints == self.same',
@@ -67,7 +67,7 @@ const HEAVY = [
   'self.map.exists(k, v, v == -1) == false',
 ];
 const BUDGET = 100_000;
-/** A unit is 40 to 150 ns where nobody else wants the machine; what costs forgot took tens of microseconds. */
+/** A cost unit takes 40 to 150 ns on an idle machine. Uncounted work took tens of microseconds. */
 const MAX_NS = 2_000;
 
 function perUnit(source: string): number {
@@ -86,18 +86,18 @@ function perUnit(source: string): number {
     return ((cpuMs() - began) * 1e6) / (BUDGET - Math.max(0, budget.left));
   };
   let best = Number.POSITIVE_INFINITY;
-  // What is compiled, or thrown away, on the way counts for nothing: the best of a few.
+  // The best of several runs, because compilation and garbage collection must not count.
   for (let run = 0; run < 8 && (run < 2 || best > MAX_NS); run++) best = Math.min(best, once());
   return best;
 }
 
-describe('time', () => {
-  it('is what costs say, about, whatever is done', () => {
+describe('evaluation time', () => {
+  it('is proportional to the cost of every expression', () => {
     const slow = HEAVY.map((source) => ({ source, ns: perUnit(source) })).filter(({ ns }) => ns > MAX_NS);
     assert.deepEqual(slow, []);
   });
 
-  it('is given to others between any two rules that take some', () => {
+  it('is split into turns between expensive rules', () => {
     const rule = 'self.l.all(a, self.l.all(b, a + b >= 0))';
     const { schema } = parseSchema(
       {
@@ -117,14 +117,14 @@ describe('time', () => {
       const { done, value } = steps.next();
       turns.push(cpuMs() - began);
       if (done !== true) continue;
-      // All of it costs as much as a write may.
+      // The rules together reach the cost limit of a write.
       assert.match(value[0]?.message ?? '', /out of cost budget|^$/);
       break;
     }
     const total = turns.reduce((sum, each) => sum + each, 0);
     assert.ok(turns.length >= 10, `${turns.length} turns`);
     const longest = Math.max(...turns);
-    // The first turns also compile, and a collection of garbage counts for the one that it comes in.
+    // The first turns include compilation, and a garbage collection counts for the turn in which it runs.
     assert.ok(
       longest < Math.max(100, total / 2),
       `the longest of ${turns.length} turns took ${longest} of ${total} ms`,

@@ -39,12 +39,12 @@ const levelOf = (flows: FlowControl<string>, name: string) => {
   return found;
 };
 
-/** One request as the shell would bring it. */
+/** Classifies a request and lets it arrive, as the API server does. */
 function bring(flows: FlowControl<string>, who: Requester, what: RequestTarget, owner: string, nowMs: number) {
   return flows.arrive(owner, flows.classify(who, what), who.name, ONE_SEAT, nowMs);
 }
 
-describe('which schema a request belongs to', () => {
+describe('classification of requests', () => {
   const flows = usual();
   const cases: readonly (readonly [Requester, RequestTarget, schema: string])[] = [
     [user('admin', 'system:masters'), resource('delete', '/pods', 'x'), 'exempt'],
@@ -72,7 +72,7 @@ describe('which schema a request belongs to', () => {
     it(`${who.name}: ${said} → ${expected}`, () => assert.equal(flows.classify(who, what).name, expected));
   }
 
-  it('lower precedences come first, names decide among equals, and schemas without a level are passed over', () => {
+  it('lower precedences come first, then names; schemas without a level are skipped', () => {
     const schema = (name: string, matchingPrecedence: number, level: string, urls: string[]): FlowSchema => ({
       metadata: { name },
       spec: {
@@ -104,7 +104,7 @@ describe('which schema a request belongs to', () => {
 });
 
 describe('seats of the levels', () => {
-  it('are those of upstream for 600 at once', () => {
+  it("are upstream's for a total of 600", () => {
     const nominal = [...usual().levels()].map(({ name, limits }) => [name, limits.nominal, limits.min]);
     assert.deepEqual(Object.fromEntries(nominal.map(([name, ...rest]) => [name, rest])), {
       exempt: [0, 0],
@@ -121,7 +121,7 @@ describe('seats of the levels', () => {
     assert.equal(Object.fromEntries(most)['leader-election'], 4);
   });
 
-  it('go where they are wanted, every ten seconds, and come back', () => {
+  it('are lent to levels with demand every ten seconds, and returned', () => {
     const flows = usual();
     const low = levelOf(flows, 'workload-low');
     const before = low.queues.limit;
@@ -143,7 +143,7 @@ describe('seats of the levels', () => {
     assert.ok(nodes.queues.limit >= 90, `${nodes.queues.limit} for those who use what is theirs`);
   });
 
-  it('of a level that is gone last until its requests are through', () => {
+  it('of a removed level remain until its requests have finished', () => {
     const own: PriorityLevelConfiguration = {
       metadata: { name: 'own' },
       spec: {
@@ -194,7 +194,7 @@ describe('seats of the levels', () => {
     assert.ok(![...flows.levels()].some(({ name }) => name === 'own'));
   });
 
-  it('are there for administrators and for everybody before anything is configured', () => {
+  it('exist for administrators and all other users before the first configuration', () => {
     const flows = new FlowControl<string>(600, 0);
     assert.equal(flows.classify(user('admin', 'system:masters'), resource('get', '/pods')).level.name, 'exempt');
     const { level } = flows.classify(someone, resource('get', '/pods'));
@@ -214,7 +214,7 @@ describe('turns of a server with one thread', () => {
   const state = (request: FlowRequest<string> | string): string =>
     typeof request === 'string' ? request : request.state;
 
-  it('keep seats until they end, also of what was answered at once', () => {
+  it('keep seats occupied until the turn ends, even of finished requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) {
@@ -228,7 +228,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.dispatch(1)?.owner, 'late');
   });
 
-  it('that have taken their time begin nothing more of whom they have served most, and heartbeats still', () => {
+  it('stop starting requests of the most served level when they take long, but still start heartbeats', () => {
     const flows = usual();
     assert.equal(state(bring(flows, someone, list, 'first', 0)), 'executing');
     assert.equal(state(bring(flows, someone, list, 'second', 1)), 'executing');
@@ -243,7 +243,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('serve levels in turn: who waits little waits shortly', () => {
+  it('serve levels in turn, so that a level with few requests waits only shortly', () => {
     const flows = usual();
     bring(flows, someone, list, 'begins', 0);
     bring(flows, node, beat, 'begins', 0);
@@ -254,7 +254,7 @@ describe('turns of a server with one thread', () => {
     assert.ok(order.filter((each) => each === 'beat').length >= 2, order.join());
   });
 
-  it('do not spin for a request that waits for seats alone', () => {
+  it('are not repeated for a request that waits only for seats', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id <= limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -263,7 +263,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('end for those who have left, and for those who have waited too long', () => {
+  it('end the wait of disconnected clients and expired requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -283,7 +283,7 @@ describe('turns of a server with one thread', () => {
     assert.deepEqual(rejected, { 'queue-full': 0, 'concurrency-limit': 0, 'time-out': 1, cancelled: 1 });
   });
 
-  it('turn away who finds the queues of the flow full', () => {
+  it('reject requests if the queues of their flow are full', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     const room = limit + 6 * 50;
@@ -292,7 +292,7 @@ describe('turns of a server with one thread', () => {
     assert.notEqual(bring(flows, user('another'), list, 'other', 0), 'queue-full', 'others have queues of their own');
   });
 
-  it('keep seats of writes for the events that follow them', () => {
+  it('keep the final seats of writes for their watch events', () => {
     const flows = usual();
     const work = { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 };
     const of = flows.classify(someone, list);

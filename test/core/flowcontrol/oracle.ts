@@ -1,6 +1,6 @@
 /**
- * Fair queuing as the KEP tells it, with nothing remembered that can be counted: all queues there are, sums from scratch, and every
- * request in a plain array.
+ * Oracle for fair queuing: the algorithm of KEP-1040 without optimizations, with all queues, sums computed each time,
+ * and requests in plain arrays.
  */
 const GUESS_MS = 3;
 
@@ -20,7 +20,7 @@ interface OracleQueue {
   waiting: OracleRequest[];
   executing: OracleRequest[];
   lingering: OracleRequest[];
-  /** When it was last served, or began to wait: the earlier goes first among equals. */
+  /** Time of the last service or the start of the wait. The earliest is served first among equals. */
   stamp: number;
 }
 
@@ -70,7 +70,7 @@ export class Oracle {
     return this.inUse + seats(request) <= this.limit;
   }
 
-  /** 'waiting' also when it will be dispatched at once. */
+  /** Returns 'waiting' also for a request that will be dispatched at once. */
   arrive(request: OracleRequest, hand: readonly number[], nowMs: number): 'waiting' | 'queue-full' {
     this.#advance(nowMs);
     const direct = this.waiting === 0 && this.#fits(request);

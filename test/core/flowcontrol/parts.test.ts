@@ -12,7 +12,7 @@ import { Choices } from '../authz/generators.ts';
 const total = (values: readonly number[]): number => values.reduce((all, each) => all + each, 0);
 
 describe('shuffle sharding', () => {
-  it('deals different cards of the deck, all of them about as often, in every place', () => {
+  it('deals distinct queues, all equally often in every position', () => {
     const [deck, hand, flows] = [16, 4, 20_000];
     const seen = Array.from({ length: hand }, () => new Array<number>(deck).fill(0));
     for (let flow = 0; flow < flows; flow++) {
@@ -27,7 +27,7 @@ describe('shuffle sharding', () => {
       for (const count of place) assert.ok(Math.abs(count - flows / deck) < 0.12 * (flows / deck));
   });
 
-  it('seldom deals two flows the same hand, and deals one flow always the same', () => {
+  it('rarely deals the same hand to two flows, and always the same hand to one flow', () => {
     const hands = new Set<string>();
     for (let flow = 0; flow < 2000; flow++) {
       hands.add(
@@ -43,8 +43,8 @@ describe('shuffle sharding', () => {
   });
 });
 
-describe('seats among levels', () => {
-  /** Tries ever finer proportions. */
+describe('allocation of seats', () => {
+  /** Oracle: finds the fraction by bisection. */
   function slowly(sum: number, classes: readonly AllocationClass[]): number[] {
     let [low, high] = [0, 1e9];
     const at = (proportion: number): number[] =>
@@ -57,7 +57,7 @@ describe('seats among levels', () => {
     return at(high);
   }
 
-  it('are as proportional as bounds allow, and all of them', () => {
+  it('is proportional within bounds, and allocates all seats', () => {
     const choices = new Choices(11);
     for (let round = 0; round < 2000; round++) {
       const classes = Array.from({ length: 1 + choices.below(9) }, () => {
@@ -74,13 +74,13 @@ describe('seats among levels', () => {
     }
   });
 
-  it('cannot be shared out when bounds contradict the sum', () => {
+  it('is undefined if the bounds contradict the sum', () => {
     assert.equal(allocate(5, [{ target: 6, lower: 6, upper: 9 }]), undefined);
     assert.equal(allocate(10, [{ target: 6, lower: 6, upper: 9 }]), undefined);
     assert.deepEqual(allocate(0, [{ target: 0, lower: 0, upper: 9 }])?.shares, [0]);
   });
 
-  it('are asked for by what was in use and waiting, over time', () => {
+  it('demand is the time-weighted sum of seats in use and waiting', () => {
     const choices = new Choices(3);
     const demand = new SeatDemand(0);
     const values: number[] = [];
@@ -107,9 +107,9 @@ describe('seats among levels', () => {
   });
 });
 
-describe('width of requests', () => {
+describe('seats of a request', () => {
   const all = { limit: undefined, fromCache: true, selective: false };
-  it('is a seat for every hundred objects, ten at most, and no more than the level gives one request', () => {
+  it('one per hundred objects, at most ten, and at most the limit of the level', () => {
     const seats = (stored: number, most = 10): number => estimateList({ ...all, stored }, most).initialSeats;
     assert.deepEqual(
       [0, 1, 100, 101, 500, 5000].map((stored) => seats(stored)),
@@ -126,7 +126,7 @@ describe('width of requests', () => {
     assert.equal(estimateList({ ...stored, limit: 10, stored: 300, selective: true }, 10).initialSeats, 4);
   });
 
-  it('of writes is one seat, and more for a while after it where many watch', () => {
+  it('a write takes one seat, and more afterwards if it has many watches', () => {
     assert.deepEqual(estimateWrite(9, 10), { initialSeats: 1, finalSeats: 0, additionalLatencyMs: 0 });
     assert.deepEqual(estimateWrite(10, 10), { initialSeats: 1, finalSeats: 1, additionalLatencyMs: 5 });
     assert.deepEqual(estimateWrite(31, 10), { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 });
@@ -134,7 +134,7 @@ describe('width of requests', () => {
   });
 });
 
-describe('objects that the server keeps', () => {
+describe('default configuration objects', () => {
   const [wanted] = suggestedSchemas;
   const [exempt] = mandatoryLevels;
   assert.ok(wanted !== undefined && exempt !== undefined);
@@ -150,7 +150,7 @@ describe('objects that the server keeps', () => {
     spec: { ...spec, matchingPrecedence: 77 },
   });
 
-  it('are set right where they follow it, and left to whoever has taken them over', () => {
+  it('are restored if they are managed by the server, and otherwise kept', () => {
     const mended = reconcileFlowObject(wanted, changed('true', 4), false);
     assert.deepEqual(mended?.spec, wanted.spec);
     assert.equal(reconcileFlowObject(wanted, changed('false', 1), false), undefined);
@@ -163,7 +163,7 @@ describe('objects that the server keeps', () => {
     assert.equal(reconcileFlowObject(wanted, { ...changed('true', 1), spec }, false), undefined);
   });
 
-  it('are always set right where they are mandatory, but for the shares of the exempt', () => {
+  it('are always restored if they are mandatory, except the shares of the exempt level', () => {
     assert.equal(reconcileFlowObject(wanted, changed('false', 3), true)?.spec?.matchingPrecedence, 500);
     const annotations = { 'apf.kubernetes.io/autoupdate-spec': 'false' };
     const own = {

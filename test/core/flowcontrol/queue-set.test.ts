@@ -20,7 +20,7 @@ function requestOf(id: number, { initial, final = 0, latencyMs = 0 }: Shape, now
   return new FlowRequest(id, level, new FlowCounters('level', 'schema'), '', work, nowMs);
 }
 
-/** As the machine above it does: at once if nobody waits and there is room, else in line. */
+/** Starts a request at once if none waits and it fits; otherwise queues it. */
 function arrive(set: QueueSet<number>, request: FlowRequest<number>, hand: readonly number[], nowMs: number) {
   if (set.waiting === 0 && set.fits(request.seats)) {
     set.execute(request, hand, nowMs);
@@ -30,7 +30,7 @@ function arrive(set: QueueSet<number>, request: FlowRequest<number>, hand: reado
 }
 
 describe('queues of a level', () => {
-  it('do what the oracle does, whatever comes', () => {
+  it('behave like the oracle over random histories', () => {
     for (let seed = 1; seed <= 400; seed++) {
       const choices = new Choices(seed);
       const queues = 1 + choices.below(8);
@@ -111,16 +111,16 @@ describe('queues of a level', () => {
         assert.equal(set.seatsInUse, oracle.inUse, said('seats in use'));
         assert.equal(set.waiting, waiting.length, said('waiting'));
         assert.equal(set.executing.length, executing.length, said('executing'));
-        // Never over the limit, but by one that is wider than all there is.
+        // The limit is exceeded only by a single request that is wider than the limit.
         if (executing.length > 1 && lingering.length === 0) assert.ok(set.seatsInUse <= limit, said('over the limit'));
-        // Nobody waits before empty seats.
+        // No request waits while all seats are free.
         if (executing.length === 0 && lingering.length === 0)
           assert.equal(set.waiting, 0, said('idle while some wait'));
       }
     }
   });
 
-  it('forget what is over: millions of empty queues take no room', () => {
+  it('are removed when idle: millions of empty queues use no memory', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 10_000_000, handSize: 1, queueLengthLimit: 5 }, 4, 0);
     for (let id = 0; id < 1000; id++) {
       const request = requestOf(id, { initial: 1 }, id);
@@ -132,7 +132,7 @@ describe('queues of a level', () => {
     assert.equal(set.idle, true);
   });
 
-  /** Everybody always wants more; says how many seat-milliseconds each flow had. */
+  /** Simulates flows that always have waiting requests. Returns the seat-milliseconds of each flow. */
   function serve(options: {
     readonly hands: readonly (readonly number[])[];
     readonly backlog: readonly number[];
@@ -191,7 +191,7 @@ describe('queues of a level', () => {
     for (const each of had) assert.ok(Math.abs(each - mean) < 0.05 * mean, `${had.join()}`);
   });
 
-  it('do not let wide requests take more than narrow ones, but for what goes unused while they wait for room', () => {
+  it('give wide and narrow requests equal shares, except for seats unused while a wide request waits', () => {
     const had = serve({
       hands: apart,
       backlog: [10, 10, 10],
@@ -204,7 +204,7 @@ describe('queues of a level', () => {
     for (const each of had) assert.ok(Math.abs(each - mean) < 0.15 * mean, `${had.join()}`);
   });
 
-  it('give one who asks for more no more, and leave nothing unused', () => {
+  it('give a flow with more requests no larger share, and leave no seats unused', () => {
     const had = serve({
       hands: apart,
       backlog: [200, 12, 12],
@@ -218,7 +218,7 @@ describe('queues of a level', () => {
     assert.ok(most + second + third > 0.98 * 6 * 10_000, `${had.join()}`);
   });
 
-  it('let a wide request through in a stream of narrow ones', () => {
+  it('dispatch a wide request in a stream of narrow ones', () => {
     const had = serve({
       hands: [[0], [1]],
       backlog: [50, 1],
@@ -230,7 +230,7 @@ describe('queues of a level', () => {
     assert.ok((had[1] ?? 0) > 0.2 * 10 * 5_000, `${had.join()}`);
   });
 
-  it('serve a flow with little to do at once while another has a long line', () => {
+  it('serve a flow with few requests at once while another has a long queue', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 8, handSize: 1, queueLengthLimit: 1000 }, 2, 0);
     for (let id = 0; id < 300; id++) arrive(set, requestOf(id, { initial: 1 }, 0), [0], 0);
     const late = requestOf(1000, { initial: 1 }, 50);
@@ -242,7 +242,7 @@ describe('queues of a level', () => {
     assert.deepEqual([set.dispatch(50)?.owner, set.dispatch(50)?.owner], [2, 1000]);
   });
 
-  it('say who has waited too long', () => {
+  it('report requests that have waited too long', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 4, handSize: 1, queueLengthLimit: 10 }, 1, 0);
     for (let id = 0; id < 6; id++) arrive(set, requestOf(id, { initial: 1 }, id * 10), [id % 3], id * 10);
     assert.equal(set.oldestMs, 10);

@@ -8,7 +8,7 @@ import { applyServerSide, trackUpdate } from '../../../src/core/patch/index.ts';
 
 const T = (second: number): string => `2026-01-01T00:00:0${second}Z`;
 
-/** Applies and updates on one object, as an API server would. */
+/** Applies and updates of one object, as an API server performs them. */
 class Session {
   object: JsonObject | undefined;
   second = 0;
@@ -94,7 +94,7 @@ const configMap = () => new Session('v1', 'ConfigMap');
 const template = (...containers: JsonObject[]): JsonObject => ({ spec: { containers } });
 
 describe('server-side apply', () => {
-  it('creates an object and writes down who owns what', () => {
+  it('creates an object and records the owners of its fields', () => {
     const session = deployment();
     session.apply('me', {
       metadata: { labels: { app: 'web' } },
@@ -130,7 +130,7 @@ describe('server-side apply', () => {
     ]);
   });
 
-  it('writes down plain updates: structures that come into being, maps and list items included, not what every deployment has', () => {
+  it('records updates: new structures, maps and list items, but no defaults', () => {
     const session = deployment();
     session.update('kubectl-create', (object) => {
       object['metadata'] = { name: 'x', uid: 'u', creationTimestamp: T(0), labels: { app: 'web' } };
@@ -171,7 +171,7 @@ describe('server-side apply', () => {
     ]);
   });
 
-  it('names the one conflict as upstream does, and takes the field by force', () => {
+  it('reports a single conflict like upstream, and takes the field by force', () => {
     const session = deployment();
     session.update('kubectl-client-side-apply', (object) => {
       object['spec'] = { replicas: 1 };
@@ -209,7 +209,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('shares a field whose value both want, and then neither may change it alone', () => {
+  it('shares a field whose value two managers apply, and prevents each from changing it alone', () => {
     const session = configMap();
     session.apply('one', { data: { k: 'v' } });
     session.apply('two', { data: { k: 'v' } });
@@ -223,7 +223,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'name'), 'x');
   });
 
-  it('removes what the manager no longer names, and only that', () => {
+  it('removes only fields that the manager no longer applies', () => {
     const session = deployment();
     session.apply('me', {
       metadata: { labels: { a: '1', b: '2' } },
@@ -237,17 +237,17 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { template: template({ name: 'b', image: 'i' }) });
   });
 
-  it('takes a structure away as a whole, defaults in it included, with the last of its owners', () => {
+  it('removes a structure including defaults with its last owner', () => {
     const session = deployment();
     session.apply('me', { spec: { replicas: 1, strategy: { rollingUpdate: { maxSurge: 1 } } } });
-    // Defaulting fills in what nobody owns.
+    // Defaults have no owner.
     const spec = session.at('spec') as JsonObject;
     spec['strategy'] = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: '25%' } };
     session.apply('me', { spec: { replicas: 1 } });
     assert.deepEqual(session.at('spec'), { replicas: 1 });
   });
 
-  it('leaves to others the item that they own as well', () => {
+  it('keeps an item that another manager also owns', () => {
     const session = deployment();
     session.apply('me', { spec: { template: template({ name: 'a', image: 'i' }) } });
     session.apply('you', { spec: { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) } });
@@ -255,7 +255,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) });
   });
 
-  it('orders items as applied, with those of others where they were', () => {
+  it('orders items as applied, and keeps the position of other items', () => {
     const session = deployment();
     session.update('injector', (object) => {
       object['spec'] = { template: template({ name: 'first' }, { name: 'a' }, { name: 'side' }, { name: 'b' }) };
@@ -268,7 +268,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('treats atomic lists, sets and keyed lists by their kind', () => {
+  it('merges atomic lists, sets and keyed lists by their type', () => {
     const session = new Session('v1', 'Pod');
     session.apply('one', { metadata: { finalizers: ['x/a'] }, spec: { tolerations: [{ key: 'a' }] } });
     session.apply('two', { metadata: { finalizers: ['x/b'] } });
@@ -283,7 +283,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec', 'tolerations'), [{ key: 'b' }]);
   });
 
-  it('gives ownership to whoever updates, and takes it from everybody for what is removed', () => {
+  it('an update takes ownership of changed fields, and removes that of deleted fields from all managers', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1', b: '2' } });
     session.second = 1;
@@ -295,7 +295,7 @@ describe('server-side apply', () => {
     assert.match(conflict(() => session.apply('me', { data: { a: '1' } })).message, /"editor" using v1: \.data\.a$/);
   });
 
-  it('changes nothing, times included, when nothing changes', () => {
+  it('changes nothing, including times, if nothing changes', () => {
     const session = deployment();
     const config = { spec: { replicas: 1, template: template({ name: 'a' }) } };
     const before = session.apply('me', config);
@@ -309,7 +309,7 @@ describe('server-side apply', () => {
     assert.equal(session.entries[0]?.['time'], T(5));
   });
 
-  it('keeps sub-resources apart, and what an endpoint does not write unowned', () => {
+  it('separates subresources, and records no ownership of fields that an endpoint resets', () => {
     const session = deployment();
     session.apply('me', { spec: { replicas: 1 }, status: { replicas: 7 } });
     assert.deepEqual(session.fields('me'), { 'f:spec': { 'f:replicas': {} } });
@@ -329,7 +329,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('protects what was there before the first apply', () => {
+  it('protects fields that existed before the first apply', () => {
     const session = configMap();
     session.object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', uid: 'u' }, data: { a: '1' } };
     assert.match(
@@ -341,7 +341,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'uid'), 'u');
   });
 
-  it('lets kubectl take over from client-side apply, but not what changed since', () => {
+  it('lets kubectl take over from client-side apply, except for fields changed since', () => {
     const start = (live: JsonObject): Session => {
       const session = configMap();
       session.update('kubectl-client-side-apply', (object) => {
@@ -369,7 +369,7 @@ describe('server-side apply', () => {
     conflict(() => start({ a: '1', b: '1' }).apply('someone', { data: { a: '2' } }));
   });
 
-  it('lets clients edit the managed fields, or reset them', () => {
+  it('lets clients edit or reset the managed fields', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1' } });
     const kept = structuredClone(session.entries);
@@ -391,7 +391,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'managedFields'), undefined);
   });
 
-  it('keeps what the last of several entries of one owner says when owners are renamed', () => {
+  it('uses the last of several entries when a client renames managers to the same name', () => {
     const session = configMap();
     session.apply('one', { data: { a: '1' } });
     session.apply('two', { data: { b: '2' } });
@@ -407,7 +407,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('owns, compares and replaces items of one key together', () => {
+  it('owns, compares and replaces items with the same key together', () => {
     const variable = (name: string, value: string) => ({ name, value });
     const withEnv = (...env: JsonObject[]): JsonObject => ({
       spec: { template: template({ name: 'c', image: 'i', env }) },
@@ -451,7 +451,7 @@ describe('server-side apply', () => {
     assert.deepEqual(ownedEnv('changer'), { 'k:{"name":"P"}': {} });
   });
 
-  it('forgets owners when it is sent an empty list, and begins anew with an apply only', () => {
+  it('an empty list removes all owners, and only an apply records new ones', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1' }, metadata: { uid: 'u' } });
     session.update('other', (object) => {
@@ -469,7 +469,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('folds the oldest of many updates together', () => {
+  it('merges the oldest of many update entries', () => {
     const session = configMap();
     for (let index = 0; index < 15; index++) {
       session.second = index % 10;
@@ -483,7 +483,7 @@ describe('server-side apply', () => {
     assert.ok(session.fields('ancient-changes') !== undefined);
   });
 
-  it('merges objects of unknown kinds field by field, lists as wholes', () => {
+  it('merges objects of unknown kinds field by field, and lists as a whole', () => {
     const session = new Session('example.com/v1', 'Thing', false);
     session.apply('one', { spec: { a: { b: 1 }, list: [{ name: 'x' }] } });
     session.apply('two', { spec: { a: { c: 2 } } });
@@ -527,25 +527,25 @@ describe('server-side apply', () => {
     ['a text for a boolean', { spec: { paused: 'x' } }, /\.spec\.paused: expected boolean, got &\{x\}$/],
   ];
   for (const [what, applied, message] of refused) {
-    it(`refuses ${what}`, () => {
+    it(`rejects ${what}`, () => {
       assert.throws(() => deployment().apply('me', applied), { reason: 'Unknown', httpCode: 500, message });
     });
   }
 
-  it('refuses managed fields', () => {
+  it('rejects managed fields', () => {
     assert.throws(() => deployment().apply('me', { metadata: { managedFields: [] } }), {
       reason: 'BadRequest',
       message: 'metadata.managedFields must be nil',
     });
   });
 
-  it('takes an item without its required key for one whose key is empty: validation says what is missing', () => {
+  it('treats a missing required key of an item as empty, and leaves the error to validation', () => {
     const session = deployment();
     session.apply('me', { spec: { template: template({ image: 'a' }) } });
     assert.deepEqual(session.at('spec', 'template', 'spec', 'containers'), [{ image: 'a' }]);
   });
 
-  it('leaves its arguments alone and shares nothing with them but entries that did not change', () => {
+  it('does not change its arguments, and shares only unchanged entries with them', () => {
     const session = deployment();
     session.apply('one', { spec: { replicas: 1, template: template({ name: 'a', args: ['x'] }) } });
     const live = structuredClone(session.object);
@@ -568,7 +568,7 @@ describe('server-side apply', () => {
     assert.equal(JSON.stringify([live, applied]), before);
   });
 
-  it('takes keys of prototypes as data', () => {
+  it('treats prototype names as plain data', () => {
     const session = configMap();
     session.apply('me', JSON.parse('{"data":{"__proto__":"a","constructor":"b"}}'));
     session.update('you', (object) => {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../../src/api/meta/object.ts';
 
-/** A small seeded generator (mulberry32) of choices and documents. */
+/** A seeded random generator (mulberry32) of choices and documents. */
 export class Choices {
   #state: number;
 

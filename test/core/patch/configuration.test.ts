@@ -1,4 +1,4 @@
-/** Configurations that policies lay over objects. */
+/** Configurations of mutating policies. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
@@ -11,7 +11,7 @@ const merged = (live: JsonObject, configuration: JsonObject): JsonObject =>
 const pod = (spec: JsonObject): JsonObject => ({ spec: { template: { spec } } });
 
 describe('configurations of policies', () => {
-  it('are merged by the lists’ keys', () => {
+  it('are merged by list keys', () => {
     assert.deepEqual(merged({ spec: { replicas: 1, paused: true } }, { spec: { replicas: 3 } }), {
       spec: { replicas: 3, paused: true },
     });
@@ -33,7 +33,7 @@ describe('configurations of policies', () => {
     assert.deepEqual(live, { metadata: { labels: { a: '1' } } }, 'what is there is not touched');
   });
 
-  it('are refused where they do not fit, in upstream’s words', () => {
+  it('are rejected in upstream’s wording if they do not fit the schema', () => {
     const wrong: [JsonObject, string][] = [
       [
         { spec: { replicasx: 1 } },
@@ -58,7 +58,7 @@ describe('configurations of policies', () => {
     }
   });
 
-  it('without a schema merge field by field', () => {
+  it('without a schema are merged field by field', () => {
     assert.deepEqual(mergeConfiguration({ a: { b: 1 } }, { a: { c: [1] } }, undefined), { a: { b: 1, c: [1] } });
   });
 });

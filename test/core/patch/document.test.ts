@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { clone, type JsonValue } from '../../../src/core/patch/document.ts';
 
-it('a clone is equal, shares nothing and takes keys of prototypes as data', () => {
+it('a clone is equal, shares nothing, and treats prototype names as plain data', () => {
   const text = '{"a":{"__proto__":{"b":[1,{"constructor":{"c":null}},[]]},"toString":"x"},"d":true,"e":{}}';
   const document = JSON.parse(text) as { a: { toString: string }; e: Record<string, JsonValue> };
   const copy = clone(document as unknown as JsonValue);
@@ -21,7 +21,7 @@ it('a clone is equal, shares nothing and takes keys of prototypes as data', () =
   assert.equal(Object.hasOwn({}, 'b'), false);
 });
 
-it('a clone leaves out what is undefined, as JSON does', () => {
+it('a clone omits undefined fields, as JSON does', () => {
   const copy = clone({ a: undefined as unknown as JsonValue, b: { c: undefined as unknown as JsonValue, d: 1 } });
   assert.deepEqual(Object.keys(copy), ['b']);
   assert.deepEqual(copy, { b: { d: 1 } });

@@ -15,7 +15,7 @@ import {
 } from '../../../src/core/patch/field-set.ts';
 import { Choices } from './choices.ts';
 
-/** The dumb counterpart: a set of joined paths. */
+/** Oracle: a set of joined paths. */
 const flat = (set: FieldSet): Set<string> => new Set([...members(set)].map((path) => path.join(' ')));
 
 function build(paths: Iterable<string>): FieldSet {
@@ -75,7 +75,7 @@ describe('field sets', () => {
     }
   });
 
-  it('stay the same value where nothing changes, and leave no empty shells', () => {
+  it('are identical if nothing changes, and contain no empty nodes', () => {
     const set = build(PATHS);
     assert.equal(union(set, build(['f:a'])), set);
     assert.equal(difference(set, build(['f:x', 'f:a f:z'])), set);
@@ -85,7 +85,7 @@ describe('field sets', () => {
     assert.deepEqual(difference(build(['f:a f:b']), build(['f:a f:b'])), {});
   });
 
-  it('print paths as upstream does', () => {
+  it('format paths as upstream does', () => {
     const path = ['f:spec', 'f:containers', 'k:{"containerPort":80,"protocol":"TCP"}', 'f:list', 'v:"x"', 'i:3'];
     assert.equal(formatPath(path), '.spec.containers[containerPort=80,protocol="TCP"].list[="x"][3]');
   });
@@ -95,7 +95,7 @@ describe('field sets', () => {
     assert.deepEqual(Object.keys(sorted(set)), ['.', 'f:a', 'f:b', 'k:{"a":1}', 'v:"a"', 'v:"b"']);
   });
 
-  it('are the same set when nothing is put to them that they do not have', () => {
+  it('are identical after a union with a subset', () => {
     const text = '{"f:a":{},"f:b":{".":{},"f:c":{},"k:{\\"n\\":1}":{".":{},"f:d":{}}}}';
     const set = parseFieldSet(JSON.parse(text)) as FieldSet;
     assert.equal(union(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);
@@ -103,7 +103,7 @@ describe('field sets', () => {
     assert.notEqual(union(set, { 'f:b': { 'f:e': {} } }), set);
   });
 
-  it('refuse what is not a set', () => {
+  it('are undefined for invalid input', () => {
     for (const text of ['[]', '1', '{"x":{}}', '{"f:a":1}', '{"__proto__":{}}', '{"f:a":{"constructor":{}}}']) {
       assert.equal(parseFieldSet(JSON.parse(text)), undefined, text);
     }

@@ -17,7 +17,7 @@ function failure(run: () => unknown): ApiError {
   throw new assert.AssertionError({ message: 'no error was thrown' });
 }
 
-/** RFC 6902 on text: every step finds its place by walking from the root of a fresh copy. Undefined: the patch does not fit. */
+/** Oracle: RFC 6902, where every operation walks a fresh copy from its root. Undefined if the patch does not fit. */
 function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | undefined {
   let current: JsonValue = structuredClone(document);
   const tokens = (pointer: JsonValue | undefined): string[] =>
@@ -25,7 +25,7 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
       .split('/')
       .slice(1)
       .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
-  /** The item that a number stands for, counted from the end where it is negative. */
+  /** Index of a number token. Negative numbers count from the end. */
   const place = (token: string, count: number): number => {
     if (!/^[+-]?\d+$/.test(token)) return Number.NaN;
     return Number(token) < 0 ? count + Number(token) : Number(token);
@@ -77,11 +77,11 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
         if (!cut(path)) return undefined;
         break;
       case 'replace':
-        // A key that is not there is added, as upstream's library does; an item has to be there.
+        // As in upstream's library, a missing key is added, but a list item must exist.
         {
           const last = path.at(-1) ?? '';
           const parent = read(path.slice(0, -1));
-          // Where it is, before one is gone.
+          // Index before an item is removed.
           const at = Array.isArray(parent) ? [...path.slice(0, -1), String(place(last, parent.length))] : path;
           if ((!cut(path) && Array.isArray(parent)) || !put(at, value)) return undefined;
         }
@@ -128,7 +128,7 @@ function randomPointer(choices: Choices, document: JsonValue): string {
 }
 
 describe('JSON patch', () => {
-  it('agrees with a slow reading of the RFC, and leaves its arguments alone', () => {
+  it('agrees with the oracle, and does not change its arguments', () => {
     let fitting = 0;
     for (let seed = 1; seed <= 4000; seed++) {
       const choices = new Choices(seed);
@@ -155,13 +155,13 @@ describe('JSON patch', () => {
     assert.ok(fitting > 500, `only ${fitting} patches fitted`);
   });
 
-  it('does not share with the patch', () => {
+  it('does not share values with the patch', () => {
     const value = { list: [1] };
     const patched = jsonPatch({}, [{ op: 'add', path: '/a', value }]);
     assert.notEqual(patched['a'], value);
   });
 
-  it('takes keys of prototypes as data', () => {
+  it('treats prototype names as plain data', () => {
     const patched = jsonPatch({}, [
       { op: 'add', path: '/__proto__', value: { polluted: true } },
       { op: 'add', path: '/constructor', value: { prototype: {} } },
@@ -192,18 +192,18 @@ describe('JSON patch', () => {
     ['no from', [{ op: 'move', path: '/a' }]],
   ];
   for (const [what, patch] of malformed) {
-    it(`refuses ${what} with 400`, () => {
+    it(`rejects ${what} with 400`, () => {
       assert.equal(failure(() => jsonPatch({}, patch)).httpCode, 400);
     });
   }
 
-  it('finds out only when it is applied that there is no such operation, or no path', () => {
+  it('reports an unknown operation or a missing path when it is applied', () => {
     assert.equal(failure(() => jsonPatch({}, [{ op: 'delete', path: '/a' }])).httpCode, 422);
     assert.equal(failure(() => jsonPatch({}, [{ path: '/a' }])).httpCode, 422);
     assert.equal(failure(() => jsonPatch({ a: 1 }, [{ op: 'remove', path: 'a' }])).httpCode, 422);
   });
 
-  it('is nothing when it is null, and counts negative places from the end, as upstream’s library does', () => {
+  it('accepts null as an empty patch, and counts negative indexes from the end, as upstream’s library does', () => {
     assert.deepEqual(jsonPatch({ a: 1 }, null), { a: 1 });
     const list = (patch: JsonObject): JsonValue | undefined => jsonPatch({ list: ['a', 'b'] }, [patch])['list'];
     assert.deepEqual(list({ op: 'add', path: '/list/-1', value: 'c' }), ['a', 'b', 'c']);
@@ -217,14 +217,14 @@ describe('JSON patch', () => {
     assert.equal(failure(() => list({ op: 'remove', path: '/list/-' })).httpCode, 422);
   });
 
-  it('says which test failed, in the message', () => {
+  it('names the failed test in the message', () => {
     const error = failure(() => jsonPatch({ a: 1 }, [{ op: 'test', path: '/a', value: 2 }]));
     assert.equal(error.httpCode, 422);
     assert.match(error.message, /^the server rejected our request due to an error in our request: .*"\/a" failed/);
     assert.equal(error.details, undefined, 'kubectl prints causes instead of the message');
   });
 
-  it('refuses 10,001 operations, growth by copying, and depth', () => {
+  it('rejects 10,001 operations, growth by copying, and deep nesting', () => {
     const many = (count: number): JsonValue =>
       Array.from({ length: count }, () => ({ op: 'add', path: '/a', value: 1 }));
     assert.deepEqual(jsonPatch({}, many(10_000)), { a: 1 });
@@ -246,7 +246,7 @@ describe('JSON patch', () => {
 });
 
 describe('JSON merge patch', () => {
-  /** The pseudocode of RFC 7386, section 2. */
+  /** Oracle: the pseudocode of RFC 7386, section 2. */
   const rfc = (target: JsonValue, patch: JsonValue): JsonValue => {
     if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
     const result: JsonObject =
@@ -258,7 +258,7 @@ describe('JSON merge patch', () => {
     return result;
   };
 
-  it('agrees with the RFC, and leaves its arguments alone', () => {
+  it('agrees with the RFC, and does not change its arguments', () => {
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);
       const document = choices.object(3, false);
@@ -269,7 +269,7 @@ describe('JSON merge patch', () => {
     }
   });
 
-  it('takes keys of prototypes as data', () => {
+  it('treats prototype names as plain data', () => {
     const patched = mergePatch(
       parse('{"a":1}'),
       parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"x":1}}}'),
@@ -282,14 +282,14 @@ describe('JSON merge patch', () => {
     );
   });
 
-  it('refuses what is no object, and depth', () => {
+  it('rejects values other than objects, and deep nesting', () => {
     assert.equal(failure(() => mergePatch({}, [])).httpCode, 400);
     assert.equal(failure(() => mergePatch({}, parse(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`))).httpCode, 400);
   });
 });
 
 describe('a JSON patch that shifts long lists', () => {
-  it('is refused before it holds others up', () => {
+  it('is rejected before it blocks the event loop', () => {
     const list = Array.from({ length: 200_000 }, () => 0);
     for (const operation of [
       { op: 'add', path: '/x/0', value: 0 },

@@ -9,7 +9,7 @@ import { Choices } from './choices.ts';
 const schema = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
 const SUBJECT = { apiVersion: 'v1', kind: 'Pod' };
 
-/** A pod in which every sort of container occurs: map, set, keyed list within keyed list, atomic list, structure. */
+/** A pod with all types of containers: map, set, keyed list in a keyed list, atomic list, structure. */
 function randomPod(choices: Choices): JsonObject {
   const labels = choices.some(['a', 'b', 'c'], 0, 3).map((key) => [key, choices.one(['1', '2'])] as const);
   const env = (): JsonObject[] =>
@@ -40,7 +40,7 @@ function randomPod(choices: Choices): JsonObject {
   };
 }
 
-/** Every value of the random pods by its path, written by hand for these pods: the oracle knows no schema. */
+/** Oracle: all values of the random pods by their paths, hand-written without a schema. */
 function leaves(pod: JsonObject): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (value: JsonValue, path: string): void => {
@@ -60,7 +60,7 @@ function leaves(pod: JsonObject): Map<string, string> {
   return found;
 }
 
-/** Manager → the paths it owns, those of list items and maps included. */
+/** Manager → owned paths, including those of list items and maps. */
 function owners(pod: JsonObject | undefined): Map<string, Set<string>> {
   const result = new Map<string, Set<string>>();
   const entries = ((pod?.['metadata'] as JsonObject | undefined)?.['managedFields'] ?? []) as JsonObject[];
@@ -83,7 +83,7 @@ const withoutFields = (pod: JsonObject): JsonObject => {
   return { ...pod, metadata };
 };
 
-/** What is there before anybody has written anything: nothing, structures, what is empty and so null, values. */
+/** Contents of an object without an owner: none, structures, empty values (null), values. */
 const SKELETONS: readonly JsonObject[] = [
   {},
   { metadata: { creationTimestamp: null }, spec: { containers: null, securityContext: {} }, status: {} },
@@ -91,7 +91,7 @@ const SKELETONS: readonly JsonObject[] = [
 ];
 
 describe('field ownership', () => {
-  it('goes with every update to its writer, and stays otherwise', () => {
+  it('changes to the writer with every update, and otherwise stays', () => {
     for (let seed = 1; seed <= 400; seed++) {
       const choices = new Choices(seed);
       let live: JsonObject | undefined;
@@ -116,7 +116,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('of a new object is what comparing it with nothing gives', () => {
+  it('of a new object equals a comparison with an empty object', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const choices = new Choices(seed);
       const pod = choices.chance(0.5) ? randomPod(choices) : choices.object(3, false);
@@ -126,7 +126,7 @@ describe('field ownership', () => {
       for (const known of [schema, undefined]) {
         const options = { ...facts('one'), schema: known, updated };
         for (const skeleton of SKELETONS) {
-          // As text: the order of the elements is part of it.
+          // Compared as text, because the order of the elements matters.
           assert.equal(
             JSON.stringify(trackUpdate({ ...options, skeleton, live: undefined })),
             JSON.stringify(trackUpdate({ ...options, live: { metadata: {}, ...skeleton } })),
@@ -137,14 +137,14 @@ describe('field ownership', () => {
     }
   });
 
-  it('of what a type keeps without declaring it is with who made it, containers included', () => {
+  it('of preserved unknown fields belongs to their creator, including containers', () => {
     const updated = {
       ...SUBJECT,
       metadata: { name: 'x' },
       kept: { a: '1', inner: { b: '2' } },
       spec: { nodeName: 'n' },
     };
-    // As kube-apiserver 1.20 records a custom resource whose definition keeps unknown fields.
+    // As kube-apiserver 1.20 records it.
     const expected = { '.': {}, 'f:a': {}, 'f:inner': { '.': {}, 'f:b': {} } };
     for (const live of [undefined, SUBJECT]) {
       const tracked = trackUpdate({ ...facts('one'), schema, live, updated }) as unknown as {
@@ -157,7 +157,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('makes applied values true, removes what was dropped, touches nothing else, and conflicts exactly on others’ values', () => {
+  it('an apply sets its values, removes dropped ones, changes no others, and conflicts exactly with values of other managers', () => {
     let conflicts = 0;
     for (let seed = 1; seed <= 600; seed++) {
       const choices = new Choices(seed);
@@ -197,7 +197,7 @@ describe('field ownership', () => {
           assert.ok(after.get(self)?.has(path), `${context}\n${path} is not owned`);
         }
         const dropped = [...(before.get(self) ?? [])].filter((path) => !wanted.has(path));
-        // An item goes with the last manager that owns the item itself, whoever has fields in it.
+        // An item is removed with the last manager that owns the item itself, whatever fields in it have owners.
         const doomed = dropped.filter((path) => /k:[^ ]*$/.test(path) && !foreign.has(path) && !covers(wanted, path));
         for (const [path, value] of old) {
           if (wanted.has(path)) continue;
@@ -210,7 +210,7 @@ describe('field ownership', () => {
         }
         for (const path of now.keys())
           assert.ok(wanted.has(path) || old.has(path), `${context}\n${path} came from nowhere`);
-        // Whoever owns something owns what is there.
+        // All owned paths exist.
         for (const [name, paths] of after) {
           for (const path of paths) {
             const present = now.has(path) || [...now.keys()].some((each) => each.startsWith(`${path} `));
@@ -228,7 +228,7 @@ describe('field ownership', () => {
     assert.ok(conflicts > 100, `only ${conflicts} conflicts`);
   });
 
-  it('is recorded the same whether the object is created by apply or by force over another', () => {
+  it('is the same after a create by apply and after a forced apply', () => {
     for (let seed = 1; seed <= 200; seed++) {
       const choices = new Choices(seed);
       const applied = randomPod(choices);
@@ -239,12 +239,12 @@ describe('field ownership', () => {
   });
 });
 
-/** Whether something of `paths` stands below `item`. */
+/** Reports whether one of `paths` is below `item`. */
 function covers(paths: ReadonlyMap<string, string>, item: string): boolean {
   return [...paths.keys()].some((path) => path.startsWith(`${item} `));
 }
 
-/** Whether an empty structure or list stands at the path. */
+/** Reports whether the value at the path is an empty structure or list. */
 function isEmptyAt(pod: JsonObject, path: string): boolean {
   let value: JsonValue | undefined = pod;
   for (const element of path.split(' ')) {
@@ -257,7 +257,7 @@ function isEmptyAt(pod: JsonObject, path: string): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-it('whoever writes again what they own keeps the fields of their entry as they were read', () => {
+it('a manager that writes its own fields again keeps its entry unchanged', () => {
   const facts = { manager: 'me', apiVersion: 'v1', schema };
   const made = trackUpdate({ ...facts, live: undefined, updated: pod('1'), nowIso: '2026-01-01T00:00:00Z' });
   const live = JSON.parse(JSON.stringify(made)) as JsonObject;
@@ -273,7 +273,7 @@ it('whoever writes again what they own keeps the fields of their entry as they w
   }
 });
 
-it('an entry of another manager that holds only the name stays until that manager applies', () => {
+it('an entry of another manager that contains only the name stays until that manager applies', () => {
   const seed = (manager: string): JsonObject => ({
     manager,
     operation: 'Apply',

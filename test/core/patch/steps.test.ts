@@ -1,4 +1,4 @@
-/** Documents so large that one pass over them is a while: others have their turn between any two. */
+/** Processing of large documents in steps, between which the event loop runs. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
@@ -18,7 +18,7 @@ function configMap(value: string): JsonObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'large' }, data };
 }
 
-/** What each step took, and what came of all. */
+/** Duration of each step, and the result. */
 function timed<T>(steps: Generator<undefined, T>): { readonly took: number[]; readonly value: T } {
   const took: number[] = [];
   for (;;) {
@@ -32,7 +32,7 @@ function timed<T>(steps: Generator<undefined, T>): { readonly took: number[]; re
 
 const most = (took: readonly number[]): number => Math.max(...took) / took.reduce((sum, each) => sum + each, 0);
 
-it('works out who owns what a pass at a time, with the same result', () => {
+it('computes ownership in steps, with the same result', () => {
   const live = applyServerSide({ ...facts, live: undefined, applied: configMap('one'), force: false });
   const apply = { ...facts, manager: 'b', live, applied: configMap('two'), force: true };
   const update = { ...facts, manager: 'c', live, updated: configMap('three') };
@@ -47,12 +47,12 @@ it('works out who owns what a pass at a time, with the same result', () => {
       assert.ok(took.length >= 6, `${took.length} steps`);
       shares.push(most(took));
     }
-    // Of five rounds one has no collection of garbage in its longest step.
+    // At least one of five rounds has no garbage collection in its longest step.
     assert.ok(Math.min(...shares) < 0.6, `one step takes most of the time: ${shares.join(', ')}`);
   }
 });
 
-it('folds the entries of very many owners into one in no more than a moment', () => {
+it('merges the entries of very many managers quickly', () => {
   const entries = Array.from({ length: 12_000 }, (_, n) => ({
     manager: `m${n}`,
     operation: 'Update',
@@ -60,7 +60,7 @@ it('folds the entries of very many owners into one in no more than a moment', ()
     fieldsType: 'FieldsV1',
     fieldsV1: { 'f:data': { [`f:field-${n}`]: {} } },
   }));
-  // None of what they own is there, so nobody takes it from them.
+  // The fields of the entries do not exist in the object, so they stay.
   const updated = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'large', managedFields: entries } };
   const before = process.threadCpuUsage();
   const owners = managedFieldsAfter({ ...facts, live: undefined, updated });
@@ -69,11 +69,11 @@ it('folds the entries of very many owners into one in no more than a moment', ()
   assert.equal(folded?.manager, 'ancient-changes');
   assert.equal(Object.keys(folded.fieldsV1['f:data']).length + others.length, entries.length);
   assert.equal(owners.length, 10);
-  // One by one into a set that grows, it takes minutes.
+  // Inserting them one by one into a growing set takes minutes.
   assert.ok(user + system < 5_000_000, `${user + system} µs`);
 });
 
-it('says of a large new object what it says of a small one', () => {
+it('records the same owners of a large new object in steps', () => {
   const pod = schemaOfType('io.k8s.api.core.v1.Pod');
   const many = <T>(make: (n: number) => T): T[] => Array.from({ length: 1_500 }, (_, n) => make(n));
   const labels = Object.fromEntries(many((n) => [`l${(n * 7919) % 1500}`, 'x']));
@@ -113,7 +113,7 @@ it('says of a large new object what it says of a small one', () => {
   }
 });
 
-it('says of a change of a large object what it says of a small one', () => {
+it('records the same changes of a large object in steps', () => {
   const pod = schemaOfType('io.k8s.api.core.v1.Pod');
   const containers = (from: number, image: string) =>
     Array.from({ length: 1_500 }, (_, n) => ({ name: `c${n + from}`, image, args: n % 7 === 0 ? ['x', image] : [] }));
@@ -150,7 +150,7 @@ it('says of a change of a large object what it says of a small one', () => {
   }
 });
 
-it('applies a large configuration as it applies a small one', () => {
+it('applies a large configuration in steps with the same result', () => {
   const live = applyServerSide({ ...facts, live: undefined, applied: configMap('one'), force: false });
   const apply = { ...facts, manager: 'b', live, applied: configMap('two'), force: true };
   assert.deepEqual(applyServerSide({ ...apply, large: true }), applyServerSide(apply));

@@ -17,7 +17,7 @@ const podPatch = (spec: JsonObject, patch: JsonObject): JsonValue =>
   strategicMergePatch({ spec }, { spec: patch }, pod)['spec'] ?? null;
 
 describe('strategic merge patch', () => {
-  it('merges containers by name, environment by name, and keeps the rest', () => {
+  it('merges containers and environment variables by name, and keeps other fields', () => {
     const containers = [
       {
         name: 'a',
@@ -52,7 +52,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('does what upstream does, in the same order', async () => {
+  it('has the same results and order as upstream', async () => {
     const judged = JSON.parse(await readFile(join(import.meta.dirname, 'golden', 'strategic.json'), 'utf8')) as {
       original: JsonObject;
       patch: JsonObject;
@@ -75,14 +75,14 @@ describe('strategic merge patch', () => {
     });
   });
 
-  it('removes with null, and drops nulls from what is new', () => {
+  it('removes fields by null, and drops nulls from new values', () => {
     assert.deepEqual(podPatch({ nodeName: 'n', hostname: 'h' }, { nodeName: null, nothing: null }), { hostname: 'h' });
     assert.deepEqual(podPatch({}, { securityContext: { runAsUser: null, runAsGroup: 1 } }), {
       securityContext: { runAsGroup: 1 },
     });
   });
 
-  it('obeys $patch: delete on items and objects', () => {
+  it('applies $patch: delete to items and objects', () => {
     assert.deepEqual(
       podPatch(
         { containers: [{ name: 'a' }, { name: 'b' }] },
@@ -100,7 +100,7 @@ describe('strategic merge patch', () => {
     assert.deepEqual(podPatch({ hostname: 'h' }, { securityContext: { $patch: 'delete' } }), { hostname: 'h' });
   });
 
-  it('obeys $patch: replace on lists and objects', () => {
+  it('applies $patch: replace to lists and objects', () => {
     assert.deepEqual(
       podPatch({ containers: [{ name: 'a' }, { name: 'b' }] }, { containers: [{ name: 'c' }, { $patch: 'replace' }] }),
       {
@@ -115,7 +115,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('merges lists of plain values as sets, and deletes from them', () => {
+  it('merges lists of scalars as sets, and deletes from them', () => {
     const patch = (metadata: JsonObject, change: JsonObject): JsonValue | undefined =>
       strategicMergePatch({ metadata }, { metadata: change }, pod)['metadata'];
     assert.deepEqual(patch({ finalizers: ['a', 'b'] }, { finalizers: ['b', 'c'] }), { finalizers: ['a', 'b', 'c'] });
@@ -131,7 +131,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('orders as $setElementOrder says and leaves unknown items where they were', () => {
+  it('orders by $setElementOrder, and keeps the position of unknown items', () => {
     const names = (value: JsonValue): JsonValue[] =>
       ((value as JsonObject)['containers'] as JsonObject[]).map((each) => each['name'] ?? null);
     const of = (...all: string[]): JsonObject[] => all.map((name) => ({ name }));
@@ -175,13 +175,13 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('makes no difference between an empty list in the patch and none', () => {
+  it('treats an empty list in the patch like a missing one', () => {
     assert.deepEqual(podPatch({ containers: [{ name: 'a' }, { name: 'b' }] }, { containers: [] }), {
       containers: [{ name: 'a' }, { name: 'b' }],
     });
   });
 
-  it('never lets an instruction into the document', () => {
+  it('never stores a directive in the document', () => {
     const patched = strategicMergePatch(
       {},
       {
@@ -224,7 +224,7 @@ describe('strategic merge patch', () => {
     ],
   ];
   for (const [what, patch, code] of refused) {
-    it(`refuses ${what} with ${code}`, () => {
+    it(`rejects ${what} with ${code}`, () => {
       const live = { spec: { containers: [{ name: 'a' }], securityContext: {} }, metadata: { finalizers: ['x'] } };
       assert.throws(
         () => strategicMergePatch(live, patch, pod),
@@ -233,14 +233,14 @@ describe('strategic merge patch', () => {
     });
   }
 
-  it('takes keys of prototypes as data', () => {
+  it('treats prototype names as plain data', () => {
     const data = JSON.parse('{"__proto__":{"x":1},"constructor":"c"}');
     const patched = strategicMergePatch({ metadata: {} }, { metadata: { annotations: data } }, pod);
     assert.equal(JSON.stringify(patched), '{"metadata":{"annotations":{"__proto__":{"x":1},"constructor":"c"}}}');
     assert.equal(({} as { x?: unknown }).x, undefined);
   });
 
-  it('stays fast where both lists are long', () => {
+  it('is fast for long lists', () => {
     const items = Array.from({ length: 20_000 }, (_, index) => ({ name: `c${index}`, image: 'x' }));
     const startedMs = performance.now();
     podPatch(
@@ -251,8 +251,8 @@ describe('strategic merge patch', () => {
   });
 
   /**
-   * The property that kubectl builds on: the two-way patch made from `before` and `after` turns `before` into `after`. The maker is
-   * the oracle; it knows nothing of how patches are applied.
+   * kubectl relies on this property: the two-way patch from `before` to `after` turns `before` into `after`. The patch
+   * is created by an oracle that shares no code with the implementation.
    */
   it('turns one document into another with the patch that a client computes', () => {
     for (let seed = 1; seed <= 1500; seed++) {
@@ -290,7 +290,7 @@ function randomSpec(choices: Choices): JsonObject {
   };
 }
 
-/** A two-way strategic merge patch, by the rules of the documentation. */
+/** Oracle: a two-way strategic merge patch by the rules of the documentation. */
 function diff(before: JsonObject, after: JsonObject, schema: SchemaNode): JsonObject {
   const patch: JsonObject = {};
   const isMap = (value: JsonValue | undefined): value is JsonObject =>

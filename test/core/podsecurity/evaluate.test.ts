@@ -1,4 +1,4 @@
-/** The pod security standards, check by check: upstream's words for what violates them, and what does not. */
+/** The pod security standards, check by check: upstream's messages for violations, and pods without violations. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PodSpec } from 'kubernetes-types/core/v1';
@@ -284,14 +284,14 @@ describe('pod security standards', () => {
     it(`restricted:${version}: ${what}`, () => assert.equal(says('restricted', version, of), expected));
   }
 
-  it('whatever violates nothing of the restricted profile violates nothing of the baseline', () => {
+  it('a pod that complies with the restricted profile also complies with baseline', () => {
     for (const [, version, of, expected] of RESTRICTED) {
       if (expected === '') assert.equal(says('baseline', version, of), '');
       assert.equal(says('privileged', version, of), '');
     }
   });
 
-  it('labels over defaults; what cannot be read is strict where it refuses and silent where it only talks', () => {
+  it('labels override defaults; an invalid level is enforced as restricted, and ignored for audit and warn', () => {
     const label = (mode: string): string => `pod-security.kubernetes.io/${mode}`;
     const read = policyOf(
       {
@@ -321,7 +321,7 @@ describe('pod security standards', () => {
     }
   });
 
-  it('pods that violate the same are told of once, by the first name', () => {
+  it('pods with the same violations share one warning with the first name', () => {
     const review = new ExistingPods({ level: 'baseline', version: 'latest' });
     for (const name of ['b', 'a', 'c']) review.check(name, pod({ hostPID: true }));
     for (const name of ['z', 'y']) review.check(name, pod({ containers: [secured({ privileged: true })] }));

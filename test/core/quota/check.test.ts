@@ -1,4 +1,4 @@
-/** Quotas in the abstract: what objects use, which quotas count them, and what is refused in which words. */
+/** Resource quotas: usage of objects, the quotas that count them, and messages of rejections. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
@@ -48,7 +48,7 @@ function verdict(
   return [...found.charges].map(([index, amounts]) => `${states[index]?.name}: ${amountsText(amounts)}`).join('; ');
 }
 
-describe('what is used', () => {
+describe('usage', () => {
   const cases: [what: string, of: KubeObject, used: Record<string, string>][] = [
     ['a pod that says nothing', pod({}), { 'count/pods': '1', pods: '1' }],
     [
@@ -160,7 +160,7 @@ describe('what is used', () => {
   ];
   for (const [what, of, used] of cases) it(what, () => assert.deepEqual(usage(PODS, of), used));
 
-  it('services: node ports that are meant to be', () => {
+  it('services: counts the requested node ports', () => {
     const service = (spec: Loose) => usage({ group: '', plural: 'services' }, object({ spec }));
     const ports = [{ port: 1 }, { port: 2, nodePort: 30_001 }];
     const of = (nodePorts: number, balancers: number) => ({
@@ -175,7 +175,7 @@ describe('what is used', () => {
     assert.deepEqual(service({ type: 'LoadBalancer', ports, allocateLoadBalancerNodePorts: false }), of(1, 1));
   });
 
-  it('claims of devices: of each class what they can come to at the most', () => {
+  it('resource claims: counts the maximum number of devices per class', () => {
     const ask = (deviceClassName: string, count: number) => ({ deviceClassName, allocationMode: 'ExactCount', count });
     const claims = { group: 'resource.k8s.io', plural: 'resourceclaims' };
     const requests = [
@@ -191,7 +191,7 @@ describe('what is used', () => {
     assert.deepEqual(countedBy('gold.deviceclass.resource.k8s.io/devices'), claims);
   });
 
-  it('claims: by class too, in whole bytes, and for what is set aside', () => {
+  it('claims: counts by class, in whole bytes, and with the allocated size', () => {
     const claim = (body: Loose) => usage({ group: '', plural: 'persistentvolumeclaims' }, object(body));
     assert.deepEqual(
       claim({
@@ -209,7 +209,7 @@ describe('what is used', () => {
     assert.equal(claim({ spec: { resources: { requests: { storage: '1500m' } } } })['requests.storage'], '2');
   });
 
-  it('every kind can be counted, some by an old name too; events cannot', () => {
+  it('every kind except events can be counted, some also by a legacy name', () => {
     assert.deepEqual(usage({ group: 'example.com', plural: 'crontabs' }, object({})), {
       'count/crontabs.example.com': '1',
     });
@@ -219,7 +219,7 @@ describe('what is used', () => {
     assert.equal(evaluatorOf({ group: 'events.k8s.io', plural: 'events' }), undefined);
   });
 
-  it('names lead back to kinds', () => {
+  it('resource names are mapped to kinds', () => {
     const names: Record<string, string | undefined> = {
       cpu: 'count/pods',
       'requests.cpu': 'count/pods',
@@ -243,10 +243,10 @@ describe('what is used', () => {
   });
 });
 
-describe('a request against quotas', () => {
+describe('a request with quotas', () => {
   const small = pod({ containers: [container({ cpu: '1' }, { cpu: '2' })] });
 
-  it('is charged to every quota that counts it, by what that quota names', () => {
+  it('is charged to every quota that counts it, for the resources of that quota', () => {
     assert.equal(
       verdict(
         [
@@ -261,7 +261,7 @@ describe('a request against quotas', () => {
     );
   });
 
-  it('is refused with what is asked, used and allowed of all that is exceeded', () => {
+  it('is rejected with requested, used and limited amounts of all exceeded resources', () => {
     const hard = { 'requests.cpu': '1500m', 'limits.cpu': '10', pods: '2' };
     assert.equal(
       verdict([quota(hard, { 'requests.cpu': '1', 'limits.cpu': '2', pods: '2' })], small),
@@ -269,7 +269,7 @@ describe('a request against quotas', () => {
     );
   });
 
-  it('is refused when a container does not say what is counted', () => {
+  it('is rejected if a container does not set a limited resource', () => {
     const hard = { 'requests.cpu': '9', 'limits.memory': '9Gi', pods: '9' };
     const used = { 'requests.cpu': '0', 'limits.memory': '0', pods: '0' };
     const silent = pod({
@@ -284,14 +284,14 @@ describe('a request against quotas', () => {
     assert.equal(verdict([quota(hard, used)], whole), 'q: pods=1,requests.cpu=1');
   });
 
-  it('is refused while nobody knows what is used', () => {
+  it('is rejected while the usage is unknown', () => {
     assert.equal(
       verdict([quota({ pods: '1', cpu: '1' }, { pods: '0' })], small),
       'status unknown for quota: q, resources: cpu,pods',
     );
   });
 
-  it('a change is charged for what it adds; nothing is given back here', () => {
+  it('an update is charged for the added usage, without refunds', () => {
     const services = { group: '', plural: 'services' };
     const service = (type: string, ports: number) =>
       object({ spec: { type, ports: new Array(ports).fill({ port: 1 }) } });
@@ -306,7 +306,7 @@ describe('a request against quotas', () => {
     );
   });
 
-  it('a pod that comes under another quota is charged there in full', () => {
+  it('a pod that changes to another quota is charged there in full', () => {
     const terminating = quota({ pods: '1' }, { pods: '0' }, { scopes: ['Terminating'] });
     const evaluator = evaluatorOf(PODS);
     const bound = pod({ activeDeadlineSeconds: 1 });
@@ -324,7 +324,7 @@ describe('a request against quotas', () => {
     assert.match(verdict(of, sized('3'), { old: sized('1') }), /^exceeded quota: q, requested: requests.cpu=2, /);
   });
 
-  it('scopes and their selectors', () => {
+  it('evaluates scopes and their selectors', () => {
     const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ namespaces: ['x'] }] } };
     const weighted = {
       podAffinity: {
@@ -367,7 +367,7 @@ describe('a request against quotas', () => {
     assert.equal(verdict([of], object({ spec: {} }), { resource: claims }), '');
   });
 
-  it('what is limited has to be covered by a quota', () => {
+  it('a limited resource requires a quota that covers it', () => {
     const limited = (more: Partial<LimitedResource>) => ({
       limited: [{ matchContains: [], matchScopes: [], ...more }],
     });
@@ -389,8 +389,8 @@ describe('a request against quotas', () => {
   });
 });
 
-describe('reckoning everything', () => {
-  it('sums what the scopes let through, and keeps what it cannot see', () => {
+describe('total usage', () => {
+  it('sums the objects in scope, and keeps usage of unknown kinds', () => {
     const hard = { pods: '9', 'requests.cpu': '9', secrets: '9', 'count/crontabs.example.com': '9' };
     const of = quota(hard, { 'count/crontabs.example.com': '4' });
     assert.deepEqual(countedKinds(of).map(countName).sort(), [
@@ -412,7 +412,7 @@ describe('reckoning everything', () => {
     assert.deepEqual(listOf(reckon(scoped, () => [running, pod({})], NOW)), { pods: '1' });
   });
 
-  it('says more at once, and less only when it may', () => {
+  it('raises usage at once, and lowers it only if permitted', () => {
     const hard = { pods: '9', secrets: '9' };
     const of = quota(hard, { pods: '3', secrets: '1' });
     const reckoned = amountsOf({ pods: '2', secrets: '2' });
