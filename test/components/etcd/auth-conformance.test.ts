@@ -1,4 +1,4 @@
-/** The same commands of etcdctl, one after the other, to Debian's etcd and to ours: exit codes and texts must be the same. */
+/** Runs the same etcdctl commands against Debian's etcd and this store. Exit codes and texts must be equal. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -31,16 +31,16 @@ before(async () => {
 });
 after(() => remove(root));
 
-/** One call: what is typed, and what goes to its standard input. */
+/** One call: the command line, and its standard input. */
 type Step = string | readonly [command: string, input: string];
 
-/** Users who are let in, said first; 'nobody' has only the client certificate of `system:etcd-client`. */
+/** Commands of the test. 'nobody' has only the client certificate of `system:etcd-client`. */
 const SCRIPT: readonly Step[] = [
   'auth enable',
   'auth disable',
   'user list',
   'role list',
-  // Users.
+  // User commands.
   "user add '' --new-user-password pw",
   'user add alice --new-user-password pw',
   'user add alice --new-user-password pw',
@@ -55,7 +55,7 @@ const SCRIPT: readonly Step[] = [
   'user delete carol',
   'user list',
   ['user passwd missing --interactive=false', 'x\n'],
-  // Roles and permissions.
+  // Role and permission commands.
   "role add ''",
   'role add reader',
   'role add reader',
@@ -98,7 +98,7 @@ const SCRIPT: readonly Step[] = [
   'user revoke-role alice empty',
   'user get alice',
   'user get alice --detail',
-  // Turning it on.
+  // Enabling auth.
   'auth enable',
   'user add root --new-user-password rootpw',
   'role delete root',
@@ -118,7 +118,7 @@ const SCRIPT: readonly Step[] = [
   '--user root:rootpw put b 1',
   '--user root:rootpw --password rootpw get b',
   '--user root --password rootpw get b',
-  // Keys.
+  // Key commands.
   '--user alice:pw get a',
   '--user alice:pw put a 1',
   '--user alice:pw get b',
@@ -149,7 +149,7 @@ const SCRIPT: readonly Step[] = [
   ['--user alice:pw txn', 'value("a") = "0"\n\ndel c d\n\nget a\n\n'],
   '--user alice:pw watch b',
   '--user alice:pw watch p q1',
-  // Who may ask about whom.
+  // Permission to read users and roles.
   '--user alice:pw user get alice',
   '--user alice:pw user get root',
   '--user alice:pw user get missing',
@@ -183,7 +183,7 @@ const SCRIPT: readonly Step[] = [
   'put a 3',
   '--user root:rootpw user revoke-role system:etcd-client root',
   'user list',
-  // Root stays root while auth is on.
+  // The user root cannot be deleted or lose its role while auth is on.
   '--user root:rootpw user delete root',
   '--user root:rootpw user revoke-role root root',
   '--user root:rootpw role delete root',
@@ -220,7 +220,7 @@ async function etcdctl(endpoint: string, [command, input]: readonly [string, str
     env: { ETCDCTL_API: '3', PATH: process.env['PATH'] },
     timeout: 20_000,
   });
-  // One that is refused ends without reading.
+  // A rejected command exits without reading its input.
   child.stdin.on('error', () => {});
   child.stdin.end(input);
   let text = '';
@@ -231,7 +231,7 @@ async function etcdctl(endpoint: string, [command, input]: readonly [string, str
   return { code, text: normalised(text, endpoint) };
 }
 
-/** Without what differs between any two runs, and without the prefixes in which etcds of one minor version differ. */
+/** Removes values that differ between any two runs, and prefixes that differ between etcd patch releases. */
 function normalised(text: string, endpoint: string): string {
   return text
     .split('\n')
@@ -248,7 +248,7 @@ function normalised(text: string, endpoint: string): string {
     .join('\n');
 }
 
-/** What each is told: codes and words of refusals, else the keys. */
+/** Result of each call: code and message of the error, or the keys. */
 async function playSessions(
   alice: EtcdClient,
   root: EtcdClient,
@@ -299,7 +299,7 @@ async function playSessions(
   );
   const observed = await alice.open('v3electionpb.Election/Observe').send({ name: 'other' }).ended();
   told.push(['observe', observed.code, observed.message]);
-  // Somebody else stands before her, and goes when she has lost her permission.
+  // Another session is ahead of alice and unlocks after she has lost her permission.
   await root.call('v3lockpb.Lock/Unlock', { key: `lock/${own.toString(16)}` });
   const held = await root.call('v3lockpb.Lock/Lock', { name: 'lock', lease: other });
   const waits = alice.call('v3lockpb.Lock/Lock', { name: 'lock', lease: own });
@@ -317,7 +317,7 @@ describe("etcdctl's auth, user and role commands", async () => {
   const installed = (await isInstalled(DEBIAN_ETCD)) && (await isInstalled(ETCDCTL));
   const skip = installed ? false : 'etcd-server and etcd-client are not installed';
 
-  it('answer as with etcd, step by step', { skip }, async () => {
+  it('return the same results as etcd, step by step', { skip }, async () => {
     const theirs = await startDebianEtcd(await mkdtemp(join(root, 'theirs-')), certificates);
     const ours = await startHere(await mkdtemp(join(root, 'ours-')), certificates, { clientCertAuth: true });
     const differences: unknown[] = [];
@@ -334,7 +334,9 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it('work with JSON web tokens, and keep from strangers what later etcds keep from them', { skip }, async () => {
+  it('work with JSON web tokens, and are denied to unauthenticated clients as in later etcd releases', {
+    skip,
+  }, async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }));
     const tokens = await createTokens('jwt,priv-key=jwt.key,sign-method=RS512,ttl=10m', clock, async () => pem);
@@ -356,7 +358,7 @@ describe("etcdctl's auth, user and role commands", async () => {
       ]) {
         await expect(command, 'well', /./);
       }
-      // Without a token nobody is anybody here: the client's certificate does not count by default.
+      // Without a token a client has no identity here: the client certificate is not used by default.
       const stranger = /user name is empty/;
       for (const command of [
         'get a',
@@ -397,7 +399,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it('hold for each step of locks and elections, also for one that waits while its permission is taken', {
+  it('check permissions at each step of locks and elections, also when a permission is revoked during the wait', {
     skip,
   }, async () => {
     const setUp = [
@@ -438,7 +440,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it("let the API server's client in by its certificate, and out again", { skip }, async () => {
+  it("grant the API server's client certificate access, and revoke it", { skip }, async () => {
     const data = await mkdtemp(join(root, 'certificate-'));
     const { endpoint, server } = await startHere(data, certificates, { clientCertAuth: true });
     const store = connect(endpoint, certificates);

@@ -1,4 +1,4 @@
-/** Several of our members in this process, each with its own data directory and real connections, which can be cut. */
+/** Several members in this process, each with its own data directory and real connections that can be interrupted. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { silentLog } from '../../../src/base/log.ts';
@@ -17,13 +17,13 @@ export interface ClusterMember {
   readonly endpoint: string;
   readonly fatal: Error[];
   server: EtcdServer | undefined;
-  /** Nothing that it says reaches the others. */
+  /** Whether all outgoing messages are dropped. */
   mute: boolean;
   start(existing?: boolean, overrides?: Partial<EtcdServerDeps>): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Members that know each other; nothing is started. */
+/** Creates members with a common configuration without starting them. */
 export async function cluster(directory: string, count: number): Promise<ClusterMember[]> {
   const members: ClusterMember[] = [];
   for (let i = 0; i < count; i += 1) members.push(await member(directory, `m${i}`, members));
@@ -76,7 +76,7 @@ export async function member(directory: string, name: string, all: readonly Clus
   return created;
 }
 
-/** Resolves when `members` know that all of them know what this build writes. */
+/** Resolves when `members` have agreed that all of them support the features of this build. */
 export async function levelReached(members: readonly ClusterMember[]): Promise<void> {
   for (const { endpoint } of members) {
     for (let level = 0; level < NEWEST_LEVEL; ) {
@@ -87,7 +87,7 @@ export async function levelReached(members: readonly ClusterMember[]): Promise<v
   }
 }
 
-/** `count` members that run, and what ends them and removes their data. */
+/** Starts `count` members. The returned function stops them and removes their data. */
 export async function runningCluster(
   count: number,
 ): Promise<{ readonly directory: string; readonly members: ClusterMember[]; remove(): Promise<void> }> {

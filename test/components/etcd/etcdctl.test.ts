@@ -1,4 +1,6 @@
-/** Every command of etcdctl 3.4 against us and against Debian's etcd: the same exit code and the same output, ids aside. */
+/**
+ * Every command of etcdctl 3.4 against this store and Debian's etcd. Exit code and output must be equal except for IDs.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -15,7 +17,7 @@ interface Outcome {
   readonly output: string;
 }
 
-/** Runs etcdctl; `enough` ends it once its output matches. Its own log lines are left out. */
+/** Runs etcdctl. `enough` ends it once its output matches. Its own log lines are removed. */
 function etcdctl(endpoint: string, args: readonly string[], input = '', enough?: RegExp): Promise<Outcome> {
   const child = spawn(ETCDCTL, ['--endpoints', endpoint.replace('http://', ''), ...args], {
     env: { ...process.env, ETCDCTL_API: '3' },
@@ -27,9 +29,9 @@ function etcdctl(endpoint: string, args: readonly string[], input = '', enough?:
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
-  // A command that wants no input may have gone before it comes.
+  // A command without input may have exited before the write.
   child.stdin.on('error', () => {});
-  // A watch that is interactive ends with its input.
+  // An interactive watch ends with its input.
   if (enough === undefined) child.stdin.end(input);
   else child.stdin.write(input);
   const timer = setTimeout(() => child.kill('SIGKILL'), 20_000);
@@ -45,7 +47,7 @@ function etcdctl(endpoint: string, args: readonly string[], input = '', enough?:
 const normalised = ({ code, output }: Outcome): Outcome => ({
   code,
   output: output
-    // A table is as wide as what is in it, and ids have no leading zeros.
+    // Table widths depend on their content, and IDs have no leading zeros.
     .replaceAll(/-{3,}/g, '---')
     .replaceAll(/\b(?:https?:\/\/)?127\.0\.0\.1:\d+/g, 'ENDPOINT')
     .replaceAll(/\b[0-9a-f]{14,16}\b/g, 'ID')
@@ -58,7 +60,7 @@ const normalised = ({ code, output }: Outcome): Outcome => ({
 
 const TXN = 'value("t") = "1"\n\nput t "2"\nget t\ndel u\n\nput t "never"\n\n';
 
-/** In order; what they leave behind is what the next ones find. */
+/** Commands in order. Later commands use the state that earlier ones leave. */
 const COMMANDS: ReadonlyArray<readonly [args: readonly string[], input?: string, enough?: RegExp]> = [
   [['put', 'foo', 'bar']],
   [['get', 'foo']],
@@ -118,7 +120,7 @@ describe('etcdctl', { skip: skip ? 'etcd and etcdctl are not installed' : false 
     stops.push(() => remove(directory));
     peer = await startPeerEtcd(directory);
     stops.push(peer.stop);
-    // The addresses that it shows have to be its own for commands that go to all members.
+    // The advertised addresses must be reachable for commands that contact all members.
     const [port = 0] = await freePorts(1);
     const data = await temporaryDirectory();
     stops.push(() => remove(data));
@@ -131,14 +133,14 @@ describe('etcdctl', { skip: skip ? 'etcd and etcdctl are not installed' : false 
     for (const stop of stops.splice(0).reverse()) await stop();
   });
 
-  it('answers every command as with etcd', async () => {
+  it('gets the same results as from etcd for every command', async () => {
     for (const [args, input, enough] of COMMANDS) {
       const run = (endpoint: string) => etcdctl(endpoint, args, input, enough).then(normalised);
       assert.deepEqual(await run(ours), await run(peer?.endpoint ?? ''), args.join(' '));
     }
   });
 
-  it('shows status, hashes and snapshots in the same shape', async () => {
+  it('shows status, hashes and snapshots in the same format', async () => {
     const fields = async (endpoint: string, args: readonly string[]): Promise<string[]> => {
       const { code, output } = await etcdctl(endpoint, args);
       assert.equal(code, 0, output);
@@ -156,7 +158,7 @@ describe('etcdctl', { skip: skip ? 'etcd and etcdctl are not installed' : false 
       code: 0,
       output: `Snapshot saved at ${file}\n`,
     });
-    // The file is a database of SQLite, which etcdctl cannot look into.
+    // The file is an SQLite database, which etcdctl cannot read.
     assert.equal((await etcdctl(ours, ['snapshot', 'status', file])).code, 1);
   });
 });

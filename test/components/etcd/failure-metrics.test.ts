@@ -1,4 +1,4 @@
-/** What etcd counts of what fails or is slow is counted here too. */
+/** Metrics of failures and slow operations match etcd's. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Log, silentLog } from '../../../src/base/log.ts';
@@ -26,7 +26,7 @@ const CLUSTER_NAMES = [
   'heartbeat_send_failures_total',
 ] as const;
 
-test('what takes longer to apply than it should is counted and said, ranges too', async () => {
+test('counts and logs operations that take too long to apply, including ranges', async () => {
   const said: string[] = [];
   const log: Log = { ...silentLog, named: () => log, warn: (message) => said.push(message) };
   const data = await temporaryDirectory();
@@ -52,7 +52,7 @@ test('what takes longer to apply than it should is counted and said, ranges too'
   await remove(data);
 });
 
-test('a leader that stands still and then loses its quorum: late heartbeats, lost proposals, reads that come to nothing', {
+test('counts late heartbeats, lost proposals and failed reads when a leader stalls and loses its quorum', {
   timeout: 60_000,
 }, async () => {
   const members = await cluster(directory, 3);
@@ -71,7 +71,7 @@ test('a leader that stands still and then loses its quorum: late heartbeats, los
   };
   let leader: ClusterMember | undefined;
   while (leader === undefined) {
-    // Less than an election.
+    // Shorter than an election timeout.
     for (const until = performance.now() + 250; performance.now() < until; );
     await new Promise((resolve) => setTimeout(resolve, 300));
     leader = await lateAtSomebody();

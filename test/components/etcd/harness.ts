@@ -1,4 +1,7 @@
-/** Real stores for tests: ours in this process or in one of its own, and Debian's etcd, all over TLS with client certificates. */
+/**
+ * Real stores for tests: this store in the same process or in a separate one, and Debian's etcd, all over TLS with
+ * client certificates.
+ */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { access, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +35,7 @@ export interface Certificates {
   readonly client: { readonly cert: string; readonly key: string };
 }
 
-/** One authority, a server certificate for 127.0.0.1 and a client certificate, made by openssl in `directory`. */
+/** Creates a CA, a server certificate for 127.0.0.1 and a client certificate with openssl in `directory`. */
 export async function makeCertificates(directory: string): Promise<Certificates> {
   const file = (name: string): string => join(directory, name);
   const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
@@ -70,7 +73,7 @@ export interface Running {
   readonly fatal: Error[];
 }
 
-/** Our server in this process. */
+/** Starts this store in the same process. */
 export async function startHere(
   directory: string,
   certificates: Certificates | undefined,
@@ -114,7 +117,7 @@ export interface Process {
 
 const SERVE = fileURLToPath(new URL('./serve.ts', import.meta.url));
 
-/** Our server as a process of its own; resolves when it listens, rejects when it ends before that. */
+/** Starts this store as a separate process. Resolves when it listens. Rejects when it exits before that. */
 export function startProcess(directory: string, certificates: Certificates | undefined, port = 0): Promise<Process> {
   const child = spawn(process.execPath, [SERVE, directory, certificates?.directory ?? '', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -145,7 +148,7 @@ export async function isInstalled(path: string): Promise<boolean> {
 
 export const DEBIAN_ETCD = '/usr/bin/etcd';
 
-/** Debian's etcd as a process; resolves when it answers. */
+/** Starts Debian's etcd as a process. Resolves when it responds. */
 export async function startDebianEtcd(
   directory: string,
   { directory: pki }: Certificates,

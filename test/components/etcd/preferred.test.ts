@@ -1,4 +1,7 @@
-/** A client of several endpoints: it prefers the first, leaves one that is silent, and comes back without failing a call. */
+/**
+ * Client with several endpoints: prefers the first, fails over when it does not respond, and returns without a failed
+ * call.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
@@ -10,7 +13,7 @@ import { recorder } from '../../conformance/store.ts';
 import { freePort } from '../../ports.ts';
 import { clock, connect, type Running, remove, startHere, temporaryDirectory } from './harness.ts';
 
-/** Long waits are short. */
+/** Clock that shortens long waits. */
 const hasty: Clock = {
   ...clock,
   setTimer: (delayMs, callback) => clock.setTimer(delayMs >= 3000 ? delayMs / 20 : delayMs, callback),
@@ -22,7 +25,7 @@ before(async () => {
 });
 after(() => remove(root));
 
-/** A store of its own, which says who it is. */
+/** Separate store that identifies itself by a key. */
 async function start(name: string, port = 0): Promise<Running> {
   const running = await startHere(await mkdtemp(join(root, 'data-')), undefined, {}, port);
   const store = connect(running.endpoint, undefined);
@@ -41,7 +44,9 @@ async function until(store: Store, name: string): Promise<void> {
   }
 }
 
-test('the first endpoint is returned to, no call fails, and watches go on there', { timeout: 60_000 }, async () => {
+test('returns to the first endpoint without a failed call, and watches continue there', {
+  timeout: 60_000,
+}, async () => {
   const port = await freePort();
   const second = await start('second');
   const store = connect('', undefined, { endpoints: [`http://127.0.0.1:${port}`, second.endpoint], clock: hasty });
@@ -58,7 +63,7 @@ test('the first endpoint is returned to, no call fails, and watches go on there'
   await second.server.stop();
 });
 
-test('one that says nothing any more is left', { timeout: 60_000 }, async () => {
+test('leaves an endpoint that no longer responds', { timeout: 60_000 }, async () => {
   const first = await start('first');
   const second = await start('second');
   const sockets: Socket[] = [];
@@ -76,7 +81,7 @@ test('one that says nothing any more is left', { timeout: 60_000 }, async () => 
   const endpoints = [`http://127.0.0.1:${port}`, second.endpoint];
   const store = connect('', undefined, { endpoints, clock: hasty, requestTimeoutMs: 1000 });
   assert.equal(await who(store), 'first');
-  // As a cable that is pulled.
+  // Simulates an unplugged cable.
   for (const socket of sockets) socket.pause();
   proxy.close();
   const begin = performance.now();

@@ -1,4 +1,4 @@
-/** Members that restart one after the other while clients read, write and watch: no request fails. */
+/** Rolling restart of members while clients read, write and watch: no request fails. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -43,7 +43,7 @@ describe('restarts of members under load', () => {
     await own.close();
   };
 
-  test('no read and no write fails, each write happens once, and watches miss nothing', async () => {
+  test('fail no read or write, apply each write once, and lose no watch event', async () => {
     const load: Load = { failures: [], written: new Map(), reads: 0 };
     const seen = stores.map((store) => {
       const events = new Map<string, string[]>();

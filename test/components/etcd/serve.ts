@@ -1,4 +1,7 @@
-/** `serve.ts DATA [PKI] [PORT]`: our etcd as a process; prints its port, ends on SIGTERM or when the disk fails. */
+/**
+ * `serve.ts DATA [PKI] [PORT]`: runs this store as a process. Prints its port, and exits on SIGTERM or when the disk
+ * fails.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLog } from '../../../src/base/log.ts';
@@ -35,7 +38,7 @@ const server = createEtcdServer({
   clientUrls: ['https://127.0.0.1:2379'],
   onFatal: () => process.exit(1),
 });
-// Before the port is told: a test may stop us at once.
+// Before the port is printed, because a test may stop the process immediately.
 process.once('SIGTERM', () => {
   void server.stop().then(() => process.exit(0));
 });

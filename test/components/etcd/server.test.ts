@@ -63,7 +63,7 @@ async function killed(process: Process): Promise<void> {
 }
 
 describe('etcd as a process', () => {
-  it('loses no acknowledged durable write to kill -9, and never takes back a revision it has shown', async () => {
+  it('loses no acknowledged durable write after kill -9 and never reverts a revision that was visible', async () => {
     const data = await fresh();
     const journal = new Map<string, { value: string; revision: Revision }>();
     let highest = 0;
@@ -97,7 +97,7 @@ describe('etcd as a process', () => {
       };
       const writers = Array.from({ length: 8 }, (_, id) => writer(id));
       await new Promise((resolve) => setTimeout(resolve, 5 + ((round * 37) % 60)));
-      // On a busy machine some rounds would be over before anything was written.
+      // On a busy machine some rounds would end before the first write.
       while (writes < round * 26) await new Promise((resolve) => setTimeout(resolve, 5));
       stopped = true;
       await killed(etcd);
@@ -106,7 +106,7 @@ describe('etcd as a process', () => {
     }
   });
 
-  it('refuses a second process on the same data, naming the first', async () => {
+  it('refuses a second process on the same data and names the first one', async () => {
     const data = await fresh();
     const first = await startProcess(data, certificates);
     try {
@@ -122,13 +122,13 @@ describe('etcd as a process', () => {
     assert.equal(await next.exited, 0);
   });
 
-  it('has those look again who have seen relaxed writes that a crash took', async () => {
+  it('makes clients re-list that have read relaxed writes lost in a crash', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
     const store = connect(etcd.endpoint, certificates);
     let seen = 0;
-    // Now and then it has been written before the crash.
+    // Sometimes it is written before the crash.
     for (let round = 0; round < 10; round += 1) {
       await put(store, 'a', 'kept');
       await put(store, 'a', 'first', 'relaxed');
@@ -141,7 +141,7 @@ describe('etcd as a process', () => {
     const { kv, revision } = await store.get('a');
     const there = kv?.modRevision ?? 0;
     assert.ok(there < seen && seen < revision, `${there} ${seen} ${revision}`);
-    // What it knows about it is in its files.
+    // Its files contain everything it needs.
     for (const restarted of [false, true]) {
       if (restarted) {
         await killed(etcd);
@@ -162,7 +162,7 @@ describe('etcd as a process', () => {
     await killed(etcd);
   });
 
-  it('writes heartbeats to disk with the next write of another kind, however long that takes', async () => {
+  it('writes heartbeats to disk with the next other write, regardless of its time', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
@@ -173,7 +173,7 @@ describe('etcd as a process', () => {
     };
     const stored = async (key: string) => Buffer.from((await store.get(key)).kv?.value ?? []).toString();
     await put(store, 'lease', 'held');
-    // The first relaxed write waits for the mark below which they are shown.
+    // The first relaxed write waits for the mark below which relaxed writes become visible.
     await put(store, 'lease', 'renewed', 'heartbeat');
     const seen = await put(store, 'lease', 'renewed again', 'heartbeat');
     assert.equal(await stored('lease'), 'renewed again');
@@ -193,7 +193,7 @@ describe('etcd as a process', () => {
     await killed(etcd);
   });
 
-  it('says which address is in use', async () => {
+  it('reports the address that is in use', async () => {
     const first = await startHere(await fresh(), certificates);
     const port = Number(new URL(first.endpoint).port);
     await assert.rejects(startHere(await fresh(), certificates, {}, port), (error) => {
@@ -204,7 +204,7 @@ describe('etcd as a process', () => {
     await first.server.stop();
   });
 
-  it('resumes watches after a restart: nothing lost, nothing twice', async () => {
+  it('resumes watches after a restart without lost or duplicate events', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
@@ -233,7 +233,7 @@ describe('etcd as a process', () => {
 });
 
 describe('etcd in this process', () => {
-  it('keeps relaxed writes over an orderly stop, without leaving a gap in the revisions', async () => {
+  it('keeps relaxed writes over an orderly stop without a gap in the revisions', async () => {
     const data = await fresh();
     const first = await startHere(data, certificates);
     const store = connect(first.endpoint, certificates);
@@ -251,7 +251,7 @@ describe('etcd in this process', () => {
     await second.server.stop();
   });
 
-  it('keeps leases and what hangs on them over a restart', async () => {
+  it('keeps leases and their keys over a restart', async () => {
     const data = await fresh();
     const first = await startHere(data, certificates);
     const store = connect(first.endpoint, certificates);
@@ -269,7 +269,7 @@ describe('etcd in this process', () => {
     await second.server.stop();
   });
 
-  it('keeps in memory what was there when somebody reads everything, which is more', async () => {
+  it('keeps cached values in memory when a client reads the larger full range', async () => {
     const directory = await fresh();
     const log = createSqliteLog({ directory, log: silentLog });
     const reads: number[] = [];
@@ -303,7 +303,7 @@ describe('etcd in this process', () => {
         const sum = reads.reduce((total, count) => total + count, 0);
         assert.ok(sum > 150 && sum < 250, `round ${round}: ${sum} of 400 rows were read, where half of them fit`);
       }
-      // What is asked for by itself is likely to be asked for again.
+      // A value that is read individually is likely to be read again.
       reads.length = 0;
       for (let round = 0; round < 3; round += 1) await store.get(keys[7] as string);
       assert.deepEqual(reads, [1]);
@@ -313,7 +313,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('looks again when a value was overwritten and discarded while it was read', async () => {
+  it('reads again when a value was overwritten and discarded during the read', async () => {
     const directory = await fresh();
     const log = createSqliteLog({ directory, log: silentLog });
     let gone = 0;
@@ -338,12 +338,12 @@ describe('etcd in this process', () => {
       assert.equal((await store.get(keys[0] as string)).kv?.modRevision, revisions[0]);
       assert.equal(gone, 0);
       gone = 2;
-      // A guard that fails is answered with what is there.
+      // A failed guard returns the current value.
       const guards = [{ key: keys[1] as string, modRevision: 1 }];
       const refused = await store.commit({ guards, puts: [{ key: keys[1] as string, value: Buffer.from('x') }] });
       assert.ok(!refused.committed && refused.current[0]?.modRevision === revisions[1]);
       assert.equal(gone, 0);
-      // One that is always gone is not waited for.
+      // A value that is always missing is not retried forever.
       gone = Number.POSITIVE_INFINITY;
       await assert.rejects(store.get(keys[2] as string), coded('compacted'));
     } finally {
@@ -352,7 +352,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('answers a full disk clearly, keeps reading, and recovers by itself', {
+  it('reports a full disk, keeps serving reads, and recovers automatically', {
     skip: process.getuid?.() !== 0,
   }, async () => {
     const mount = await fresh();
@@ -375,7 +375,7 @@ describe('etcd in this process', () => {
         },
         (error) => coded('no-space')(error) && (error as Error).message === 'etcdserver: mvcc: database space exceeded',
       );
-      // Many at once are refused one by one, and leave nothing behind.
+      // Concurrent writes are rejected individually and leave no data.
       const refused = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => put(store, `never/${i}`, big)));
       assert.ok(refused.every((result) => result.status === 'rejected' && coded('no-space')(result.reason)));
       const { kv, revision } = await store.get('small');
@@ -399,7 +399,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('refuses clients without a certificate or with a foreign one', async () => {
+  it('rejects clients without a certificate or with a foreign one', async () => {
     const etcd = await startHere(await fresh(), certificates);
     const foreign = await makeCertificates(await fresh());
     for (const client of [undefined, foreign.client]) {
@@ -410,7 +410,7 @@ describe('etcd in this process', () => {
     await etcd.server.stop();
   });
 
-  it('refuses requests that are too large', async () => {
+  it('rejects requests that are too large', async () => {
     const etcd = await startHere(await fresh(), certificates);
     const store = connect(etcd.endpoint, certificates);
     for (const size of [1_600_000, 3_000_000]) {
@@ -499,7 +499,7 @@ describe('the watch API', () => {
   });
   after(() => stop());
 
-  it('filters, gives ids, refuses duplicate ids and empty ranges, confirms cancels', async () => {
+  it('filters, assigns IDs, rejects duplicate IDs and empty ranges, and confirms cancellation', async () => {
     const watch = rawWatch(endpoint);
     const start = (await store.get('f')).revision + 1;
     watch.send((out) => writeWatchCreate(out, { key: 'f', startRevision: start, noPut: true }));
@@ -542,7 +542,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('splits what is large when asked to', async () => {
+  it('splits large responses on request', async () => {
     const watch = rawWatch(endpoint);
     const first = await put(store, 'g/0', 'x'.repeat(1_200_000));
     for (let i = 1; i < 4; i += 1) await put(store, `g/${i}`, 'x'.repeat(1_200_000));
@@ -571,7 +571,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('tells many watches everything in order, and progress never before what it covers', async () => {
+  it('delivers all events in order to many watches, and progress never before the events it covers', async () => {
     const watch = rawWatch(endpoint);
     const kinds = [{}, { noPut: true }, { noDelete: true }, { prevKv: true }, { key: 'm/3', end: '' }];
     const WATCHES = 300;
@@ -587,12 +587,12 @@ describe('the watch API', () => {
       written.push({ key, type, revision: result });
     };
     for (let i = 0; i < 5; i += 1) await write(i);
-    // Asked at every moment of a write.
+    // Progress is requested at every moment of a write.
     let writing = 60;
     const asking = (async () => {
       for (let i = 0; writing > 0; i += 1) {
         watch.send((out) => writeWatchProgress(out));
-        // One that comes and goes hears of nothing.
+        // A watch that is created and cancelled receives no event.
         watch.send((out) =>
           i % 2 === 0 ? writeWatchCreate(out, { key: 'n/', end: 'n0', watchId: 1000 }) : writeWatchCancel(out, 1000),
         );
@@ -624,7 +624,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('does not let a client that reads nothing hold up the others, or memory', async () => {
+  it('is not blocked by a client that does not read, and limits its memory', async () => {
     const { host, port } = new URL(endpoint);
     assert.ok(host);
     const socket = connectTls({

@@ -1,4 +1,7 @@
-/** A store that is alone and damaged goes back to its last scheduled snapshot, as a process, looked at with Debian's etcdctl. */
+/**
+ * Restore of the last scheduled snapshot by a single damaged member, run as a process and verified with Debian's
+ * etcdctl.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,7 +55,7 @@ const look = (store: Store): Promise<{ readonly revision: number; readonly keys:
     return { revision, keys: kvs.length };
   });
 
-/** As the host takes them; the clock is set apart by names, which are to the second. */
+/** Saves a snapshot like the scheduled ones. `second` separates the names, which have a resolution of one second. */
 async function snapshot(store: Store, second: number): Promise<string> {
   const said = await done('snapshot', 'save', '--directory', snapshots, '--endpoints', store.endpoint);
   const [, file = ''] = /(\S+\.db)/.exec(said) ?? [];
@@ -61,7 +64,7 @@ async function snapshot(store: Store, second: number): Promise<string> {
   return named;
 }
 
-/** So that SQLite itself reads it without complaint and rows are wrong. */
+/** Damages rows so that SQLite still reads the file without an error. */
 async function damage(file: string, from = 8192): Promise<void> {
   const { size } = await stat(file);
   const handle = await open(file, 'r+');
@@ -73,7 +76,7 @@ const database = (): string => join(data, 'revisions.db');
 const kept = async (): Promise<string[]> =>
   (await readdir(data)).filter((name) => /^revisions\.db\.damaged-\w+$/.test(name));
 
-test('to the newest that is whole; revisions go on far above, the damaged file and the lost revisions are reported', {
+test('restores the newest valid snapshot, raises revisions far above and reports damaged file and lost revisions', {
   timeout: 120_000,
 }, async () => {
   const first = await begin();
@@ -98,14 +101,14 @@ test('to the newest that is whole; revisions go on far above, the damaged file a
   assert.match(marker, new RegExp(`^at 20\\S+Z the store was damaged and was restored from ${good}; lost: .*revision`));
   const [condition] = await storeConditions(data, new Set());
   assert.deepEqual([condition?.type, condition?.status, condition?.message], ['StoreRestored', 'True', marker.trim()]);
-  // Whoever watched before must begin again.
+  // Clients must restart watches that they opened before the restore.
   const args = ['--endpoints', second.endpoint, 'watch', 'key', '--prefix', '--rev', String(before.revision)];
   const watching = await run('/usr/bin/etcdctl', args, { ETCDCTL_API: '3' });
   assert.match(watching.err, /required revision has been compacted/);
   await put(second, 20, 2);
   await second.stop();
 
-  // From the same snapshot again, and yet no revision is given out twice.
+  // Restored from the same snapshot again, but no revision is assigned twice.
   await damage(database());
   const third = await begin();
   assert.deepEqual(await look(third), { revision: 7 + 2 * BUMP, keys: 6 });
@@ -117,16 +120,16 @@ test('to the newest that is whole; revisions go on far above, the damaged file a
   await writeFile(join(data, 'went-back.json'), JSON.stringify(note));
   await damage(database(), 0);
   await assert.rejects(begin, /the store was restored 3 times within a day; check the disk first.*restore a snapshot/);
-  // What stands there was not touched.
+  // The existing data was not changed.
   assert.equal((await kept()).length, 2);
 });
 
-test('under a running store too; observed revisions are reported', { timeout: 60_000 }, async () => {
+test('restores under a running store and reports observed revisions', { timeout: 60_000 }, async () => {
   const first = await begin();
   await put(first, 0, 5);
   await snapshot(first, 1);
   await put(first, 5, 4);
-  // Out of the write-ahead log.
+  // Moves the data from the write-ahead log to the database file.
   await etcdctl(first.endpoint, 'defrag');
   await damage(database());
   await run('/usr/bin/etcdctl', ['--endpoints', first.endpoint, 'endpoint', 'hashkv'], { ETCDCTL_API: '3' });
@@ -142,7 +145,7 @@ test('under a running store too; observed revisions are reported', { timeout: 60
   assert.deepEqual(await storeConditions(data, new Set(['Ready'])), []);
 });
 
-test('not where the snapshot shows other members, where there is none, or where it is not asked for', {
+test('does not restore when the snapshot shows other members, none exists, or it is disabled', {
   timeout: 60_000,
 }, async () => {
   const first = await begin();
@@ -161,12 +164,12 @@ test('not where the snapshot shows other members, where there is none, or where 
   const two = await begin();
   await put(two, 0, 5);
   await snapshot(two, 1);
-  // It does not have to be there: it may be.
+  // The member does not have to exist; a possible member suffices.
   await etcdctl(two.endpoint, 'member', 'add', 'other', '--peer-urls=http://127.0.0.1:1', '--learner');
   await snapshot(two, 2);
   await two.stop();
   await damage(database(), 0);
-  // Noted beside the store, and also where that is lost.
+  // Recorded beside the store, and also available when that is lost.
   const waiting = begin().catch(() => {});
   const others = JSON.parse(await readFile(join(data, 'others.json'), 'utf8'));
   assert.deepEqual(others, [['http://127.0.0.1:1']]);
@@ -181,17 +184,17 @@ test('not where the snapshot shows other members, where there is none, or where 
   await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member to rebuild it from: move/);
 });
 
-test('a power cut in the middle is made up for at the next start', { timeout: 60_000 }, async () => {
+test('completes an interrupted restore at the next start', { timeout: 60_000 }, async () => {
   const first = await begin();
   await put(first, 0, 5);
   await first.stop();
-  // As it is when the new one is ready and the old one has been put aside.
+  // State in which the new data is ready and the old data has been moved aside.
   await mkdir(join(data, 'restored'));
   await rename(database(), join(data, 'restored', 'revisions.db'));
   const second = await begin();
   assert.deepEqual(await look(second), { revision: 6, keys: 5 });
   await second.stop();
-  // As it is when the old one is still there.
+  // State in which the old data is still present.
   await mkdir(join(data, 'restored'));
   await writeFile(join(data, 'restored', 'revisions.db'), await readFile(database()));
   await writeFile(database(), 'damaged'.repeat(1000));

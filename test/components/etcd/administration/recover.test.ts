@@ -1,4 +1,4 @@
-/** Quorum loss as the runbook has it, with processes and the commands that users type. */
+/** Recovery from quorum loss as in the runbook, with processes and user commands. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ async function keyCount(endpoint: string): Promise<number> {
     .length;
 }
 
-test('two of three are lost for good: looked at, recovered, grown again', { timeout: 180_000 }, async () => {
+test('recovers a cluster that lost two of three members, and grows it again', { timeout: 180_000 }, async () => {
   const members = [await makeMember('m0'), await makeMember('m1'), await makeMember('m2')];
   const all = ['--initial-cluster', listOf(members)];
   const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));
@@ -42,7 +42,7 @@ test('two of three are lost for good: looked at, recovered, grown again', { time
   for (let i = 0; i < 10; i += 1) await etcdctl(one.endpoint, 'put', `k${i}`, `v${i}`);
   const recover = ['members', 'recover', '--data-dir', m0.data, '--endpoints', one.endpoint];
 
-  // While there is a quorum nothing is done.
+  // With a quorum the command does nothing.
   await three.kill();
   const early = await hyperedge(...recover, '--dry-run');
   assert.equal(early.code, 1);
@@ -102,7 +102,7 @@ test('two of three are lost for good: looked at, recovered, grown again', { time
   );
 });
 
-test('where auth is on, --user says who asks', { timeout: 300_000 }, async () => {
+test('requires --user when auth is on', { timeout: 300_000 }, async () => {
   const members = [await makeMember('a0'), await makeMember('a1'), await makeMember('a2'), await makeMember('a3')];
   const all = ['--initial-cluster', listOf(members)];
   const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));
@@ -117,7 +117,7 @@ test('where auth is on, --user says who asks', { timeout: 300_000 }, async () =>
   await four.kill();
   const recover = ['members', 'recover', '--data-dir', a0.data, '--endpoints', one.endpoint];
 
-  // Running: the member itself asks who it is.
+  // Member running: it authenticates the user itself.
   const stranger = await hyperedge(...recover, '--dry-run');
   assert.equal(stranger.code, 1);
   assert.match(stranger.err, /user name is empty/);
@@ -126,12 +126,13 @@ test('where auth is on, --user says who asks', { timeout: 300_000 }, async () =>
   assert.match(root.out, /a0 .* here, running /);
   assert.match(root.out, /a1 +\w+ +answers /);
 
-  // Stopped: what is here is read, and the other survivor is asked. How far it reaches is no secret, as in etcd's `endpoint status`.
+  // Member stopped: local data is read, and the other survivor is queried. Its progress is public, as in etcd's
+  // `endpoint status`.
   await one.kill();
   const unnamed = await hyperedge(...recover, '--dry-run');
   assert.equal(unnamed.code, 0, unnamed.err);
   assert.match(unnamed.out, /a1 +\w+ +answers /);
-  // A password that is wrong does not make it one that is gone.
+  // A wrong password does not mark the member as lost.
   const refused = await hyperedge(...recover, '--user', 'root:wrong');
   assert.equal(refused.code, 1, refused.out);
   assert.match(refused.err, /a1 rejected the request.*authentication failed.*give --user/);
@@ -146,7 +147,7 @@ test('where auth is on, --user says who asks', { timeout: 300_000 }, async () =>
   assert.equal(await etcdctl(again.endpoint, '--user', 'root:secret', 'get', 'k'), 'k\nv\n');
 });
 
-test('--force-new-cluster as etcd’s', { timeout: 120_000 }, async () => {
+test('behaves like etcd for --force-new-cluster', { timeout: 120_000 }, async () => {
   const members = [await makeMember('f0'), await makeMember('f1')];
   const all = ['--initial-cluster', listOf(members)];
   const [one, two] = (await Promise.all(members.map((member) => start('ours', { ...member, args: all })))) as [

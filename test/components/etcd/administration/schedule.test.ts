@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-/** Time that passes when it is told to, one timer at a time. */
+/** Manual clock that runs one timer at a time. */
 class Time implements Clock {
   now = Date.parse('2026-01-01T00:00:00Z');
   timers: Array<{ at: number; run: () => void }> = [];
@@ -34,7 +34,7 @@ class Time implements Clock {
     };
   };
 
-  /** Resolves when the next timer has run and what it did has set another one; with how long that took. */
+  /** Runs the next timer and resolves when the schedule has set another one. Returns the delay. */
   async next(): Promise<number> {
     await this.armed();
     const [timer] = this.timers.splice(0, 1);
@@ -61,13 +61,13 @@ async function place(name: string, every: string): Promise<{ file: string; own: 
   return { file, own };
 }
 
-/** As one that was taken: only its name counts here. */
+/** Creates an empty snapshot file, because only its name matters here. */
 function leave(own: string, ms: number): Promise<void> {
   const stamp = `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
   return writeFile(join(own, `etcd-1-${stamp}.db`), '');
 }
 
-test('what was missed is made up for after the first minute, then one in each interval', async () => {
+test('takes a missed snapshot after the first minute, then one per interval', async () => {
   const { file, own } = await place('missed', '6h');
   const clock = new Time();
   await leave(own, clock.now - 30 * HOUR);
@@ -86,13 +86,13 @@ test('what was missed is made up for after the first minute, then one in each in
   });
   for (let i = 0; i < 4; i += 1) await clock.next();
   await clock.armed();
-  // The third found nothing new: no file, and still none before its time.
+  // The third run found no change: it wrote no file and rescheduled normally.
   assert.deepEqual(taken, [1, 361, 721, 1081]);
   schedule.stop();
   assert.equal(clock.timers.length, 0);
 });
 
-test('one that is not due waits for what is left; a failure is tried again in an hour; off is off', async () => {
+test('waits for the rest of the interval, retries failures after an hour and does nothing when disabled', async () => {
   const { file, own } = await place('waits', '6h');
   const clock = new Time();
   await leave(own, clock.now - 4 * HOUR);
@@ -123,7 +123,7 @@ test('one that is not due waits for what is left; a failure is tried again in an
   schedule.stop();
 });
 
-test('intervals', () => {
+test('snapshot intervals', () => {
   assert.deepEqual(['30m', '6h', '7d', '1m', '365d'].map(parseEvery), [
     30 * 60_000,
     6 * HOUR,
@@ -135,7 +135,7 @@ test('intervals', () => {
     assert.equal(parseEvery(wrong), undefined, wrong);
 });
 
-test('the command shows, changes and keeps what it was not asked about', async () => {
+test('shows and changes settings, and keeps those that are not given', async () => {
   const root = join(directory, 'root');
   const at = ['--root', root];
   assert.match(

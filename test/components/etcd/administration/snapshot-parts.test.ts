@@ -1,4 +1,4 @@
-/** Rests of saves of snapshots that were killed. */
+/** Partial files of interrupted snapshot saves. */
 import assert from 'node:assert/strict';
 import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { storeFiles } from '../../../../src/roles/etcd/store-files.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';
 import { clock, remove, temporaryDirectory } from '../harness.ts';
 
-it('removes the rest of a killed save, and not the file of one that is under way', { timeout: 60_000 }, async () => {
+it('removes the partial file of a killed save, but not that of a running save', { timeout: 60_000 }, async () => {
   const directory = await temporaryDirectory();
   const [one] = (await cluster(directory, 1)) as [ClusterMember];
   await one.start();

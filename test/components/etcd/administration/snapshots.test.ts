@@ -1,4 +1,4 @@
-/** Snapshots by the commands that users type, between our store and Debian's etcd, compared by Debian's etcdctl. */
+/** Snapshot commands between this store and Debian's etcd, compared with Debian's etcdctl. */
 import assert from 'node:assert/strict';
 import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ after(() => rm(directory, { recursive: true, force: true }));
 
 afterEach(killAll);
 
-/** Keys of every kind: many, overwritten, deleted, with a lease, with bytes that are no text, written together. */
+/** Writes many kinds of keys: overwritten, deleted, with a lease, with binary data, and in transactions. */
 async function fill(endpoint: string): Promise<string> {
   for (let i = 0; i < 20; i += 1) await etcdctl(endpoint, 'put', `/registry/pods/p${i}`, `value ${i}`);
   for (let i = 0; i < 5; i += 1) await etcdctl(endpoint, 'put', '/registry/pods/p3', `again ${i}`);
@@ -45,7 +45,9 @@ async function everything(endpoint: string): Promise<{ readonly revision: number
 
 const plain = (keys: readonly Key[]): unknown[] => keys.map(({ key, value, lease }) => ({ key, value, lease }));
 
-test('saved, checked and restored: every key as it was, in a cluster of its own', { timeout: 120_000 }, async () => {
+test('saves, verifies and restores a snapshot with every key unchanged, in a new cluster', {
+  timeout: 120_000,
+}, async () => {
   const first = await start('ours', { name: 'a', data: join(directory, 'a') });
   const lease = await fill(first.endpoint);
   const before = await everything(first.endpoint);
@@ -53,7 +55,7 @@ test('saved, checked and restored: every key as it was, in a cluster of its own'
   const at = ['--endpoints', first.endpoint];
   assert.match(await done('snapshot', 'save', file, ...at), new RegExp(`revision ${before.revision},`));
   assert.equal((await stat(file)).mode & 0o777, 0o600);
-  // Debian's etcdctl takes the same one.
+  // Debian's etcdctl saves the same snapshot.
   await etcdctl(first.endpoint, 'snapshot', 'save', join(directory, 'ctl.db'));
   const status = JSON.parse(await done('snapshot', 'status', file, '-o', 'json'));
   assert.equal(status.revision, before.revision);
@@ -85,7 +87,9 @@ test('saved, checked and restored: every key as it was, in a cluster of its own'
   await etcdctl(second.endpoint, 'put', 'goes', 'on');
 });
 
-test('with --bump-revision nobody can go on watching from before', { timeout: 120_000 }, async () => {
+test('compacts old revisions with --bump-revision, so that no watch continues from before', {
+  timeout: 120_000,
+}, async () => {
   const first = await start('ours', { name: 'a', data: join(directory, 'bump-a') });
   await fill(first.endpoint);
   const before = await everything(first.endpoint);
@@ -110,7 +114,7 @@ test('with --bump-revision nobody can go on watching from before', { timeout: 12
   assert.equal((await everything(again.endpoint)).revision, before.revision + 1001);
 });
 
-test('three members restore the same file and are one cluster', { timeout: 120_000 }, async () => {
+test('restores one file on three members that form one cluster', { timeout: 120_000 }, async () => {
   const first = await start('ours', { name: 'a', data: join(directory, 'three-a') });
   await fill(first.endpoint);
   const before = await everything(first.endpoint);
@@ -148,7 +152,7 @@ test('three members restore the same file and are one cluster', { timeout: 120_0
   }
 });
 
-test('what Debian’s etcd holds is taken over with its revisions, and given back', { timeout: 120_000 }, async (t) => {
+test('imports a snapshot of Debian’s etcd with its revisions, and exports it back', { timeout: 120_000 }, async (t) => {
   if (
     !(await access('/usr/bin/etcd').then(
       () => true,
@@ -186,7 +190,7 @@ test('what Debian’s etcd holds is taken over with its revisions, and given bac
   await done('snapshot', 'push', file, '--endpoints', other.endpoint, '--overwrite');
 });
 
-test('damage is found: a byte, the end, another kind of file; nothing half-made is left', {
+test('detects a changed byte, a truncated file and a foreign file, and leaves no partial data', {
   timeout: 60_000,
 }, async () => {
   const store = await start('ours', { name: 'a', data: join(directory, 'damage') });
@@ -213,9 +217,9 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
   assert.match((await hyperedge(...restore)).err, /is damaged: it does not match the SHA-256/);
   // The rows have checksums of their own.
   assert.match((await hyperedge(...restore, '--skip-hash-check')).err, /revision \d+ is damaged/);
-  // Those that are too many go, the oldest first; what was not taken by the command stays.
+  // Surplus snapshots are deleted, oldest first. Files that the command did not create are kept.
   await writeFile(join(own, 'mine.db'), '');
-  // One of the same revision and the same second would be the same file.
+  // A snapshot of the same revision and second would have the same file name.
   await etcdctl(store.endpoint, 'put', 'one', 'more still');
   await done('snapshot', 'save', ...at, '--keep', '2');
   assert.deepEqual(
@@ -232,7 +236,7 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
   );
 });
 
-test('which snapshots are kept: by date, then revision; the one just taken stays although the clock was set back', async () => {
+test('selects snapshots to keep by date, then revision, and keeps the newest one even if the clock was set back', async () => {
   const own = join(directory, 'pruned');
   await mkdir(own);
   const names = [

@@ -23,7 +23,7 @@ import {
   temporaryDirectory,
 } from '../harness.ts';
 
-/** A clock that stands until it is moved. */
+/** Clock that advances only on request. */
 function standing(): Clock & { forward(ms: number): void } {
   let now = 1_700_000_000_000;
   return {
@@ -58,7 +58,7 @@ const tokensOf = (option: string, clock: Clock = realClock): Promise<Tokens> =>
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token of `user` that is registered on this member. */
+/** Token of `user`, registered on this member. */
 async function given(tokens: Tokens, user: string): Promise<string> {
   const token = await tokens.issue(user, 1);
   tokens.remember?.(token, user);
@@ -66,7 +66,7 @@ async function given(tokens: Tokens, user: string): Promise<string> {
 }
 
 describe('simple tokens', () => {
-  it('end when they were not used for five minutes, and not before', async () => {
+  it('expire after five minutes without use', async () => {
     const clock = standing();
     const tokens = simpleTokens(clock);
     const token = await given(tokens, 'alice');
@@ -78,7 +78,7 @@ describe('simple tokens', () => {
     assert.equal(tokens.caller(token, 7), undefined);
   });
 
-  it('end with their user, and with auth', async () => {
+  it('are invalidated when their user is deleted and when auth is disabled', async () => {
     const tokens = simpleTokens(standing());
     const [alice, bob] = [await given(tokens, 'alice'), await given(tokens, 'bob')];
     assert.notEqual(alice, bob);
@@ -92,7 +92,7 @@ describe('simple tokens', () => {
 });
 
 describe('too many simple tokens', () => {
-  it('cost those that were not used for longest', async () => {
+  it('evict the least recently used ones', async () => {
     const tokens = simpleTokens(standing());
     const [first, second] = [await given(tokens, 'a'), await given(tokens, 'b')];
     for (let i = 2; i < 50_000; i += 1) await given(tokens, 'c');
@@ -112,7 +112,7 @@ describe('JSON web tokens', () => {
     'jwt,sign-method=ES384,priv-key=p384.key',
     'jwt,sign-method=HS256,priv-key=secret',
   ]) {
-    it(`are checked and carry user and revision: ${option}`, async () => {
+    it(`contain user and revision: ${option}`, async () => {
       const tokens = await tokensOf(option);
       const token = await tokens.issue('alice', 12);
       assert.deepEqual(tokens.caller(token, 99), { user: 'alice', revision: 12 });
@@ -125,7 +125,7 @@ describe('JSON web tokens', () => {
     });
   }
 
-  it('end at their time', async () => {
+  it('expire at their time', async () => {
     const clock = standing();
     const tokens = await tokensOf('jwt,sign-method=ES256,priv-key=p256.key,ttl=10m', clock);
     const token = await tokens.issue('alice', 1);
@@ -135,7 +135,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(token, 1), undefined);
   });
 
-  it('of another method are forgeries: none, and the public key as a shared secret', async () => {
+  it('with the method none, or with the public key as shared secret, are rejected as forgeries', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     const claims = part({ username: 'root', revision: 1, exp: 9_999_999_999 });
     assert.equal(tokens.caller(`${part({ alg: 'none', typ: 'JWT' })}.${claims}.`, 1), undefined);
@@ -149,7 +149,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(await rs512.issue('root', 1), 1), undefined);
   });
 
-  it('of other people’s making are taken with the right claims only', async () => {
+  it('of other issuers are accepted only with the correct claims', async () => {
     const tokens = await tokensOf('jwt,sign-method=HS256,priv-key=secret');
     const make = (claims: object, header: object = { alg: 'HS256' }): string => {
       const body = `${part(header)}.${part(claims)}`;
@@ -169,7 +169,7 @@ describe('JSON web tokens', () => {
     ]) {
       assert.equal(tokens.caller(make(claims), 1), undefined, JSON.stringify(claims));
     }
-    // A good signature under a header that says something else.
+    // A valid signature under a header with another algorithm.
     for (const header of [{ alg: 'HS256', crit: ['x'] }, { alg: 'HS512' }, { alg: 'none' }, {}]) {
       assert.equal(tokens.caller(make({ username: 'a', revision: 1 }, header), 1), undefined, JSON.stringify(header));
     }
@@ -178,7 +178,7 @@ describe('JSON web tokens', () => {
     }
   });
 
-  it('are not made by who has only the public key', async () => {
+  it('cannot be issued with only the public key', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     await assert.rejects(
       tokens.issue('alice', 1),
@@ -186,7 +186,7 @@ describe('JSON web tokens', () => {
     );
   });
 
-  it('are refused with a reason when they are not configured well', async () => {
+  it('are rejected with a reason when misconfigured', async () => {
     for (const [option, reason] of [
       ['other', /neither simple nor jwt/],
       ['simple,ttl=1m', /neither simple nor jwt/],
@@ -214,7 +214,7 @@ describe('JSON web tokens', () => {
 describe('passwords', () => {
   const hasher = scryptHasher({ ln: 4, r: 8, p: 1 });
 
-  it('are salted, known again and not mixed up', async () => {
+  it('are salted and verified', async () => {
     const [first, second] = [await hasher.hash('pass word'), await hasher.hash('pass word')];
     assert.notEqual(first, second);
     assert.match(first, /^\$scrypt\$ln=4,r=8,p=1\$/);
@@ -223,7 +223,7 @@ describe('passwords', () => {
     assert.ok(await hasher.verify('', await hasher.hash('')));
   });
 
-  it('are checked by the parameters in the hash, within reason', async () => {
+  it('are verified with the parameters in the hash, within limits', async () => {
     const stronger = await scryptHasher({ ln: 6, r: 4, p: 2 }).hash('pw');
     assert.ok(await hasher.verify('pw', stronger));
     for (const hash of ['', 'pw', '$scrypt$ln=30,r=8,p=1$AAAA$AAAA', '$scrypt$ln=4,r=0,p=1$AAAA$AAAA', '$2a$10$abc']) {
@@ -231,19 +231,19 @@ describe('passwords', () => {
     }
   });
 
-  it('take as long as bcrypt would, without more memory', () => {
+  it('take as long as bcrypt without using more memory', () => {
     assert.deepEqual(costLikeBcrypt(10), { ln: 14, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(4), { ln: 8, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(12), { ln: 14, r: 8, p: 8 });
     assert.deepEqual(costLikeBcrypt(31), costLikeBcrypt(20));
   });
 
-  it('of the highest cost can be read again', async () => {
+  it('of the highest cost can be verified', async () => {
     const cost = { ...costLikeBcrypt(31), ln: 1 };
     assert.ok(await hasher.verify('pw', await scryptHasher(cost).hash('pw')));
   });
 
-  it('wait for each other, and are refused when too many wait', async () => {
+  it('are queued, and rejected when too many wait', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 200 }, () => hasher.hash('pw')));
     const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
     assert.equal(refused.length, 200 - 2 - 128);
@@ -268,7 +268,7 @@ describe("tokens of Debian's etcd", async () => {
     ['PS256', 'rsa'],
     ['ES256', 'p256'],
   ] as const) {
-    it(`are good here, and ours there: ${method}`, { skip }, async () => {
+    it(`are interchangeable with this store's: ${method}`, { skip }, async () => {
       const option = (directory: string): string =>
         `jwt,pub-key=${directory}${key}.pub,priv-key=${directory}${key}.key,sign-method=${method}`;
       const etcd = await startDebianEtcd(await mkdtemp(join(root, 'data-')), certificates, {
@@ -289,7 +289,7 @@ describe("tokens of Debian's etcd", async () => {
         await auth('UserGrantRole', 'root', 'root');
         await auth('AuthEnable');
         const theirs = field2(await auth('Authenticate', 'root', 'pw'));
-        // Files by their names alone, see `tokensOf`.
+        // Files are given by name only, see `tokensOf`.
         const tokens = await tokensOf(option(''));
         const caller = tokens.caller(theirs, 0);
         assert.equal(caller?.user, 'root');
@@ -307,7 +307,7 @@ describe("tokens of Debian's etcd", async () => {
   }
 });
 
-/** The string in field 2 of an answer. */
+/** The string in field 2 of a response. */
 function field2(answer: Buffer): string {
   const reader = new Reader(answer);
   for (let field = reader.field(); field !== 0; field = reader.field()) {

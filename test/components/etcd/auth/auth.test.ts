@@ -1,4 +1,4 @@
-/** Who may do what, on the handlers as the server has them, with callers that are made up. */
+/** Permissions on the server's handlers, with synthetic callers. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { writeDeleteRangeRequest, writePutRequest, writeRangeRequest } from '../../../../src/api/etcd/kv.ts';
@@ -27,10 +27,10 @@ interface Rig {
   readonly auth: Auth;
   readonly guard: AuthGuard;
   readonly log: Uint8Array[];
-  /** The next entry of the log arrives. */
+  /** Delivers the next entry of the log. */
   hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
-  /** Whether anybody leads. */
+  /** Simulated state of the member, such as whether a leader exists. */
   readonly mood: { led: boolean; replicatesTokens: boolean; stopped: boolean };
 }
 
@@ -83,7 +83,10 @@ const add = (name: string, noPassword = false): AuthCommand => ({
   passwordHash: noPassword ? '' : 'plain pw',
 });
 
-/** Auth is on. alice reads `r` to `s`, writes `w` to `x`, and both for the lock `lock`; nothing is granted to bob. */
+/**
+ * Rig with auth enabled. alice may read `r` to `s` and write `w` to `x`, and both for the lock `lock`. bob has no
+ * permission.
+ */
 async function enabled(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Promise<Rig> {
   const made = rig(clientCertAuth, hasher);
   const permit = (type: number, key: string, end: string): AuthCommand => ({
@@ -116,7 +119,7 @@ const identity = (metadata: Readonly<Record<string, string>>, commonName = '') =
 
 const ALLOWED = 'allowed';
 
-/** The error that `user` gets for `message` to `path`; `ALLOWED` when it reaches the handler. */
+/** Error that `user` receives for `message` to `path`. `ALLOWED` when the handler is reached. */
 function asked({ guard }: Rig, user: string, path: string, message: Uint8Array): string {
   let outcome = '';
   const call = {
@@ -141,7 +144,7 @@ const numbers = (first: bigint, second = 0n): Buffer => new Writer().big(1, firs
 
 type Operation = readonly [kind: 1 | 2 | 3 | 4, message: Uint8Array];
 
-/** A transaction that compares `compared` and has `operations` in one branch. */
+/** Transaction that compares `compared` and has `operations` in one branch. */
 function txn(compared: string | undefined, branch: 2 | 3, operations: readonly Operation[]): Buffer {
   const out = new Writer();
   if (compared !== undefined) out.message(1, new Writer().latin1(3, compared).finish());
@@ -150,14 +153,14 @@ function txn(compared: string | undefined, branch: 2 | 3, operations: readonly O
 }
 
 describe('the guard', () => {
-  it('is not there while auth is off', () => {
+  it('permits everything while auth is off', () => {
     const off = rig();
     assert.equal(asked(off, '', '/etcdserverpb.KV/Put', put('x')), ALLOWED);
     assert.equal(asked(off, '', '/etcdserverpb.Maintenance/Defragment', NOTHING), ALLOWED);
     assert.equal(off.guard.watchRefusal({ ...identity({ token: 'rubbish' }) } as StreamCall, 'a', '\0'), undefined);
   });
 
-  it('asks who calls', async () => {
+  it('requires an authenticated caller', async () => {
     const on = await enabled();
     assert.equal(asked(on, '', '/etcdserverpb.KV/Range', range('r')), 'etcdserver: user name is empty');
     assert.equal(asked(on, 'nobody', '/etcdserverpb.KV/Range', range('r')), DENIED);
@@ -165,7 +168,7 @@ describe('the guard', () => {
     assert.equal(asked(on, 'root', '/etcdserverpb.KV/Range', range('\0', '\0')), ALLOWED);
   });
 
-  it('looks at every key that a call would read or write', async () => {
+  it('checks every key that a call reads or writes', async () => {
     const on = await enabled();
     on.leases.set(7n, ['w1', 'w2']);
     on.leases.set(8n, ['w1', 'q']);
@@ -213,7 +216,7 @@ describe('the guard', () => {
     }
   });
 
-  it('keeps administration and unknown methods for root', async () => {
+  it('restricts administration and unknown methods to root', async () => {
     const on = await enabled();
     for (const path of [
       ...['Defragment', 'Hash', 'HashKV', 'MoveLeader', 'Downgrade'].map((name) => `/etcdserverpb.Maintenance/${name}`),
@@ -234,7 +237,7 @@ describe('the guard', () => {
     }
   });
 
-  it('lets users only keep leases and see members and alarms', async () => {
+  it('allows users to renew leases and to list members and alarms', async () => {
     const on = await enabled();
     for (const path of ['Cluster/MemberList', 'Maintenance/Alarm', 'Lease/LeaseGrant', 'Lease/LeaseLeases']) {
       assert.equal(asked(on, 'bob', `/etcdserverpb.${path}`, NOTHING), ALLOWED, path);
@@ -246,7 +249,7 @@ describe('the guard', () => {
     assert.equal(asked(on, '', '/etcdserverpb.Auth/Authenticate', NOTHING), ALLOWED);
   });
 
-  it('lets users see themselves and their roles', async () => {
+  it('allows users to read their own user and roles', async () => {
     const on = await enabled();
     const named = (name: string): Buffer => new Writer().string(1, name).finish();
     assert.equal(asked(on, 'alice', '/etcdserverpb.Auth/UserGet', named('alice')), ALLOWED);
@@ -256,12 +259,12 @@ describe('the guard', () => {
     assert.equal(asked(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
   });
 
-  it('answers what it cannot read, and does not let it through', async () => {
+  it('rejects requests that it cannot parse', async () => {
     const on = await enabled();
     assert.match(asked(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
   });
 
-  it('checks a stream with its first message, and ends it once', async () => {
+  it('checks a stream with its first message, and ends it only once', async () => {
     const on = await enabled();
     const path = '/etcdserverpb.Lease/LeaseKeepAlive';
     const open = (user: string) => {
@@ -293,12 +296,12 @@ describe('the guard', () => {
     assert.deepEqual(stranger.seen, [`${RpcCode.invalidArgument} etcdserver: user name is empty`, 'closed']);
   });
 
-  it('refuses watches in the words that clients know', async () => {
+  it('rejects watches with the error text that clients expect', async () => {
     const { guard } = await enabled();
     const refusal = (metadata: Readonly<Record<string, string>>, user: string, key: string, end: string) =>
       guard.watchRefusal(identity(metadata, user) as StreamCall, key, end);
     assert.equal(refusal({}, 'alice', 'r', 's'), undefined);
-    // GHSA-xg4h-6gfc-h4m8: a watch without an end is not one of a single key.
+    // GHSA-xg4h-6gfc-h4m8: an open-ended watch is not a watch of a single key.
     const denied = `rpc error: code = PermissionDenied desc = ${DENIED}`;
     assert.equal(refusal({}, 'alice', 'r', '\0'), denied);
     assert.equal(refusal({}, 'alice', 'w', ''), denied);
@@ -309,8 +312,8 @@ describe('the guard', () => {
   });
 });
 
-describe('who a caller is', () => {
-  it('is said by the token before the certificate', async () => {
+describe('caller identity', () => {
+  it('prefers the token to the certificate', async () => {
     const { auth, mood } = await enabled();
     const token = await auth.authenticate('alice', 'pw');
     const { revision } = auth.machine;
@@ -322,13 +325,13 @@ describe('who a caller is', () => {
     assert.equal(auth.caller(identity({})), undefined);
     assert.throws(() => auth.caller(identity({ token: 'other' }, 'cert')), refused('invalid-token'));
     assert.throws(() => auth.caller(identity({ token: '' }, 'cert')), refused('invalid-token'));
-    // A token that the member has not learned of before it stops may be valid on the others.
+    // A token that this member has not received before stopping may be valid on other members.
     mood.stopped = true;
     assert.throws(() => auth.caller(identity({ token: 'other' })), { code: 'closed' });
     assert.deepEqual(auth.caller(identity({ token })), { user: 'alice', revision });
   });
 
-  it('is not said by the certificate of a gateway, nor where certificates do not count', async () => {
+  it('ignores the certificate of a gateway, and certificates when they are disabled', async () => {
     const { auth } = await enabled();
     assert.equal(auth.caller(identity({ 'grpcgateway-accept': '*/*' }, 'cert')), undefined);
     const without = await enabled(false);
@@ -336,8 +339,8 @@ describe('who a caller is', () => {
   });
 });
 
-describe('authenticating', () => {
-  it('without a leader, issues tokens for correct passwords that are valid until there is one', async () => {
+describe('authentication', () => {
+  it('issues tokens without a leader, which are valid until there is one', async () => {
     const { auth, log, mood } = await enabled();
     mood.led = false;
     const entries = log.length;
@@ -356,7 +359,7 @@ describe('authenticating', () => {
     assert.throws(() => auth.caller(identity({ token: last })), refused('invalid-token'));
   });
 
-  it('wants auth to be on, a user with a password, and the right one', async () => {
+  it('requires auth to be on and the correct password of a user that has one', async () => {
     await assert.rejects(rig().auth.authenticate('root', 'pw'), refused('not-enabled'));
     const { auth } = await enabled();
     await assert.rejects(auth.authenticate('alice', 'wrong'), refused('authentication-failed'));
@@ -364,7 +367,7 @@ describe('authenticating', () => {
     await assert.rejects(auth.authenticate('cert', ''), refused('password-for-no-password-user'));
   });
 
-  it('ends tokens when their password changes, and all when auth is turned off', async () => {
+  it('invalidates tokens when their password changes, and all tokens when auth is disabled', async () => {
     const { auth } = await enabled();
     const [alice, bob] = [await auth.authenticate('alice', 'pw'), await auth.authenticate('bob', 'pw')];
     await auth.change({ kind: 'user-change-password', name: 'alice', passwordHash: 'plain new' });
@@ -374,7 +377,7 @@ describe('authenticating', () => {
     assert.equal(auth.tokenUser(bob), undefined);
   });
 
-  it('gives tokens that are good at every member, also at one that hears of them later', async () => {
+  it('issues tokens that are valid on every member, also one that receives them later', async () => {
     const here = await enabled();
     const range = '/etcdserverpb.KV/Range';
     const there = rig();
@@ -411,12 +414,12 @@ describe('authenticating', () => {
     assert.equal(await answer, ALLOWED);
     assert.deepEqual(seen, ['message', 'ended']);
     assert.equal(await asked(token), ALLOWED);
-    // To tell who carries a token is no change of who may do what.
+    // Registering a token does not change the auth revision.
     assert.equal(there.auth.machine.revision, here.auth.machine.revision);
     assert.deepEqual(there.auth.export(), here.auth.export());
   });
 
-  it('looks again when the password was changed while it was checked', async () => {
+  it('verifies again when the password changed during verification', async () => {
     let change: (() => Promise<void>) | undefined;
     const slow: PasswordHasher = {
       hash: plainHasher.hash,
@@ -433,7 +436,7 @@ describe('authenticating', () => {
     assert.equal(auth.tokenUser(await auth.authenticate('alice', 'new')), 'alice');
   });
 
-  it('takes as much work for a name that does not exist', async () => {
+  it('takes the same work for an unknown user name', async () => {
     const seen: string[] = [];
     const counting: PasswordHasher = {
       hash: plainHasher.hash,
@@ -449,7 +452,7 @@ describe('authenticating', () => {
 });
 
 describe('AuthStatus', () => {
-  it('says whether auth is on, and its revision', async () => {
+  it('reports whether auth is on, and its revision', async () => {
     const { auth } = await enabled();
     const status = async (): Promise<readonly number[]> => {
       const answered = Promise.withResolvers<Uint8Array>();
@@ -485,7 +488,7 @@ describe('AuthStatus', () => {
 });
 
 describe('changes', () => {
-  it('reach other members through the log, and an import brings the rest', async () => {
+  it('reach other members through the log, and are completed by an import', async () => {
     const one = await enabled();
     const other = rig();
     for (const bytes of one.log) other.auth.apply(bytes);
@@ -498,7 +501,7 @@ describe('changes', () => {
     assert.equal(await third.auth.authenticate('alice', 'pw').then(third.auth.tokenUser.bind(third.auth)), 'alice');
   });
 
-  it('that two requests make at once are made once, and the second one is rejected', async () => {
+  it('that two requests make concurrently are applied once, and the second request is rejected', async () => {
     const { auth, log } = rig();
     const outcomes = await Promise.allSettled([auth.change(add('twin')), auth.change(add('twin'))]);
     assert.equal(outcomes[0]?.status, 'fulfilled');
@@ -507,7 +510,7 @@ describe('changes', () => {
     assert.notEqual(decodeProposal(log[0] as Uint8Array).id, decodeProposal(log[1] as Uint8Array).id);
   });
 
-  it('that would be refused never reach the log', async () => {
+  it('that would be rejected are never written to the log', async () => {
     const { auth, log } = rig();
     await assert.rejects(auth.change({ kind: 'enable' }), refused('root-user-missing'));
     assert.deepEqual(log, []);

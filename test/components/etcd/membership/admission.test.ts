@@ -47,7 +47,7 @@ async function untilVoters(expected: readonly string[]): Promise<void> {
   assert.deepEqual(await voters(), expected);
 }
 
-test('members join by themselves, two at the same time, and hold the data', { timeout: 60_000 }, async () => {
+test('adds two members that join at the same time and replicates the data to them', { timeout: 60_000 }, async () => {
   const store = connect(first().endpoint, undefined);
   await store.commit({ guards: [], puts: [{ key: '/a', value: Buffer.from('1') }] });
   const [second, third] = [await joining('j2'), await joining('j3')];
@@ -58,7 +58,7 @@ test('members join by themselves, two at the same time, and hold the data', { ti
   await Promise.all([store.close(), own.close()]);
 });
 
-test('a member that has lost its disk joins again under another id', { timeout: 60_000 }, async () => {
+test('lets a member that lost its disk join again with a new ID', { timeout: 60_000 }, async () => {
   const third = joiners[1] as ClusterMember;
   await third.stop();
   await rm(third.directory, { recursive: true });

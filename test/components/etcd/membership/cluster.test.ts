@@ -62,7 +62,7 @@ describe('three members', () => {
   });
   after(() => running.remove());
 
-  it('take writes at any of them, and each reads what was written at another at once', async () => {
+  it('accept writes on any member, which are immediately readable on every other member', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     for (let i = 0; i < 30; i += 1) {
       const writer = stores[i % 3] as Store;
@@ -74,7 +74,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('tell every watch everything, in order, wherever it is', async () => {
+  it('deliver every event in order to every watch on any member', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     const seen: number[][] = [[], [], []];
     const from = (await (stores[0] as Store).get('x')).revision + 1;
@@ -92,7 +92,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('go on when the leader goes, and it comes back as a follower that knows everything', async () => {
+  it('continue after the leader stops, and it returns as a follower with all data', async () => {
     const leader = await leaderOf(members);
     const others = members.filter((each) => each !== leader);
     const store = connect((others[0] as ClusterMember).endpoint, undefined);
@@ -109,7 +109,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('serve no linearizable read without a quorum, and a serializable one', async () => {
+  it('reject linearizable reads without a quorum, but serve serializable ones', async () => {
     const [first, second, third] = members as [ClusterMember, ClusterMember, ClusterMember];
     const store = connect(first.endpoint, undefined, { requestTimeoutMs: 1500 });
     await put(store, 'q', 'there');
@@ -121,7 +121,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('keep leases at the leader, and expire them once', async () => {
+  it('keep leases on the leader and expire them once', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     const lease = await (stores[0] as Store).grantLease(2);
     await (stores[1] as Store).commit({ guards: [], puts: [{ key: 'leased', value: Buffer.from('x'), lease }] });
@@ -136,7 +136,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('hash to the same, also after compaction', async () => {
+  it('return equal hashes, also after compaction', async () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 50; i += 1) await put(store, `h${i % 5}`, String(i));
     const { revision } = await store.get('h0');
@@ -149,7 +149,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('move leadership on request', async () => {
+  it('transfer leadership on request', async () => {
     const leader = await leaderOf(members);
     const target = members.find((each) => each !== leader) as ClusterMember;
     const list = await etcdctl(members, 'member', 'list');
@@ -162,7 +162,7 @@ describe('three members', () => {
     assert.equal(await leaderOf(members), target);
   });
 
-  it('know tokens that any of them gave, and hold who wants a lock to its permissions', async () => {
+  it('accept tokens issued by any member, and enforce permissions on lock requests', async () => {
     await levelReached(members);
     const clients = members.map(({ endpoint }) => new EtcdClient(endpoint));
     for (const command of ['user add root:pw', 'user grant-role root root', 'user add alice:pw', 'role add r'])
@@ -188,12 +188,12 @@ describe('three members', () => {
     }
   });
 
-  it('take in no learner while with it there would be no quorum of those who answer', async () => {
+  it('reject a learner with which the responding members would have no quorum', async () => {
     const away = members.find((each) => each !== members[0]) as ClusterMember;
     const others = members.filter((each) => each !== away);
     await away.stop();
     let port = 0;
-    // What the leader knows of the one that is away, and later that it is back, takes a moment.
+    // The leader takes a moment to detect that a member is unreachable or has returned.
     const addUntil = async (endpoints: readonly ClusterMember[], wanted: RegExp): Promise<void> => {
       const until = performance.now() + 60_000;
       for (;;) {
@@ -213,7 +213,7 @@ describe('three members', () => {
     await addUntil(members, / added/);
   });
 
-  it('take in a new member behind the base of the log, and let one go', async () => {
+  it('add a member behind the start of the log, and remove one', async () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 200; i += 1) await put(store, `many/${i}`, 'x'.repeat(1000));
     const fourth = await member(directory, 'm3', members);
@@ -243,7 +243,7 @@ describe('three members', () => {
 });
 
 describe('learners', () => {
-  it('are not ready for clients', async () => {
+  it('do not serve clients', async () => {
     const running = await runningCluster(1);
     const learner = await member(running.directory, 'm1', running.members);
     try {
@@ -253,7 +253,7 @@ describe('learners', () => {
         const answer = await fetch(`${learner.endpoint}${path}`);
         return { status: answer.status, body: await answer.text() };
       };
-      // It hears from the others what it is.
+      // It learns its role from the other members.
       const until = performance.now() + 20_000;
       while ((await ask('/readyz')).status === 200 && performance.now() < until)
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -268,7 +268,7 @@ describe('learners', () => {
     }
   });
 
-  it('are as many as is allowed', async () => {
+  it('are limited in number', async () => {
     const directory = await temporaryDirectory();
     const members = await cluster(directory, 1);
     const [only] = members as [ClusterMember];

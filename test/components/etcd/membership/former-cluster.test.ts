@@ -1,4 +1,4 @@
-/** Members whose host has recorded a cluster and whose data are missing, as on a disk that is not mounted. */
+/** Members whose host has recorded a cluster and whose data is missing, as on a disk that is not mounted. */
 import assert from 'node:assert/strict';
 import { mkdir, rm } from 'node:fs/promises';
 import { afterEach, beforeEach, it } from 'node:test';
@@ -23,7 +23,7 @@ async function lose({ directory: data }: ClusterMember): Promise<void> {
   await mkdir(data);
 }
 
-it('a single member founds no second cluster', async () => {
+it('does not bootstrap a second cluster with a single member', async () => {
   members = await cluster(directory, 1);
   const [one] = members as [ClusterMember];
   await one.start();
@@ -34,12 +34,12 @@ it('a single member founds no second cluster', async () => {
     code: 'store-missing',
     message: /cluster ab12 is missing; .*hyperedge snapshot restore FILE/,
   });
-  // The data are back.
+  // The data is available again.
   await lose(one);
   await one.start();
 });
 
-it('a single member with its data starts', async () => {
+it('starts a single member with its data', async () => {
   members = await cluster(directory, 1);
   const [one] = members as [ClusterMember];
   await one.start();
@@ -47,12 +47,12 @@ it('a single member with its data starts', async () => {
   await one.start(false, former(one));
 });
 
-it('all members of a cluster whose data are missing found no second cluster', { timeout: 60_000 }, async () => {
+it('does not bootstrap a second cluster when the data of all members is missing', { timeout: 60_000 }, async () => {
   members = await cluster(directory, 3);
   for (const each of members) await assert.rejects(each.start(false, former(each)), { code: 'store-missing' });
 });
 
-it('one of three gets its data from the others', { timeout: 60_000 }, async () => {
+it('restores the data of one of three members from the others', { timeout: 60_000 }, async () => {
   members = await cluster(directory, 3);
   await Promise.all(members.map((each) => each.start()));
   const [one, two] = members as [ClusterMember, ClusterMember];

@@ -43,7 +43,7 @@ function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   return { hear, stepped, wiped, state };
 }
 
-test('a new member accepts messages of a peer that does not know it', async () => {
+test('accepts messages of an unknown peer on a new member', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', b: 'b', c: 'c' }) });
   await hear('b');
   await hear('b');
@@ -52,14 +52,14 @@ test('a new member accepts messages of a peer that does not know it', async () =
   assert.deepEqual([stepped, wiped], [['b'], []]);
 });
 
-test('one that lost its data finds out from a member that has come in the place of one it knows', async () => {
+test('discovers the cluster of a member that lost its data through the replacement of a known peer', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
   await hear('d');
   assert.deepEqual(stepped, []);
   assert.match(String(wiped), /n1 has been part of the cluster/);
 });
 
-test('a new member accepts messages of a later member once a peer has reported that one', async () => {
+test('accepts messages of a later member on a new member once a peer has reported it', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', c: 'n3', d: 'n2' }) });
   await hear('e');
   await hear('e');
@@ -68,7 +68,7 @@ test('a new member accepts messages of a later member once a peer has reported t
   assert.deepEqual([stepped, wiped], [['d'], []]);
 });
 
-test('a member with entries in its log queries no peer', async () => {
+test('does not query peers when the log has entries', async () => {
   const { hear, stepped, wiped, state } = joinCheck({ b: table({ a: 'n1', b: 'n2' }) });
   state.isNew = false;
   await hear('b');
@@ -76,7 +76,7 @@ test('a member with entries in its log queries no peer', async () => {
   assert.deepEqual([stepped, wiped], [['b', 'd'], []]);
 });
 
-test('a removed member can be done without when a majority of the voters has that on disk', () => {
+test('allows removal of a member when a majority of the voters has it on disk', () => {
   const knows = table({ b: 'n2', c: 'n3', d: 'n4' }, { voters: ['b', 'c'] });
   const believes = table({ a: 'n1', b: 'n2', c: 'n3', d: 'n4' });
   const forgotten = (tables: Readonly<Record<string, MemberTable>>): boolean =>
@@ -89,7 +89,10 @@ test('a removed member can be done without when a majority of the voters has tha
   assert.equal(forgotten({}), false);
 });
 
-/** What a member with an empty directory, which the others know as 'a', finds out from them; undefined: that one does not answer. */
+/**
+ * Log state that a member with an empty directory, listed by the others as 'a', gets from them. Undefined: that peer
+ * does not respond.
+ */
 async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
   const dial: DialPeer = ([url = '']) => ({
     connected: true,
@@ -134,7 +137,7 @@ async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise
   });
 }
 
-test('one that is taken in asks everybody: some may lag behind', async () => {
+test('queries every peer for a joining member, because some may be behind', async () => {
   const early = table({ b: 'n2', c: 'n3' });
   const added = table({ a: '', b: 'n2', c: 'n3' });
   const published = table({ a: 'n1', b: 'n2', c: 'n3' });

@@ -10,7 +10,7 @@ interface Step {
   readonly id: string;
 }
 
-/** A leader with one learner, whose progress and the clock the test sets. */
+/** Leader with one learner. The test sets the learner's progress and the clock. */
 function leader(flags: Partial<Member>) {
   let nowMs = 0;
   const timers: { atMs: number; run: () => void }[] = [];
@@ -58,7 +58,7 @@ function leader(flags: Partial<Member>) {
   return { changes, member, progress, pass };
 }
 
-test('a joining member that falls silent is removed after two minutes, and not while it receives', async () => {
+test('removes a joining member after two minutes of silence, but not while it receives data', async () => {
   const { changes, progress, pass } = leader({ joining: true });
   await pass(110_000);
   assert.deepEqual(changes, []);
@@ -72,7 +72,7 @@ test('a joining member that falls silent is removed after two minutes, and not w
   assert.deepEqual(changes, [{ op: 'remove', id: 'b' }]);
 });
 
-test('a joining member is promoted when it has started and caught up', async () => {
+test('promotes a joining member that has started and caught up', async () => {
   const { changes, progress, pass } = leader({ joining: true, name: 'h2' });
   Object.assign(progress, { active: true, state: 'replicate', match: 400 });
   await pass(5_000);
@@ -82,7 +82,7 @@ test('a joining member is promoted when it has started and caught up', async () 
   assert.deepEqual(changes, [{ op: 'addVoter', id: 'b' }]);
 });
 
-test('a silent learner of an administrator and a silent replacement stay', async () => {
+test('keeps a silent learner added by an administrator and a silent replacement', async () => {
   for (const flags of [{}, { replacement: true }]) {
     const { changes, pass } = leader(flags);
     await pass(600_000);
@@ -90,7 +90,7 @@ test('a silent learner of an administrator and a silent replacement stay', async
   }
 });
 
-/** A leader whose learners have caught up. */
+/** Leader whose learners have caught up. */
 function caughtUp(voters: readonly string[], joining: readonly string[]) {
   const timers: (() => void)[] = [];
   const changes: Step[][] = [];

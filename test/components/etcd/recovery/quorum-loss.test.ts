@@ -1,4 +1,4 @@
-/** A cluster that has lost its quorum goes on from what a survivor has. */
+/** Recovery of a cluster that lost its quorum from the data of a survivor. */
 import assert from 'node:assert/strict';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, i) => `k${i}=v${i}`).sort();
 
-test('the survivor of three goes on alone with all its data, and two fresh members join it', {
+test('continues with one survivor of three and all its data, and adds two new members', {
   timeout: 60_000,
 }, async () => {
   const members = await cluster(directory, 3);
@@ -54,7 +54,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
   assert.equal(end.name, 'm0');
   assert.ok(end.lastIndex >= end.commit && end.commit > 30);
   assert.equal(end.lastRevision, 31);
-  // Whether this one is kept is open: it was never acknowledged.
+  // This write may or may not be kept, because it was never acknowledged.
   await assert.rejects(alone.putAll([{ key: 'unsure', value: Buffer.from(''), lease: 0n }]));
   await survivor.stop();
 
@@ -77,7 +77,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
   assert.notEqual(firstMember, undefined);
   await put(alone, 30, 5);
 
-  // Again with the flag, and nothing changes.
+  // Starting again with the flag changes nothing.
   await survivor.stop();
   await survivor.start(false, forced);
   assert.deepEqual(await keys(alone), numbered(35));
@@ -91,7 +91,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
     const there = admin(fresh);
     assert.deepEqual(await keys(there), numbered(35));
     there.close();
-    // The next one may only be added when this one has published its name.
+    // The next member may be added only after this one has published its name.
     while (!(await alone.members(true)).some((each) => each.name === name)) await pause();
   }
   await put(alone, 35, 5);
@@ -101,7 +101,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
     [],
   );
 
-  // One that was given up and comes back with its old data is notified and stops.
+  // A removed member that returns with its old data is notified and stops.
   const [old] = lost as [ClusterMember];
   await old.start().catch(() => {});
   for (let i = 0; i < 100 && old.fatal.length === 0; i += 1) await pause();
@@ -110,7 +110,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
   await Promise.all([...joined, old].map((each) => each.stop()));
 });
 
-test('what is only in the log is kept, changes of the configuration in it are not', async () => {
+test('keeps entries that are only in the log, except configuration changes', async () => {
   const [lone] = (await cluster(await mkdtemp(join(directory, 'log-')), 1)) as [ClusterMember];
   await lone.start();
   const store = admin(lone);

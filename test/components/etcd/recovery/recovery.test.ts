@@ -1,4 +1,4 @@
-/** Members that have lost data, or hold wrong ones, come back by themselves. */
+/** Automatic recovery of members that have lost or corrupted data. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -47,7 +47,7 @@ async function until<T>(what: string, look: () => Promise<T | undefined>): Promi
   }
 }
 
-/** Overwrites what stands in the middle of the file. */
+/** Overwrites bytes in the middle of the file. */
 async function damage(file: string): Promise<void> {
   const { size } = await stat(file);
   const handle = await open(file, 'r+');
@@ -76,7 +76,7 @@ describe('a member of three', () => {
     for (let i = 0; i < 40; i += 1)
       await store.commit({ guards: [], puts: [{ key: `${prefix}/${i}`, value: Buffer.alloc(2000, 'x') }] });
   };
-  /** It is there again under another id, votes, and has everything. */
+  /** Waits until the member has rejoined with another ID, votes and has all data. */
   const isBack = async (oldId: string): Promise<void> => {
     const own = await until('it votes under a new id', async () => {
       const found = (await list(members[0] as ClusterMember)).find(({ name }) => name === victim().name);
@@ -110,7 +110,7 @@ describe('a member of three', () => {
     await remove(directory);
   });
 
-  it('whose file is damaged while it is away is rebuilt, and the file is kept', async () => {
+  it('is rebuilt when its file was damaged while it was stopped, and the file is kept', async () => {
     const before = await idOf();
     await victim().stop();
     await damage(join(victim().directory, 'revisions.db'));
@@ -121,7 +121,7 @@ describe('a member of three', () => {
     assert.deepEqual(victim().fatal, []);
   });
 
-  it('whose disk was wiped does not vote under its old id', async () => {
+  it('does not vote under its old ID after its disk was wiped', async () => {
     const before = await idOf();
     await victim().stop();
     await rm(victim().directory, { recursive: true });
@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose disk was wiped and that starts with another token is rejected, as in etcd, until it has the right one', async () => {
+  it('is rejected like in etcd after a wipe until it starts with the correct token', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {
@@ -147,7 +147,7 @@ describe('a member of three', () => {
     };
     await victim().start(false, { log, initialCluster });
     const complaints = (): number => lines.filter((line) => line.includes('belongs to another cluster')).length;
-    // It says so of both others, and both of it.
+    // It logs both other members, and they log it.
     await until('they ignore each other', async () => (complaints() >= 4 ? true : undefined));
     assert.ok(lines.some((line) => line.includes('another cluster with a different token')));
     assert.deepEqual(await list(members[0] as ClusterMember), before);
@@ -160,7 +160,7 @@ describe('a member of three', () => {
     await isBack(old);
   });
 
-  it('that has lost the end of its log replaces itself', async () => {
+  it('replaces itself when it has lost the end of its log', async () => {
     const before = await idOf();
     await victim().stop();
     await cp(victim().directory, join(directory, 'older'), { recursive: true });
@@ -176,7 +176,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose file is unreadable and whose configuration names no other member, queries the saved peers', async () => {
+  it('queries the saved peers when its file is unreadable and its configuration names no other member', async () => {
     const before = await idOf();
     await victim().stop();
     await writeFile(join(victim().directory, 'revisions.db'), 'nothing');
@@ -189,7 +189,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('that holds other data than the majority is found and replaced', async () => {
+  it("is detected and replaced when its data differs from the majority's", async () => {
     const before = await idOf();
     await victim().stop();
     const db = new Database(join(victim().directory, 'revisions.db'));
@@ -199,7 +199,7 @@ describe('a member of three', () => {
       term: number;
       events: Buffer;
     };
-    // The value is changed and the checksum is right: only comparing finds it.
+    // The value is changed and the checksum is correct, so only a comparison detects it.
     row.events[row.events.length - 1] = 'y'.charCodeAt(0);
     const crc = crc32(row.events, (Math.imul(row.idx, 0x9e37_79b1) ^ row.term) >>> 0);
     db.prepare('UPDATE revision SET events = ?, crc = ? WHERE revision = ?').run(row.events, crc, row.revision);
@@ -211,7 +211,7 @@ describe('a member of three', () => {
   });
 });
 
-it('a member that is alone is not touched when its file is damaged, and says what to do', async () => {
+it('leaves the damaged file of a single member unchanged and reports what to do', async () => {
   const directory = await temporaryDirectory();
   const server = () =>
     createEtcdServer({
@@ -237,7 +237,7 @@ it('a member that is alone is not touched when its file is damaged, and says wha
   await remove(directory);
 });
 
-it('who dissents is known only where a majority agrees', () => {
+it('identifies a differing member only when a majority agrees', () => {
   const from = (...hashes: number[]): ReadonlyMap<string, number> => new Map(hashes.map((hash, i) => [`m${i}`, hash]));
   assert.deepEqual(dissenting(from(7, 7, 7), 2), []);
   assert.deepEqual(dissenting(from(7, 8, 7), 2), ['m1']);

@@ -1,4 +1,4 @@
-/** Stores during an update that is rolled back: the log level waits, and data of a newer build are undone. */
+/** Stores during an update that is rolled back: the log level is not raised, and data of a newer build is reverted. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -93,7 +93,7 @@ async function saved(member: ClusterMember): Promise<() => Promise<Fallback>> {
     });
 }
 
-/** As a newer build leaves the file that has changed the tables. */
+/** Simulates a newer build that has changed the tables. */
 function changeTables({ directory: data }: ClusterMember): void {
   const db = new Database(join(data, 'revisions.db'));
   db.exec('ALTER TABLE lease ADD COLUMN owner TEXT');
@@ -101,7 +101,7 @@ function changeTables({ directory: data }: ClusterMember): void {
   db.close();
 }
 
-it('the level waits for the request, so that each member can return to the former build', {
+it('raises the level only on request, so that each member can return to the former build', {
   timeout: 120_000,
 }, async () => {
   members = await cluster(directory, 3);
@@ -112,7 +112,7 @@ it('the level waits for the request, so that each member can return to the forme
     await each.start(false, NEWER);
   }
   await put(only(), 'a');
-  // Longer than a leader that raises the level by itself needs.
+  // Longer than a leader would need to raise the level by itself.
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   for (const each of members) assert.equal(await level(each), NEWEST_LEVEL, each.name);
   for (const each of members) {
@@ -121,7 +121,7 @@ it('the level waits for the request, so that each member can return to the forme
   }
   await put(only(), 'b');
   assert.deepEqual(await admin(only(), (each) => each.raiseLevel()), { level: NEWEST_LEVEL, supported: NEWEST_LEVEL });
-  // Committed while one member is of the former build, and then on all of them; any member takes the request.
+  // Committed first while one member has the former build, then on all. Any member accepts the request.
   for (const [index, each] of members.entries()) {
     await each.stop();
     await each.start(false, NEWER);
@@ -139,7 +139,7 @@ it('the level waits for the request, so that each member can return to the forme
   for (const each of members) await eventually('the level', async () => (await level(each)) === NEWEST_LEVEL + 1);
 });
 
-it('a single member restores the snapshot before the update when the level has risen', {
+it('restores the snapshot from before the update on a single member when the level has risen', {
   timeout: 60_000,
 }, async () => {
   members = await cluster(directory, 1);
@@ -161,14 +161,14 @@ it('a single member restores the snapshot before the update when the level has r
     await readFile(join(one.directory, 'WENT-BACK'), 'utf8'),
     /the store was of a newer release after the rollback of an update and was restored from .*store-0\.1\.0\.db/,
   );
-  // The newer data are kept aside, and the next start needs no snapshot.
+  // The newer data is moved aside, and the next start needs no snapshot.
   assert.ok((await readdir(one.directory)).some((name) => name.startsWith('revisions.db.damaged-')));
   await one.stop();
   await one.start(false, OWN);
   assert.equal(await count(one, 'before'), 1);
 });
 
-it('a single member restores it when the tables have changed, and never without a rollback', {
+it('restores a single member when the tables have changed, but never without a rollback', {
   timeout: 60_000,
 }, async () => {
   members = await cluster(directory, 1);
@@ -183,7 +183,7 @@ it('a single member restores it when the tables have changed, and never without 
   assert.equal(await count(one, 'before'), 1);
 });
 
-it('one of three members whose tables have changed gets its data from the others', { timeout: 60_000 }, async () => {
+it('replaces the data of one of three members with changed tables from the others', { timeout: 60_000 }, async () => {
   members = await cluster(directory, 3);
   await Promise.all(members.map((each) => each.start(false, OWN)));
   const one = only();

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ElectionTimeout } from '../../../../src/components/etcd/replication/election-timeout.ts';
 
-it('goes down to half a second where everything is fast, and stays there', () => {
+it('decreases to half a second when everything is fast, and stays there', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now < 3000; now += 100) timeout.heard('a', 1, now);
   assert.equal(timeout.adapt(2, 3000), 500);
   assert.equal(timeout.adapt(3, 4000), undefined);
 });
 
-it('waits longer with a slow disk, and with a long way to the others', () => {
+it('increases with a slow disk and with high latency to other members', () => {
   const slow = new ElectionTimeout(1000);
   assert.equal(slow.adapt(200, 0), 2000);
   const far = new ElectionTimeout(1000);
@@ -19,7 +19,7 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
   far.asked(2, ['b', 'c'], 400);
   far.answered(2, 'b', 900);
   assert.equal(far.adapt(0, 900), 1500);
-  // The answer to an older question counts as well; one to a question never asked does not.
+  // A response to an earlier request counts too, but not a response to a request that was never sent.
   const late = new ElectionTimeout(1000);
   late.asked(1, ['b', 'c'], 0);
   late.asked(2, ['b', 'c'], 100);
@@ -28,13 +28,13 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
   assert.equal(late.adapt(0, 400), 1200);
 });
 
-it('never waits longer than five seconds, and comes back when what was slow is fast again', () => {
+it('never exceeds five seconds, and decreases when conditions improve', () => {
   const timeout = new ElectionTimeout(1000);
   assert.equal(timeout.adapt(10_000, 0), 5000);
   assert.equal(timeout.adapt(1, 1000), 500);
 });
 
-it('learns from a leader that was silent for a while and leads on, not from one that was replaced', () => {
+it('adapts to a leader that was silent and still leads, not to one that was replaced', () => {
   const timeout = new ElectionTimeout(1000);
   timeout.heard('a', 1, 0);
   timeout.heard('a', 1, 1400);
@@ -42,11 +42,11 @@ it('learns from a leader that was silent for a while and leads on, not from one 
   timeout.heard('b', 2, 2000);
   timeout.heard('b', 3, 5000);
   assert.equal(timeout.adapt(0, 5000), undefined);
-  // It fades.
+  // The increase decays.
   assert.equal(timeout.adapt(0, 120_000), 500);
 });
 
-it('waits longer when leaders are lost again and again', () => {
+it('increases when leaders are lost repeatedly', () => {
   const timeout = new ElectionTimeout(500);
   for (const now of [0, 2000, 4000, 6000, 8000]) timeout.lost(now);
   assert.equal(timeout.adapt(0, 8000), undefined);
@@ -56,14 +56,14 @@ it('waits longer when leaders are lost again and again', () => {
   assert.equal(timeout.adapt(0, 13_000), 4500);
 });
 
-it('learns nothing while it stands still itself', () => {
+it('ignores periods in which the process itself stalled', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now <= 1000; now += 50) {
     timeout.ticked(now);
     timeout.heard('a', 1, now);
     timeout.asked(now, ['b', 'c'], now);
   }
-  // What arrived meanwhile is read before the clock ticks again, or after.
+  // Messages that arrived in the meantime are read before or after the next tick.
   timeout.heard('a', 1, 6000);
   timeout.answered(1000, 'b', 6000);
   timeout.ticked(6010);
@@ -72,7 +72,7 @@ it('learns nothing while it stands still itself', () => {
   assert.equal(timeout.adapt(0, 6020), 500);
 });
 
-it('a round trip is that of a majority: who was away and answers all at once when it comes back counts for nothing', () => {
+it('uses the round trip to a majority and ignores the burst of responses from a returning member', () => {
   const timeout = new ElectionTimeout(500);
   for (let round = 1; round <= 40; round++) {
     timeout.ticked(round * 100);
@@ -81,7 +81,7 @@ it('a round trip is that of a majority: who was away and answers all at once whe
   }
   for (let round = 1; round <= 40; round++) timeout.answered(round, 'c', 4100);
   assert.equal(timeout.adapt(0, 4100), undefined);
-  // Of four others two are needed, and none counts twice.
+  // Of four other members two are required, and none counts twice.
   timeout.ticked(5000);
   timeout.asked(50, ['b', 'c', 'd', 'e'], 5000);
   timeout.answered(50, 'b', 5010);

@@ -13,8 +13,8 @@ import {
 const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, setTimer: () => ({ cancel: () => {} }) };
 const ANSWER: Forwarded = { redirect: false, code: 0, text: '', body: new Uint8Array(), index: 5 };
 
-describe('requests that other members are asked', () => {
-  it('are not answered by what an earlier life of this member had asked', async () => {
+describe('requests forwarded to other members', () => {
+  it('ignore responses to requests of an earlier run of this member', async () => {
     const numbers: number[] = [];
     const ask = (forwarding: Forwarding): Promise<Forwarded> =>
       forwarding.ask('b', 1_000, (number) => numbers.push(number));
@@ -34,7 +34,7 @@ describe('requests that other members are asked', () => {
     earlier.stop();
   });
 
-  it('keep their number on the wire, however high it begins', () => {
+  it('keep large request numbers on the wire', () => {
     const number = 2 ** 40 + 12_345;
     const frame = encodeNumbered(Frame.forwarded, number, encodeForwarded(ANSWER));
     assert.equal(decodeNumbered(frame).number, number);

@@ -40,7 +40,7 @@ async function until(holds: () => boolean, mostMs: number): Promise<void> {
   assert.ok(holds(), `not within ${mostMs} ms`);
 }
 
-it('a leader that the ring has confirmed dead is replaced long before an election would be due', async () => {
+it('replaces a leader that the ring has confirmed dead long before the election timeout', async () => {
   const directory = await temporaryDirectory();
   const members = await cluster(directory, 3);
   const ring = new Ring();
@@ -48,7 +48,7 @@ it('a leader that the ring has confirmed dead is replaced long before an electio
   const timing = { heartbeatMs: 100, electionMs: 6000 };
   try {
     await Promise.all(members.map((member) => member.start(false, { timing, gossip: ring.hints })));
-    // The first election has nobody to be confirmed dead: it takes its time, unless somebody hands over.
+    // In the first election no member can be confirmed dead, so it takes its time unless leadership is transferred.
     const leaderOf = (): string | undefined => {
       const leaders = new Set([...ring.facts.values()].map(({ leader }) => leader));
       return leaders.size === 1 ? [...leaders][0] : undefined;

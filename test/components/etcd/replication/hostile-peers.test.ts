@@ -1,4 +1,4 @@
-/** What arrives on the peer port above TLS: of other clusters, of removed members, damaged, and in any order. */
+/** Messages on the peer port above TLS: of other clusters, of removed members, damaged and in any order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
@@ -46,7 +46,7 @@ function lab(): Lab {
       try {
         raft.step(message);
       } catch (error) {
-        // What the replica logs and drops.
+        // The replica logs and drops these errors.
         if (!(error instanceof RaftError)) throw error;
       }
     },
@@ -72,7 +72,7 @@ function lab(): Lab {
   return { raft, peers, stepped, asked };
 }
 
-/** Sends `frames` on one stream. Returns the code and text with which it was ended; undefined: it is open. */
+/** Sends `frames` on one stream. Returns the code and text with which it was closed, or undefined if it is open. */
 function stream(peers: Peers, frames: readonly Uint8Array[]): { code: number; text: string } | undefined {
   let ended: { code: number; text: string } | undefined;
   const call: StreamCall = {
@@ -132,7 +132,7 @@ const MESSAGES: readonly Message[] = [
   { type: 'readIndex', from: 'b', to: 'a', context: 'r' },
 ];
 
-test('another cluster, a removed member, another receiver and no hello change nothing', async () => {
+test('ignores other clusters, removed members, wrong receivers and a missing hello', async () => {
   const { raft, peers, stepped, asked } = lab();
   const before = raft.status();
   const frames = MESSAGES.map((message) => encodeMessages([message]));
@@ -158,7 +158,7 @@ test('another cluster, a removed member, another receiver and no hello change no
   assert.deepEqual([stepped, asked, raft.status()], [[], [], before]);
 });
 
-test('damaged frames of a member neither throw nor reach the state machine as anything but messages', async () => {
+test('neither throws for damaged frames of a member nor passes anything but messages to the state machine', async () => {
   const random = generator(SEED);
   const below = (most: number): number => Math.floor(random() * most);
   const { raft, peers, stepped } = lab();

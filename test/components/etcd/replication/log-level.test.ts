@@ -54,13 +54,13 @@ describe('three members of which one is of an older build', () => {
     await remove(directory);
   });
 
-  it('keep tokens at their issuer: the entry that replicates them is new', async () => {
+  it('keep tokens on their issuer, because the entry that replicates them is new', async () => {
     const [here, ...elsewhere] = await heard(await token());
     assert.equal(here, 'known');
     for (const answer of elsewhere) assert.match(answer, /invalid auth token/);
   });
 
-  it('tell all of them once the last one has been updated', async () => {
+  it('replicate tokens to all members after the last one has been updated', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await last.start();
@@ -68,7 +68,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('do not take the older build back: it says why, and the newer one goes on', async () => {
+  it('reject the older build again and log the reason, while the newer ones continue', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await assert.rejects(last.start(false, older), { code: 'too-old' });
@@ -76,7 +76,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('do not take the older build in without its data either', async () => {
+  it('reject the older build without its data as well', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await rm(last.directory, { recursive: true });
@@ -94,7 +94,7 @@ describe('three members of which one is of an older build', () => {
   });
 });
 
-it('a store of a newer build is not read', async () => {
+it('refuses to read a store of a newer build', async () => {
   const directory = await temporaryDirectory();
   const [one] = (await cluster(directory, 1)) as [ClusterMember];
   await one.start(false, { logLevel: NEWEST_LEVEL + 1 });
@@ -103,10 +103,10 @@ it('a store of a newer build is not read', async () => {
   await remove(directory);
 });
 
-it('tables of members of builds from before there were levels say none', () => {
+it('treats a missing level in member tables of earlier builds as none', () => {
   const table = { clusterId: 1n, members: [], voters: [], written: true };
   assert.deepEqual(decodeMembers(encodeMembers(table)), table);
   assert.equal(decodeMembers(encodeMembers({ ...table, level: 7 })).level, 7);
-  // Kind, type: builds from before know it.
+  // Kind and type, which earlier builds can decode.
   assert.deepEqual([...encodeCommand({ type: 'version', version: '2' })].slice(0, 3), [4, 8, 9]);
 });

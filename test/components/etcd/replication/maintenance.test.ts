@@ -8,7 +8,7 @@ import { Life, SimulatedClock } from '../../../sim/store/process.ts';
 
 const QUOTA_BYTES = 1000;
 
-it('the alarm of a used up quota is tried again when it is refused, without another write', async () => {
+it('retries a rejected alarm for an exhausted quota without another write', async () => {
   const timeline = new Timeline();
   const asked: number[] = [];
   const parts: Partial<Record<keyof MaintenanceDeps, unknown>> = {

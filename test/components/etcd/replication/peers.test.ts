@@ -9,7 +9,7 @@ import type { Message } from '../../../../src/core/raft/index.ts';
 let sent: Uint8Array[] = [];
 let timers: Array<{ readonly ms: number; readonly run: () => void }> = [];
 
-/** Runs every timer that is set, the hello of the stream left out of what has been sent. */
+/** Fires every timer that is set and drops the stream's hello from the sent frames. */
 const fire = (): void => {
   for (const { run } of timers.splice(0)) run();
 };
@@ -76,7 +76,7 @@ beforeEach(() => {
   timers = [];
 });
 
-test('news of the commit index waits a moment, and the last counts', () => {
+test('delays commit index updates for a moment and sends only the last one', () => {
   const peers = connected();
   peers.send([news(7)]);
   peers.send([news(8)]);
@@ -92,7 +92,7 @@ test('news of the commit index waits a moment, and the last counts', () => {
   assert.deepEqual(received(), ['append 9']);
 });
 
-test('entries make it needless, anything else takes it along in front', () => {
+test('omits the update when entries are sent, and sends it before other messages', () => {
   const peers = connected();
   peers.send([news(8)]);
   peers.send([entries]);

@@ -16,7 +16,7 @@ function proposal(index: number, term: number): { readonly pending: Pending; rea
 }
 
 describe('Undecided', () => {
-  test('the entry of the same term is the proposal, an entry of another term replaced it', async () => {
+  test('resolves with the entry of the same term as the proposal, and treats one of another term as its replacement', async () => {
     const undecided = new Undecided(clock);
     const [kept, replaced] = [proposal(7, 2), proposal(8, 2)];
     undecided.add([kept.pending, replaced.pending], 10_000);
@@ -28,7 +28,7 @@ describe('Undecided', () => {
     assert.equal(await replaced.outcome, 'not-leader');
   });
 
-  test('without a next leader the outcome is unknown', async () => {
+  test('reports an unknown outcome without a next leader', async () => {
     const undecided = new Undecided(clock);
     const lost = proposal(7, 2);
     undecided.add([lost.pending], 20);

@@ -1,4 +1,4 @@
-/** The JSON gateway against that of Debian's etcd: the same requests, the same status and body, ids aside. */
+/** The JSON gateway against that of Debian's etcd: equal requests must return equal status and body, except for IDs. */
 import assert from 'node:assert/strict';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ const REQUESTS: ReadonlyArray<readonly [path: string, body: unknown]> = [
   ['kv/nonsense', {}],
 ];
 
-/** As a client of Go writes 64 bits: as a number, with digits that JavaScript's own would lose. */
+/** 64-bit numbers as a Go client writes them, with more digits than a JavaScript number holds. */
 const AS_WRITTEN: ReadonlyArray<readonly [path: string, body: string]> = [
   ['lease/grant', '{"ID":2656613593981200015,"TTL":60}'],
   ['kv/put', `{"key":"${b64('large')}","lease":2656613593981200015}`],
@@ -87,7 +87,7 @@ describe('the JSON gateway', () => {
     body: answer.body.replaceAll(/"(cluster_id|member_id|raft_term)":"\d+"/g, '"$1":"N"'),
   });
 
-  it("answers as that of Debian's etcd", async (t) => {
+  it("returns the same responses as Debian's etcd", async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
@@ -102,7 +102,7 @@ describe('the JSON gateway', () => {
     assert.deepEqual(await post(running.endpoint, 'kv/range', '', 'GET'), await post(endpoint, 'kv/range', '', 'GET'));
   });
 
-  it('says whether users are asked for, and hashes, as etcd 3.5 and 3.6', async () => {
+  it('reports whether auth is enabled, and hashes, like etcd 3.5 and 3.6', async () => {
     const fresh = await temporaryDirectory();
     const here = await startHere(fresh, undefined);
     try {
@@ -118,14 +118,14 @@ describe('the JSON gateway', () => {
     }
   });
 
-  // About once in a hundred times Debian's etcd 3.4 never answers one of these.
-  it('adds, changes, promotes and removes members, as that of Debian’s etcd', { timeout: 30_000 }, async (t) => {
+  // About once in a hundred runs Debian's etcd 3.4 never responds to one of these requests.
+  it('adds, changes, promotes and removes members like Debian’s etcd', { timeout: 30_000 }, async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
       return;
     }
-    /** Every step with the id that the store gave in the first. */
+    /** Every step with the ID that the store assigned in the first. */
     const all = async (at: string): Promise<unknown[]> => {
       let id = '1';
       const said: unknown[] = [];
@@ -135,7 +135,7 @@ describe('the JSON gateway', () => {
         const answer = normalised(await post(at, `cluster/member/${path}`, JSON.stringify(body(id))));
         const found = JSON.parse(answer.body);
         id = found.member?.ID ?? id;
-        // Of the one that is there already name and addresses differ; etcd 3.4 forgets with an update that it is a learner.
+        // The existing member's name and addresses differ. In etcd 3.4 an update clears the learner flag.
         const members = found.members?.map((each: { ID: string }) =>
           each.ID === own ? 'own' : { ...each, ID: 'ID', ...(path === 'update' ? { isLearner: undefined } : {}) },
         );
@@ -157,7 +157,7 @@ describe('the JSON gateway', () => {
     assert.deepEqual(await all(running.endpoint), await all(endpoint));
   });
 
-  it('refuses what it cannot read, naming the field', async () => {
+  it('rejects requests that it cannot parse and names the field', async () => {
     const refused = async (path: string, body: string): Promise<string> => {
       const answer = await post(running.endpoint, path, body);
       assert.equal(answer.status, 400, answer.body);
@@ -185,7 +185,7 @@ describe('the JSON gateway', () => {
     assert.equal(large.status, 429);
   });
 
-  it('is not there when it is switched off', async () => {
+  it('is not served when it is disabled', async () => {
     const data = await temporaryDirectory();
     const without = await startHere(data, undefined, { jsonGateway: false });
     assert.notEqual((await post(without.endpoint, 'kv/range', '{}')).status, 400);
@@ -194,7 +194,7 @@ describe('the JSON gateway', () => {
     await remove(data);
   });
 
-  it('has no more under way at once than it may; the rest waits', async () => {
+  it('limits concurrent calls and queues the rest', async () => {
     const data = await temporaryDirectory();
     const narrow = await startHere(data, undefined, { gatewayStreams: 2 });
     const watching = (): Promise<() => void> => {
@@ -209,7 +209,7 @@ describe('the JSON gateway', () => {
       );
     };
     const leaves = [await watching(), await watching()];
-    // One who gives up while it waits leaves no call behind.
+    // A client that disconnects while it waits leaves no pending call.
     const put = (key: string, signal?: AbortSignal) =>
       fetch(`${narrow.endpoint}/v3/kv/put`, {
         method: 'POST',
@@ -232,7 +232,7 @@ describe('the JSON gateway', () => {
     await remove(data);
   });
 
-  it('streams a watch, line by line, until it is left', async () => {
+  it('streams a watch line by line until the client disconnects', async () => {
     const abort = new AbortController();
     const answer = await fetch(`${running.endpoint}/v3/watch`, {
       method: 'POST',

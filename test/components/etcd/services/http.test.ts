@@ -31,7 +31,10 @@ const value = (metrics: string, series: string): number => {
 const typesOf = (metrics: string): Map<string, string> =>
   new Map([...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map((match) => [match[1] as string, match[2] as string]));
 
-/** Of etcd 3.5 with `--metrics=extensive`: what measures bbolt, the v2 store, the proxy, files of its log and snapshots, and Go's libraries. */
+/**
+ * Metrics of etcd 3.5 with `--metrics=extensive` that do not apply here: bbolt, the v2 store, the proxy, its log and
+ * snapshot files, and Go's libraries.
+ */
 const NOT_HERE: readonly RegExp[] = [
   /^etcd_debugging_disk_backend_commit_/,
   /^etcd_debugging_(snap|store)_|^etcd_snap_|^etcd_server_snapshot_apply_in_progress_total$/,
@@ -41,7 +44,7 @@ const NOT_HERE: readonly RegExp[] = [
   /^etcd_grpc_proxy_/,
   /^promhttp_|^process_network_/,
 ];
-/** Names of etcd 3.4 that 3.5 has no longer. */
+/** Names of etcd 3.4 that 3.5 no longer has. */
 const OF_3_4: readonly string[] = [
   'etcd_debugging_mvcc_db_total_size_in_bytes',
   'etcd_debugging_mvcc_put_total',
@@ -50,7 +53,7 @@ const OF_3_4: readonly string[] = [
 ];
 
 describe('plain requests on the client port', () => {
-  it('answers checks by name, verbose, with some left out', async () => {
+  it('serve health checks by name, verbose and with exclusions', async () => {
     assert.deepEqual(await get('/health'), {
       status: 200,
       type: 'application/json',
@@ -71,7 +74,7 @@ describe('plain requests on the client port', () => {
     assert.match(version.etcdserver, /^3\.5\.\d+$/);
   });
 
-  it('counts what is done', async () => {
+  it('count operations', async () => {
     const { body: before } = await get('/metrics');
     const { ID } = await client.grant(0n, 60);
     const watch = client.watch();
@@ -108,7 +111,7 @@ describe('plain requests on the client port', () => {
     assert.equal(value(now, handled('Compact')), 0);
     const applied = (op: string, success = true): number =>
       value(now, `etcd_server_apply_duration_seconds_count{op="${op}",success="${success}",version="v3"}`);
-    // Health checks read, too.
+    // Health checks also read.
     assert.ok(applied('Range') >= 1);
     for (const op of ['Put', 'Txn']) assert.equal(applied(op), 1, op);
     assert.equal(value(now, 'etcd_server_has_leader'), 1);
@@ -118,7 +121,7 @@ describe('plain requests on the client port', () => {
     assert.ok(value(now, 'etcd_mvcc_db_total_size_in_bytes') >= value(now, 'etcd_mvcc_db_total_size_in_use_in_bytes'));
   });
 
-  it('shows metrics under the names, types and buckets of etcd 3.5, and leaves out only what has no meaning here', async () => {
+  it('show metrics with the names, types and buckets of etcd 3.5 except those that do not apply', async () => {
     const golden = await readFile(join(import.meta.dirname, 'etcd-3.5-metrics.golden'), 'utf8');
     const { body } = await get('/metrics');
     const types = typesOf(body);
@@ -145,7 +148,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('tells how long compaction takes, and what it has removed', async () => {
+  it('show the duration of compactions and the number of removed revisions', async () => {
     const { body: before } = await get('/metrics');
     for (const text of ['1', '2', '3']) await client.put({ key: 'compacted', value: text });
     const { header } = await client.range({ key: 'compacted' });
@@ -167,7 +170,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('counts defragmentation, hashes, snapshots and who calls', async () => {
+  it('count defragmentation, hashes, snapshots and client types', async () => {
     const { body: before } = await get('/metrics');
     await client.call('etcdserverpb.Maintenance/Defragment', {});
     const { hash } = await client.call('etcdserverpb.Maintenance/Hash', {});

@@ -6,7 +6,7 @@ import { RpcCode, type StreamCall, type UnaryCall } from '../../../../src/io/grp
 import { type ClusterMember, runningCluster } from '../cluster-harness.ts';
 import { clock } from '../harness.ts';
 
-describe('a member that knows of no leader', () => {
+describe('a member without a leader', () => {
   const answers: string[] = [];
   let leader = true;
   const required = new RequireLeader({ clock, hasLeader: () => leader, electionMs: () => 20 });
@@ -25,7 +25,7 @@ describe('a member that knows of no leader', () => {
   const refusal = `${RpcCode.unavailable} etcdserver: no leader`;
   const taken = (): string[] => answers.splice(0);
 
-  it('refuses calls and streams that ask for one, and no others', () => {
+  it('rejects only calls and streams that require a leader', () => {
     leader = false;
     unary?.(new Uint8Array(), call({ hasleader: 'true' }));
     unary?.(new Uint8Array(), call({}));
@@ -36,7 +36,7 @@ describe('a member that knows of no leader', () => {
     assert.deepEqual(taken(), ['reply']);
   });
 
-  it('ends streams that ask for one after three election timeouts, not when one is found before', async () => {
+  it('ends streams that require a leader after three election timeouts, unless a leader is elected before', async () => {
     stream?.(call({}));
     stream?.(call({ hasleader: 'true' }))?.closed();
     assert.deepEqual(taken(), ['closed']);
@@ -55,14 +55,14 @@ describe('a member that knows of no leader', () => {
   });
 });
 
-describe('etcdctl, which asks for a leader', () => {
+describe('etcdctl, which requires a leader', () => {
   let running: Awaited<ReturnType<typeof runningCluster>>;
   before(async () => {
     running = await runningCluster(3);
   });
   after(() => running.remove());
 
-  it('is notified that the member of its watch is partitioned', async () => {
+  it('is notified when the member of its watch is partitioned', async () => {
     const [first, second, third] = running.members as [ClusterMember, ClusterMember, ClusterMember];
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };
@@ -74,7 +74,7 @@ describe('etcdctl, which asks for a leader', () => {
       });
       child.once('close', () => resolve(said));
     });
-    // Until the watch is there.
+    // Until the watch exists.
     for (let count = 0; count < 100; count += 1) {
       const metrics = await fetch(`${first.endpoint}/metrics`);
       if (/etcd_debugging_mvcc_watcher_total 1\b/.test(await metrics.text())) break;
