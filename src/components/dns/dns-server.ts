@@ -1,6 +1,6 @@
 /**
- * Cluster DNS of one host (row B4): follows services and endpoint slices and answers on the node-local address of the
- * DNS service, for this host and its pods alone.
+ * Cluster DNS of one host (row B4): follows services and endpoint slices and listens on the node-local address of the
+ * DNS service, for this host and its pods only.
  */
 import type { ConfigMap, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -20,18 +20,18 @@ import { CONFIG_NAME, CONFIG_NAMESPACE, clusterConfigOf } from './stub-domains.t
 export interface DnsConfig {
   /** The cluster's domain, lower case. */
   readonly zone: string;
-  /** Seconds, of the cluster's own records. */
+  /** TTL in seconds of the cluster's own records. */
   readonly ttlSeconds: number;
-  /** Cluster IPs of the DNS service, which this host holds itself. */
+  /** Cluster IPs of the DNS service, which this host binds itself. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Ranges of pods and services. */
+  /** Address ranges of pods and services. */
   readonly ranges: readonly string[];
-  /** Ranges of pods: their addresses may ask. */
+  /** Address ranges of pods, which may send queries. */
   readonly podRanges: readonly string[];
-  /** Every address of this host, with those of loopback: they may ask. */
+  /** All addresses of this host including loopback, which may send queries. */
   readonly hostAddresses: () => readonly string[];
-  /** Undefined: the servers of `hostServers`. */
+  /** Upstream servers. Undefined: the servers of `hostServers`. */
   readonly upstreams: readonly UpstreamServer[] | undefined;
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
   readonly routes?: RouteNames | undefined;
@@ -44,7 +44,7 @@ export interface DnsDeps {
   readonly exchange: UpstreamExchange;
   readonly codec: DnsCodec;
   readonly link: ServiceLink;
-  /** The servers of the host's own resolver configuration, and a call at every change of it. */
+  /** Servers in the host's own resolver configuration, with a notification of changes. */
   readonly hostServers: {
     read(): Promise<readonly UpstreamServer[]>;
     onChange(listener: () => void): () => void;
@@ -55,16 +55,19 @@ export interface DnsDeps {
 }
 
 export interface DnsServer {
-  /** Resolves once it listens, or has reported why not; it then tries again by itself. */
+  /** Resolves when it listens, or after a failure was logged. Retries then. */
   start(): Promise<void>;
-  /** `keepAddress` for a restart of the host process: queries of pods do not leave the host meanwhile. */
+  /**
+   * `keepAddress` keeps the addresses during a restart of the host process, so that queries of pods do not leave the
+   * host.
+   */
   stop(options?: { readonly keepAddress?: boolean }): Promise<void>;
 }
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 15_000;
-/** Sources whose right to ask is remembered, and for how long. */
+/** Size and lifetime of the cache of client permissions. */
 const MAX_SOURCES = 4_096;
 const SOURCES_MS = 5_000;
 
@@ -207,7 +210,7 @@ class ClusterDnsServer implements DnsServer {
     });
   }
 
-  /** Only records of headless services come from endpoints. */
+  /** Only headless services have records from endpoints. */
   #refresh(key: string, service: Service | undefined): void {
     if (service !== undefined && isHeadless(service)) this.#setService(key, service);
   }
@@ -228,7 +231,7 @@ class ClusterDnsServer implements DnsServer {
         log.warn('resolver configuration of the host not read', { error: messageOf(error) });
         return [];
       }));
-    // Its own address among them would be a loop.
+    // Forwarding to an own address would be a loop.
     const isOwn = ({ address, port }: UpstreamServer): boolean =>
       port === config.port && config.addresses.includes(address);
     const servers = chosen.filter((server) => !isOwn(server));
@@ -243,7 +246,9 @@ class ClusterDnsServer implements DnsServer {
     log.info('DNS upstream servers set', { servers: servers.map(nameOf), stubDomains: [...stubDomains.keys()] });
   }
 
-  /** Another host on the link could route queries here: only this host and pods are answered. */
+  /**
+   * Whether the client is this host or one of its pods. Other hosts on the link could route queries to this address.
+   */
   #mayAsk(source: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#sourcesMs > SOURCES_MS || this.#sources.size > MAX_SOURCES) {

@@ -1,4 +1,4 @@
-/** Answers as bytes, made once and completed for each query: identifier, question as it was asked, size. */
+/** Encoded responses, created once and completed for each query with its ID, question and size. */
 import { CLASSIC_UDP_BYTES, type DnsRecord, FLAG, HEADER_BYTES, type Query } from '../../core/dns/index.ts';
 import type { DnsCodec } from './port.ts';
 
@@ -10,11 +10,14 @@ export interface EncodedAnswer {
   readonly additionals: readonly Uint8Array[];
   /** All sections. */
   readonly body: Uint8Array;
-  /** Of several addresses: all of them twice, so that each may be the first of a slice; `size` is that of one. */
+  /**
+   * For several addresses: the records twice, so that a slice can start with any of them. `size` is the length of one
+   * copy.
+   */
   readonly rotation: { readonly twice: Uint8Array; readonly size: number } | undefined;
 }
 
-/** What this server takes, and the most it sends over UDP. Source: DNS flag day 2020. */
+/** UDP size that this server accepts and the maximum that it sends. Source: DNS flag day 2020. */
 export const UDP_BYTES = 1_232;
 export const TCP_BYTES = 65_535;
 const OPT_BYTES = 11;
@@ -28,17 +31,17 @@ export interface Sections {
   readonly answers: readonly DnsRecord[];
   readonly authorities: readonly DnsRecord[];
   readonly additionals: readonly DnsRecord[];
-  /** Answers of another server, after the own ones. */
+  /** Answers from another server, placed after the own ones. */
   readonly foreign?: readonly Uint8Array[];
 }
 
 export interface AskedName {
-  /** Lower case, as `questionName` writes it. */
+  /** Lower case, as written by `questionName`. */
   readonly name: string;
   readonly questionEnd: number;
 }
 
-/** `asked`: the question; owners that are the end of its name become pointers into it. */
+/** `asked`: the question. Owner names that are a suffix of its name become compression pointers. */
 export function encodeAnswer(codec: DnsCodec, asked: AskedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
     Buffer.concat([ownerOf(codec, asked, record.name), codec.encodeRecord(record)]);
@@ -67,7 +70,7 @@ export function encodeAnswer(codec: DnsCodec, asked: AskedName, sections: Sectio
 function ownerOf(codec: DnsCodec, asked: AskedName, name: string): Uint8Array {
   if (name === asked.name) return QUESTION_POINTER;
   if (name !== '' && asked.name.endsWith(`.${name}`)) {
-    // Counted from the end: labels before may have bytes that are written with several characters.
+    // Computed from the end, because earlier labels may contain bytes that are written as several characters.
     const offset = asked.questionEnd - TYPE_AND_CLASS_BYTES - (name.length + 2);
     return Uint8Array.of(0xc0 | (offset >> 8), offset & 0xff);
   }
@@ -88,7 +91,7 @@ export function flagsOf(query: Query, rcode: number, authoritative: boolean, tru
   );
 }
 
-/** The response of at most `limit` bytes; `turn` chooses the first of several addresses. */
+/** Response of at most `limit` bytes. `turn` rotates several addresses. */
 export function completeAnswer(
   message: Uint8Array,
   query: Query,
@@ -109,7 +112,7 @@ export function completeAnswer(
     const whole =
       rotation === undefined ? Math.max(0, fitting(answer.answers, room)) : Math.floor(room / rotation.size);
     const count = Math.max(0, Math.min(whole, answer.answers.length));
-    // Additional records are left out first, and that is no truncation (RFC 2181 §9).
+    // Additional records are omitted first, which does not count as truncation (RFC 2181 §9).
     truncated = count < answer.answers.length || answer.answers.length === 0;
     body =
       rotation === undefined ? Buffer.concat(answer.answers.slice(0, count)) : body.subarray(0, count * rotation.size);
@@ -130,7 +133,7 @@ function fitting(records: readonly Uint8Array[], room: number): number {
   return count;
 }
 
-/** Header, the question as it was asked, `body`, and an OPT record for a client that sent one. */
+/** Assembles a response from a header, the original question, `body`, and an OPT record if the client sent one. */
 export function assemble(
   message: Uint8Array,
   query: Query,
@@ -161,12 +164,12 @@ export function assemble(
 
 const NOTHING = new Uint8Array(0);
 
-/** Without any record. `rcode` may need the extended bits of an OPT record. */
+/** Response without records. `rcode` may need the extended bits of an OPT record. */
 export function emptyAnswer(message: Uint8Array, query: Query, rcode: number): Uint8Array {
   return assemble(message, query, flagsOf(query, rcode, false, false), [0, 0, 0], NOTHING, rcode >> 4);
 }
 
-/** For what does not parse: a header alone, which is never larger than what it answers. */
+/** Response to a message that cannot be parsed: only a header, which is never larger than the query. */
 export function headerOnly(message: Uint8Array, rcode: number): Uint8Array {
   const response = new Uint8Array(HEADER_BYTES);
   response.set(message.subarray(0, 2), 0);

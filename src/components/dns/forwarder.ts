@@ -1,6 +1,7 @@
 /**
- * Names of other servers: upstream servers and stub domains, with a cache. Equal questions under way are asked once, so
- * a loop through another resolver of this host ends at its second turn. Sources: RFC 2308, RFC 5452 (forged answers).
+ * Forwards queries for other names to upstream servers and stub domains, with a cache. Concurrent equal questions are
+ * sent once, so a loop through another resolver of this host ends at its second pass. Sources: RFC 2308, RFC 5452
+ * (forged answers).
  */
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -11,7 +12,7 @@ import { type CachedResponse, ResponseCache } from './response-cache.ts';
 
 export interface UpstreamTable {
   readonly servers: readonly UpstreamServer[];
-  /** Domain (lower case, without the final dot) → its servers. */
+  /** Servers by domain in lower case without the final dot. */
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
 }
 
@@ -23,7 +24,7 @@ export interface ForwarderDeps {
   readonly log: Log;
 }
 
-/** `none`: no server is configured for the name. `failed`: none answered. */
+/** `none`: no server is configured for the name. `failed`: no server responded. */
 export type Forwarded = CachedResponse | 'none' | 'failed';
 
 export interface ForwardQuestion {
@@ -32,23 +33,26 @@ export interface ForwardQuestion {
   readonly name: string;
   readonly dnssecOk: boolean;
   readonly checkingDisabled: boolean;
-  /** The client, whose questions under way are limited. */
+  /** Client address. The number of concurrent questions per client is limited. */
   readonly source: string;
 }
 
 const ATTEMPT_MS = 1_500;
-/** Below the 5 s of glibc's resolver. */
+/** Shorter than the 5 s timeout of glibc's resolver. */
 const TOTAL_MS = 4_500;
-/** A server that did not answer an attempt, which sends several datagrams, is queried last for this long. */
+/** Time for which a server that did not respond to an attempt, which sends several datagrams, is queried last. */
 const LAST_MS = 5_000;
-/** Attempts in a row without an answer after which a server counts as down. */
+/** Consecutive attempts without a response after which a server counts as down. */
 const FAILURES_UNTIL_DOWN = 3;
 const MAX_UNDER_WAY = 1_024;
 const MAX_UNDER_WAY_PER_SOURCE = 256;
-/** With so many under way a client starts few more: some pods cannot take all of them from the others. */
+/**
+ * Number of concurrent questions above which the limit per client applies, so that a few pods cannot use the whole
+ * capacity.
+ */
 const CROWDED = 512;
 const MAX_PER_SOURCE_CROWDED = 16;
-/** Of a response that is taken apart and put together again. */
+/** Maximum number of records in a response that is rebuilt. */
 const MAX_RECORDS_REBUILT = 256;
 const UDP_BYTES = 1_232;
 
@@ -58,9 +62,9 @@ export class Forwarder {
   readonly #underWay = new Map<string, Promise<Forwarded>>();
   readonly #waiting = new Map<string, number>();
   readonly #lastUntil = new Map<string, number>();
-  /** Attempts in a row that a server did not answer. */
+  /** Consecutive attempts without a response, by server. */
   readonly #failures = new Map<string, number>();
-  /** When a server has answered last, whatever the question. */
+  /** Time of the last response of any kind, by server. */
   readonly #answeredMs = new Map<string, number>();
   #probing = new Set<string>();
   #table: UpstreamTable = { servers: [], stubDomains: new Map() };
@@ -77,7 +81,7 @@ export class Forwarder {
     this.#answeredMs.clear();
   }
 
-  /** From the cache: without a promise. */
+  /** Returns a cached response synchronously. */
   resolve(asked: ForwardQuestion): Forwarded | Promise<Forwarded> {
     const servers = this.#serversOf(asked.name);
     if (servers.length === 0) return 'none';
@@ -103,7 +107,7 @@ export class Forwarder {
     });
   }
 
-  /** Of the longest stub domain that holds the name. */
+  /** Servers of the longest stub domain that contains the name. */
   #serversOf(name: string): readonly UpstreamServer[] {
     let best: readonly UpstreamServer[] = this.#table.servers;
     let length = -1;
@@ -123,8 +127,9 @@ export class Forwarder {
     const isDown = (server: UpstreamServer): boolean =>
       isLast(server) && (this.#failures.get(nameOf(server)) ?? 0) >= FAILURES_UNTIL_DOWN;
     const group = `${asked.source} ${servers.map(nameOf).join()}`;
-    // With every server down, one question of a client at a time finds out whether one is back; the others fail at
-    // once. A client that asks for names whose own servers are silent does not keep the others from it.
+    // When all servers are down, one question per client probes whether a server has recovered, and the other questions
+    // fail immediately. The limit is per client, so that queries for names with unresponsive servers do not block the
+    // probes of other clients.
     const isProbe = servers.every(isDown);
     if (isProbe && this.#probing.has(group)) return 'failed';
     if (isProbe) this.#probing.add(group);
@@ -141,7 +146,7 @@ export class Forwarder {
           if (attemptMs <= 0) break;
           const beganMs = clock.monotonicMs();
           const response = await this.#askOne(server, asked, attemptMs);
-          // A server that refuses at once would refuse again.
+          // A server that rejects immediately would reject again, so only timeouts count.
           if (response === undefined && clock.monotonicMs() - beganMs >= attemptMs / 2) silent.push(server);
           if (response === undefined) continue;
           last = response;
@@ -157,7 +162,7 @@ export class Forwarder {
     }
   }
 
-  /** Undefined: the server did not answer, or not to this question. */
+  /** Returns undefined when the server did not respond to this question. */
   async #askOne(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
     const { clock, log } = this.#deps;
     const beganMs = clock.monotonicMs();
@@ -181,7 +186,8 @@ export class Forwarder {
       this.#failures.delete(name);
       return response;
     } catch (error) {
-      // One that has answered others meanwhile is up: what is silent is the server of this name.
+      // A server that answered other queries in the meantime is up. Only the authoritative server of this name does not
+      // respond.
       if ((this.#answeredMs.get(name) ?? Number.NEGATIVE_INFINITY) < beganMs) {
         this.#failures.set(name, (this.#failures.get(name) ?? 0) + 1);
         this.#lastUntil.set(name, clock.monotonicMs() + LAST_MS);
@@ -216,7 +222,7 @@ function queryMessage(asked: ForwardQuestion, id: Uint8Array, edns: boolean): Ui
   return Buffer.concat([Uint8Array.from(header), question, Uint8Array.from(opt)]);
 }
 
-/** Same identifier and same question, in any case. Some servers leave the question out of an error. */
+/** Whether ID and question match, ignoring case. Some servers omit the question in an error. */
 function answers(query: Uint8Array, response: Uint8Array): boolean {
   if (response.length < HEADER_BYTES || response[0] !== query[0] || response[1] !== query[1]) return false;
   if (((response[2] ?? 0) & 0x80) === 0) return false;
@@ -233,7 +239,7 @@ function answers(query: Uint8Array, response: Uint8Array): boolean {
   }
 }
 
-/** The response with the TTLs of now. */
+/** The response with TTLs reduced by its age. */
 export function aged({ message, shape, storedMs }: CachedResponse, nowMs: number): Buffer {
   const seconds = Math.floor((nowMs - storedMs) / 1_000);
   const copy = Buffer.from(message);
@@ -248,13 +254,13 @@ export function aged({ message, shape, storedMs }: CachedResponse, nowMs: number
 export interface Delivered {
   readonly flags: number;
   readonly counts: readonly [number, number, number];
-  /** What follows the question. */
+  /** Sections after the question. */
   readonly body: Uint8Array;
 }
 
 const OPT_BYTES = 11;
 
-/** The response for a client, of at most `limit` bytes with the question and an OPT record. */
+/** Response to a client of at most `limit` bytes, with the question and an OPT record. */
 export function deliver(cached: CachedResponse, query: Query, limit: number, nowMs: number): Delivered {
   const { shape } = cached;
   const message = aged(cached, nowMs);

@@ -1,9 +1,9 @@
-/** What cluster DNS needs of the host. */
+/** Ports of cluster DNS to the host. */
 import type { DnsRecord } from '../../core/dns/index.ts';
 
 export type { DnsRecord };
 
-/** Answers one message; undefined: with nothing. `source` is the client's address. */
+/** Handles one message. Returns undefined to send no response. `source` is the client's address. */
 export type DnsHandler = (
   message: Uint8Array,
   source: string,
@@ -16,7 +16,7 @@ export interface DnsListener {
 }
 
 export interface DnsSockets {
-  /** UDP and TCP. Rejects when the address or the port cannot be had. */
+  /** Listens on UDP and TCP. Rejects when the address or the port is not available. */
   listen(address: string, port: number, handler: DnsHandler): Promise<DnsListener>;
 }
 
@@ -26,7 +26,9 @@ export interface UpstreamServer {
 }
 
 export interface UpstreamExchange {
-  /** The first message that `accept` takes, from a source port of its own. Rejects at once without a route. */
+  /**
+   * Returns the first message that `accept` accepts. Uses a separate source port. Rejects immediately without a route.
+   */
   exchange(
     server: UpstreamServer,
     message: Uint8Array,
@@ -39,21 +41,20 @@ export interface UpstreamExchange {
 }
 
 export interface DnsCodec {
-  /** A record without its owner's name: type, class, TTL, length and data. */
+  /** A record without its owner name: type, class, TTL, length and data. */
   encodeRecord(record: DnsRecord): Uint8Array;
-  /** Uncompressed. */
+  /** Encodes a name without compression. */
   encodeName(name: string): Uint8Array;
-  /** The answers of a message as owner and record, uncompressed. Throws for what does not parse. */
+  /** Answers of a message as uncompressed owner and record. Throws for an invalid message. */
   answersOf(message: Uint8Array): readonly Uint8Array[];
-  /** The message without its OPT record. Throws for what does not parse. */
+  /** The message without its OPT record. Throws for an invalid message. */
   withoutOpt(message: Uint8Array): Uint8Array;
 }
 
-/** Addresses that this host holds for its name server alone. */
+/** Addresses that this host binds only for its name server. */
 export interface ServiceLink {
   bind(addresses: readonly string[]): Promise<void>;
   /** True when the link has all of them. */
   isBound(addresses: readonly string[]): Promise<boolean>;
-  /** Removes the link with its addresses. */
   remove(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 /**
- * A message → its response. Answers of the cluster's zone are encoded once for each question and kept until it changes.
+ * Computes the response to a message. Responses for the cluster's zone are encoded once per question and cached until
+ * the zone changes.
  */
 import { ipFamilyOf } from '../../base/addresses.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -31,7 +32,7 @@ import {
 import { aged, deliver, type Forwarded, type Forwarder } from './forwarder.ts';
 import type { DnsCodec } from './port.ts';
 
-/** Names below the domain of routes lead to the host's own router where no name server has them. */
+/** Names below the route domain. They resolve to the host's own router when no name server has them. */
 export interface RouteNames {
   /** Lower case. */
   readonly domain: string;
@@ -44,16 +45,16 @@ export interface ResponderDeps {
   readonly forwarder: Forwarder;
   readonly codec: DnsCodec;
   readonly clock: Clock;
-  /** Names of routes; undefined: this host has no router. */
+  /** Route names. Undefined when this host has no router. */
   readonly routes?: RouteNames | undefined;
-  /** False until the cluster's services are known: their names are then neither there nor not there. */
+  /** False until the cluster's services are known. Their names are then neither found nor NXDOMAIN. */
   readonly ready: () => boolean;
 }
 
-/** Random names must not take memory without end. */
+/** Limits the memory that queries for random names can use. */
 const MAX_ANSWERS = 10_000;
 const MAX_QUESTION_BYTES = 259;
-/** Answers behind an ExternalName: each is decoded and encoded for each query. */
+/** Maximum number of answers after an ExternalName, because each is decoded and encoded for each query. */
 const MAX_FOLLOWED = 256;
 
 const TYPE_NAMES = new Map<number, RecordType | 'ANY'>([
@@ -78,7 +79,7 @@ export class Responder {
     this.#deps = deps;
   }
 
-  /** After a change of the zone. */
+  /** Clears the cache after a change of the zone. */
   forget(): void {
     this.#answers.clear();
   }
@@ -122,7 +123,7 @@ export class Responder {
       const finish = (result: Forwarded): Uint8Array => {
         if (isRoute && (result === 'none' || (result !== 'failed' && result.shape.rcode === RCODE.nxDomain)))
           return this.#answerRoute(message, query, name, limit);
-        // Without any server a name outside of the cluster cannot exist: clients do not wait or try again.
+        // Without any server an external name cannot exist. NXDOMAIN prevents waiting and retries of clients.
         if (result === 'none') return emptyAnswer(message, query, RCODE.nxDomain);
         if (result === 'failed') return emptyAnswer(message, query, RCODE.servFail);
         const { flags, counts, body } = deliver(result, query, limit, clock.monotonicMs());
@@ -187,7 +188,7 @@ export class Responder {
     });
   }
 
-  /** The CNAME, and what its target's own server answers; a client's resolver does not follow it by itself. */
+  /** Answers with the CNAME and the response of the target's server, because a client's resolver does not follow it. */
   async #followAlias(
     message: Uint8Array,
     query: Query,
@@ -226,14 +227,14 @@ export class Responder {
     return completeAnswer(message, query, answer, limit, this.#turn++);
   }
 
-  /** Name, type and class; only the letters of the name are changed. Valid until the next call. */
+  /** Name, type and class with the letters of the name in lower case. Valid until the next call. */
   #lowerCase(message: Uint8Array, questionEnd: number): Buffer {
     const length = questionEnd - HEADER_BYTES;
     const scratch = this.#scratch;
     const nameEnd = length - 4;
     for (let index = 0; index < length; index++) {
       const byte = message[HEADER_BYTES + index] ?? 0;
-      // Lengths of labels are below the letters.
+      // Label lengths are smaller than the code of any letter.
       scratch[index] = index < nameEnd && byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
     }
     return scratch.subarray(0, length);

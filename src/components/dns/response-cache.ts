@@ -9,10 +9,10 @@ export interface CachedResponse {
 
 const MAX_ENTRIES = 10_000;
 const MAX_BYTES = 8 * 1024 * 1024;
-/** What an entry costs besides its message. */
+/** Estimated memory of an entry besides its message. */
 const OVERHEAD_BYTES = 400;
 
-/** Responses of other servers, the least recently used one dropped first. Times are monotonic. */
+/** LRU cache for responses of other servers. Times are monotonic. */
 export class ResponseCache {
   readonly #entries = new Map<string, CachedResponse>();
   #bytes = 0;

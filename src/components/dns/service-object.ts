@@ -8,9 +8,9 @@ import type { ApiClient, InformerFactory } from '../../client/types.ts';
 
 export interface DnsServiceOptions {
   readonly informers: InformerFactory;
-  /** Cluster IPs, of one or two families. */
+  /** Cluster IPs of one or two address families. */
   readonly addresses: readonly string[];
-  /** A client that may create services. */
+  /** Opens a client that may create services. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
   readonly clock: Clock;
   readonly log: Log;
@@ -21,8 +21,8 @@ const NAME = 'kube-dns';
 const RETRY_MS = 10_000;
 
 /**
- * Keeps the Service `kube-system/kube-dns`, as which cluster DNS is known. It has no endpoints: every host answers its
- * cluster IP itself. Returns the function that stops it.
+ * Maintains the Service `kube-system/kube-dns`, the well-known name of cluster DNS. It has no endpoints, because every
+ * host serves its cluster IP itself. Returns a function that stops this.
  */
 export function keepDnsService(options: DnsServiceOptions): () => void {
   const { clock, log } = options;
@@ -68,7 +68,7 @@ export function keepDnsService(options: DnsServiceOptions): () => void {
   };
 }
 
-/** Labels and ports as in every cluster, which programs find it by. */
+/** The Service with the labels and ports of every cluster, by which programs find it. */
 function dnsService(addresses: readonly string[]): Service {
   return {
     apiVersion: 'v1',

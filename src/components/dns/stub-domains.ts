@@ -1,6 +1,6 @@
 /**
- * The ConfigMap `kube-system/kube-dns`: `stubDomains` and `upstreamNameservers`. Source: kubernetes.io, Customizing DNS
- * Service (kube-dns).
+ * Configuration in the ConfigMap `kube-system/kube-dns`: `stubDomains` and `upstreamNameservers`. Source:
+ * kubernetes.io, Customizing DNS Service (kube-dns).
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { ipFamilyOf } from '../../base/addresses.ts';
@@ -9,20 +9,20 @@ import { fitsOnTheWire } from '../../core/dns/index.ts';
 import type { UpstreamServer } from './port.ts';
 
 export const CONFIG_NAMESPACE = 'kube-system';
-/** Also that of the Service. */
+/** Also the name of the Service. */
 export const CONFIG_NAME = 'kube-dns';
 
 export interface ClusterDnsConfig {
-  /** Undefined: those of the host. */
+  /** Upstream servers. Undefined: those of the host. */
   readonly upstreams: readonly UpstreamServer[] | undefined;
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
-  /** One line for each value that is not used. */
+  /** One line for each ignored value. */
   readonly problems: readonly string[];
 }
 
 const PORT = 53;
 
-/** `10.0.0.1`, `10.0.0.1:5353`, `fd00::1`, `[fd00::1]:5353`; undefined for anything else. */
+/** Parses `10.0.0.1`, `10.0.0.1:5353`, `fd00::1` or `[fd00::1]:5353`. Returns undefined for anything else. */
 export function parseServer(text: string): UpstreamServer | undefined {
   const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
   const plain = ipFamilyOf(text) === 0 ? /^([^:]+):(\d{1,5})$/.exec(text) : [text, text, undefined];
@@ -33,7 +33,7 @@ export function parseServer(text: string): UpstreamServer | undefined {
   return { address, port };
 }
 
-/** A domain of a stub: lower case, without the final dot; undefined when it is none. */
+/** Normalizes a stub domain to lower case without the final dot. Returns undefined for an invalid domain. */
 export function parseDomain(text: string): string | undefined {
   const domain = text.toLowerCase().replace(/\.$/, '');
   return /^[a-z0-9_.-]+$/.test(domain) && fitsOnTheWire(domain) ? domain : undefined;

@@ -1,6 +1,6 @@
 /**
- * Hollow nodes, as kubemark's: objects and heartbeats of nodes on which pods become Ready at once and no container
- * runs. They put a scheduler, controllers and an API server under the load of a large cluster.
+ * Hollow nodes like kubemark's: Node objects and heartbeats, where pods become Ready immediately and no container runs.
+ * They load a scheduler, controllers and an API server like a large cluster.
  */
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
@@ -20,7 +20,7 @@ export interface HollowDeps {
 
 export interface HollowOptions {
   readonly nodes: number;
-  /** Nodes are `<prefix>-0`, `<prefix>-1`, …; letters, digits and dashes. */
+  /** Prefix of node names `<prefix>-0`, `<prefix>-1`, …: letters, digits and dashes. */
   readonly prefix: string;
   readonly zones: number;
 }
@@ -28,11 +28,10 @@ export interface HollowOptions {
 export interface HollowNodes {
   /** Resolves when all nodes are Ready. */
   start(): Promise<void>;
-  /** Deletes the nodes. */
   stop(): Promise<void>;
 }
 
-/** Requests under way at a time. */
+/** Maximum number of concurrent requests. */
 const MAX_REQUESTS = 64;
 const LEASE_NAMESPACE = 'kube-node-lease';
 const LEASE_SECONDS = 40;
@@ -115,7 +114,7 @@ class Hollow implements HollowNodes {
     await nodes.patch(name, undefined, 'strategic', { status }, { subresource: 'status' });
   }
 
-  /** A tenth of the nodes a second, so that heartbeats come evenly. */
+  /** Renews a tenth of the nodes per second, so that heartbeats are evenly distributed. */
   #renewLater(step: number): void {
     if (this.#stopped) return;
     const steps = 10;
@@ -176,7 +175,7 @@ class Hollow implements HollowNodes {
     return new Date(this.#deps.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
   }
 
-  /** Resolves when the work is done; a failure is logged, except for objects that are deleted. */
+  /** Resolves when the work is done. Logs failures, except for deleted objects. */
   #queue(work: () => Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       this.#pending.push(async () => {

@@ -1,4 +1,4 @@
-/** Applies the objects of one file as an ApplySet whose parent is a ConfigMap, which shows the file's state too. */
+/** Applies the objects of one file as an ApplySet whose parent is a ConfigMap, which also shows the file's state. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -21,7 +21,7 @@ import type { ManifestObject } from './documents.ts';
 import { RestMapper } from './rest-mapper.ts';
 
 export const NAMESPACE = 'kube-system';
-/** Of the parents of manifest files. */
+/** Label of the parents of manifest files. */
 export const MANIFEST_LABEL = 'hyperedge.dev/manifest';
 const MANAGER = 'hyperedge-manifests';
 
@@ -34,11 +34,11 @@ export interface Outcome {
   readonly parent: ConfigMap;
   readonly applied: number;
   readonly pruned: readonly string[];
-  /** One line for each object that was rejected. */
+  /** One line for each rejected object. */
   readonly errors: readonly string[];
 }
 
-/** A valid name that differs between files. */
+/** A valid object name, unique per file. */
 export function parentName(file: string, hash: (text: string) => string): string {
   const slug = file
     .toLowerCase()
@@ -77,7 +77,7 @@ export class Applier {
     const known = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
     const name = parentName(identity.file, this.#hash);
     const id = this.#idOf(name);
-    // Before the first object: objects of every kind are found again whatever happens in between.
+    // Written before the first object, so that objects of every kind can be found after an interruption.
     await this.#writeParent(identity, id, [...known, ...objects], objects, { state: 'Applying' });
     const errors: string[] = [];
     const kept = new Set<string>();
@@ -91,7 +91,7 @@ export class Applier {
         errors.push(`${groupKindText(object)} ${object.name}: ${messageOf(error)}`);
       }
     }
-    // What a rejected object replaces must not be lost.
+    // If an object was rejected, nothing is pruned, because its predecessor must not be lost.
     const pruned = errors.length > 0 ? [] : await this.#prune(id, known, kept);
     const kinds = errors.length > 0 ? [...known, ...objects] : objects;
     const parent = await this.#writeParent(identity, id, kinds, objects, {
@@ -102,7 +102,7 @@ export class Applier {
     return { parent, applied, pruned, errors };
   }
 
-  /** The file cannot be read: its objects stay as they are. */
+  /** Records that the file cannot be read. Its objects stay unchanged. */
   async fail(identity: FileIdentity, message: string): Promise<ConfigMap> {
     const before = await this.#parent(identity.file);
     const kinds = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
@@ -110,11 +110,11 @@ export class Applier {
     return this.#writeParent(identity, id, kinds, [], { state: 'Failed', message: message.slice(0, 4096) });
   }
 
-  /** Deletes the objects of a file that is gone, then the parent. */
+  /** Deletes the objects of a deleted file, then the parent. */
   async remove(parent: ConfigMap): Promise<readonly string[]> {
     const { name = '', uid, labels, annotations } = parent.metadata ?? {};
     const id = labels?.[ID_LABEL];
-    // A parent that somebody else wrote must not select objects of other sets.
+    // A parent written by another client must not select objects of other sets.
     if (id !== this.#idOf(name)) return [];
     const pruned = await this.#prune(id, parseGroupKinds(annotations?.[KINDS_ANNOTATION]), new Set());
     await this.#client
@@ -165,7 +165,7 @@ export class Applier {
       .patch(name, NAMESPACE, 'apply', body, { fieldManager: MANAGER, force: true });
   }
 
-  /** The key of the object, for what is kept. */
+  /** Returns the key of the object, which is then excluded from pruning. */
   async #applyObject(object: ManifestObject, id: string): Promise<string> {
     const type = await this.#mapper.typeOf(object);
     const namespace = type.namespaced ? (object.namespace ?? 'default') : undefined;
@@ -210,7 +210,7 @@ const keyOf = ({ group, kind }: ResourceType, namespace: string | undefined, nam
 
 const REJECTIONS = ['Invalid', 'BadRequest', 'NotFound', 'Forbidden', 'Conflict', 'MethodNotAllowed'] as const;
 
-/** What another object may not suffer from; a server that is away ends the whole attempt. */
+/** Whether the error concerns only this object. Other errors, such as an unreachable server, end the whole attempt. */
 const isRejection = (error: unknown): boolean =>
   REJECTIONS.some((reason) => isApiError(error, reason)) || (error instanceof Error && error.name === 'NoSuchKind');
 

@@ -1,6 +1,6 @@
 /**
- * Keeps the cluster as the files of the deploy directory say: applied at start and on change, pruned when a file
- * disappears. One master applies at a time: each change is applied under a Lease, whose end fences the writes.
+ * Synchronizes the cluster with the files of the deploy directory: applies them at start and on change, and prunes the
+ * objects of deleted files. One master applies at a time: each change holds a Lease, and writes fail when it is lost.
  */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -13,9 +13,9 @@ import type { ManifestDirectory, ManifestFile } from './port.ts';
 
 export interface DeployerOptions {
   readonly directory: ManifestDirectory;
-  /** The node's name: a file belongs to the host that applied it last. */
+  /** The node's name. A file belongs to the host that applied it last. */
   readonly host: string;
-  /** Runs `work` with a client whose writes end with the Lease; rejects when the Lease is lost. */
+  /** Runs `work` with a client whose writes fail when the Lease is lost. Rejects when the Lease is lost. */
   readonly exclusively: (work: (client: ApiClient, signal: AbortSignal) => Promise<void>) => Promise<void>;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ export interface DeployerOptions {
 }
 
 const POLL_MS = 10_000;
-/** A file that is being written is read when it has been quiet for so long. */
+/** A file is read when it has not changed for this time. */
 const SETTLE_MS = 300;
 const FIRST_RETRY_MS = 5_000;
 const LAST_RETRY_MS = 300_000;
@@ -68,7 +68,7 @@ export class ManifestDeployer {
     });
   }
 
-  /** Milliseconds until the next one. */
+  /** Returns the milliseconds until the next round. */
   async #round(): Promise<number> {
     const { directory, log } = this.#options;
     try {
@@ -164,7 +164,7 @@ export class ManifestDeployer {
   }
 }
 
-/** Answers of the server carry no kind in typed lists; events need it. */
+/** Typed lists from the server omit kind and apiVersion, which events need. */
 const about = (parent: ConfigMap): ConfigMap => ({ ...parent, apiVersion: 'v1', kind: 'ConfigMap' });
 
 const pauseWith =

@@ -1,4 +1,4 @@
-/** The objects of a manifest file: YAML documents or JSON, lists included. */
+/** Reads the objects of a manifest file: YAML documents or JSON, including lists. */
 import { parseDocument } from 'yaml';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -15,7 +15,7 @@ export interface ManifestObject {
   readonly body: KubeObject;
 }
 
-/** Decodes one document at a time, with `pause` between two. Throws an Error that names the document. */
+/** Decodes one document at a time and calls `pause` in between. Throws an Error that names the document. */
 export async function readDocuments(text: string, pause: () => Promise<void>): Promise<ManifestObject[]> {
   const objects: ManifestObject[] = [];
   for (const [index, part] of text.split(/^---(?=\s|$)/m).entries()) {

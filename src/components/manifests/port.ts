@@ -1,7 +1,7 @@
-/** The deploy directory and what else the deployer needs from outside. Implemented by `src/io/manifest-directory`. */
+/** Ports of the deployer to the deploy directory and a hash function. Implemented by `src/io/manifest-directory`. */
 
 export interface ManifestFile {
-  /** Relative to the directory. */
+  /** Path relative to the directory. */
   readonly name: string;
   /** Changes with the file. */
   readonly stamp: string;
@@ -10,13 +10,13 @@ export interface ManifestFile {
 
 export interface ManifestDirectory {
   /**
-   * Files that end in .yaml, .yml or .json, below subdirectories too, and `.skip` files beside them. Undefined: the
-   * directory does not exist, which says nothing about its files.
+   * Files that end in .yaml, .yml or .json, including subdirectories, and `.skip` files beside them. Undefined when the
+   * directory does not exist; the files then count as unknown, not as deleted.
    */
   list(): Promise<readonly ManifestFile[] | undefined>;
   read(name: string): Promise<string>;
-  /** Calls back after changes of the directory itself; callers also list now and then. */
+  /** Calls the listener after changes of the directory itself. Callers also list periodically. */
   watch(listener: () => void): { close(): void };
-  /** SHA-256 in URL-safe base 64 without padding. */
+  /** SHA-256 in URL-safe base64 without padding. */
   hash(text: string): string;
 }

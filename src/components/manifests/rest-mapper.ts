@@ -1,4 +1,4 @@
-/** Kinds → the paths that the server serves them at. */
+/** Maps kinds to the paths at which the server serves them. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { ApiClient } from '../../client/types.ts';
@@ -11,7 +11,7 @@ interface Group {
   readonly preferredVersion?: { readonly version: string };
 }
 
-/** Definitions of custom kinds that were just applied are served a moment later. */
+/** A definition that was just applied is served after a short delay. */
 const TRIES = 20;
 const RETRY_MS = 250;
 
@@ -47,7 +47,7 @@ export class RestMapper {
     throw new NoSuchKind(`no matches for kind "${wanted.kind}" in version "${apiVersion}"`);
   }
 
-  /** In the version that the server prefers; undefined: it serves no such kind. */
+  /** The kind in the version that the server prefers. Undefined when the server does not serve it. */
   async preferred({
     group,
     kind,

@@ -1,18 +1,18 @@
 /**
- * What is said on `agent.sock`: one JSON document a line. `{"id":1,"method":"members","params":{…}}` is answered by
- * `{"id":1,"result":…}` or `{"id":1,"error":{"code":…,"message":…}}`; after `subscribe` further lines
- * `{"id":1,"event":{…}}` come with the same id.
+ * Protocol of `agent.sock`: one JSON document per line. The response to `{"id":1,"method":"members","params":{…}}` is
+ * `{"id":1,"result":…}` or `{"id":1,"error":{"code":…,"message":…}}`. After `subscribe`, further lines
+ * `{"id":1,"event":{…}}` follow with the same ID.
  */
 export interface AgentMember {
   readonly name: string;
-  /** `10.0.0.1:7946`, `[fd00::1]:7946` */
+  /** Address and port, such as `10.0.0.1:7946` or `[fd00::1]:7946`. */
   readonly address: string;
   readonly state: 'alive' | 'suspect' | 'dead' | 'left';
-  /** The host that is being asked. */
+  /** Whether this is the host of the agent. */
   readonly self: boolean;
-  /** How long it has been in this state. */
+  /** Milliseconds in the current state. */
   readonly forMs: number;
-  /** Of our own probes, once measured. */
+  /** Round-trip time of this host's probes, once measured. */
   readonly rttMs?: number;
   readonly roles: readonly string[];
   readonly version: string;
@@ -26,25 +26,25 @@ export interface AgentMember {
   readonly fsyncMicros?: number;
   readonly clockOffsetMs?: number;
   readonly health?: number;
-  /** Everything it tells, as Serf shows it. */
+  /** All tags of the member, as Serf shows them. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
 export type AgentEvent =
-  /** The first one after `subscribe`: everybody known. */
+  /** First event after `subscribe`: all known members. */
   | { readonly kind: 'members'; readonly members: readonly AgentMember[] }
   | {
       readonly kind: 'joined' | 'updated' | 'suspected' | 'recovered' | 'failed' | 'left' | 'forgotten';
       readonly member: AgentMember;
     }
-  /** An event in Serf's sense; `payload` in base64. */
+  /** User event of Serf. `payload` is base64. */
   | { readonly kind: 'user-event'; readonly name: string; readonly payload: string };
 
-/** What the store of this host tells of itself. */
+/** State that the store of this host reports. */
 export interface StoreFacts {
   /** 16 hexadecimal digits. */
   readonly memberId: string;
-  /** The leader it hears from at present; absent when there is none. */
+  /** Current leader from the view of this member. Absent when there is none. */
   readonly leader?: string;
   readonly appliedIndex: number;
   readonly fsyncMs: number;
@@ -53,27 +53,27 @@ export interface StoreFacts {
 export type KeyAction = 'list' | 'install' | 'use' | 'remove';
 
 export interface KeyReport {
-  /** How many were asked. */
+  /** Number of members that were queried. */
   readonly members: number;
   readonly done: number;
   readonly failures: readonly { readonly member: string; readonly message: string }[];
-  /** Base64; how many have it, and how many said that they encrypt with it. Only after `list`. */
+  /** Keys in base64, with the number of members that have the key and that encrypt with it. Only after `list`. */
   readonly keys: readonly { readonly key: string; readonly members: number; readonly primaryOn: number }[];
-  /** The key that the asked host encrypts with. */
+  /** Key with which the queried host encrypts. */
   readonly primary: string;
 }
 
 /** One open connection to the agent. */
 export interface AgentSession {
   /**
-   * Answers a request, or rejects with a `CodedError`; `emit` sends further lines under its id for as long as the
-   * session lasts. `params` are whatever the other side sent.
+   * Handles a request, or rejects with a `CodedError`. `emit` sends further lines under its ID while the session lasts.
+   * `params` are unvalidated.
    */
   request(method: string, params: unknown, emit: (event: AgentEvent) => void): Promise<unknown>;
   closed(): void;
 }
 
-/** What stands behind the socket. */
+/** Service behind the socket. */
 export interface AgentService {
   open(): AgentSession;
 }

@@ -1,4 +1,4 @@
-/** Validated requests to the agent: every error names the field and the fix. */
+/** Validation of agent requests. Every error names the field and the fix. */
 import { CodedError } from '../../base/errors.ts';
 import { isStoreMemberId } from '../../core/gossip/index.ts';
 import type { KeyAction, StoreFacts } from './agent-port.ts';

@@ -1,6 +1,6 @@
 /**
- * The agent of a host: its membership of the ring for as long as the host process lives, and what the host's own
- * processes ask and tell about it over `agent.sock`.
+ * Agent of a host: keeps its membership in the ring while the host process runs, and serves the host's own processes
+ * over `agent.sock`.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -22,32 +22,32 @@ export interface AgentDeps {
   readonly name: string;
   /** Roles, addresses and version of this host. */
   readonly about: Pick<MemberMetadata, 'roles' | 'addresses' | 'version'>;
-  /** `host:port` of others to join, now and whenever they have gone. */
+  /** `host:port` of members to join, at start and whenever they are missing. */
   readonly peers: readonly string[];
   readonly resolve: (peer: string) => Promise<PeerAddress>;
-  /** A membership that is not started: one at first, and one more for each return after `leave`. */
+  /** Creates an unstarted membership: one at start, and a new one for each return after `leave`. */
   readonly newMembership: (metadata: MemberMetadata) => Membership;
   readonly keys: KeyStore | undefined;
   readonly serf: SerfCodec;
 }
 
 export interface Agent extends AgentService {
-  /** Listens and begins to join. Resolves to the advertised address. Rejects as `Membership.start` does. */
+  /** Starts listening and joining. Resolves with the advertised address. Rejects like `Membership.start`. */
   start(): Promise<PeerAddress>;
   /**
-   * `host:port` of further members to join; replaces those of the last call. `others` are tried only while no other
-   * member is alive.
+   * Sets `host:port` of further members to join, replacing those of the last call. `others` are tried only while no
+   * other member is alive.
    */
   learn(peers: readonly string[], others?: readonly string[]): void;
-  /** Returns to the ring with other facts about this host: its address has changed. */
+  /** Rejoins the ring with changed facts about this host, such as a new address. */
   readvertise(about: AgentDeps['about']): Promise<void>;
-  /** Says farewell and ends. */
+  /** Leaves the ring and stops. */
   stop(): Promise<void>;
-  /** This host's clock minus the median clock of the ring; undefined: no other member to compare with. */
+  /** This host's clock minus the median clock of the ring. Undefined without other members. */
   readonly clockOffsetMs: number | undefined;
 }
 
-/** Metadata is republished this often when nothing else has changed: clock offsets are derived from it. */
+/** Interval for publishing unchanged metadata, from which clock offsets are derived. */
 const REFRESH_MS = 60_000;
 
 interface Store {
@@ -70,7 +70,7 @@ class RingAgent implements Agent {
   #membership: Membership | undefined;
   #learnt: readonly string[] = [];
   #others: readonly string[] = [];
-  /** The other members of the ring that was left for another address. */
+  /** Other members of the ring that was left because of a new address. */
   #former: readonly string[] = [];
   #joining: Joining | undefined;
   #refresh: Timer | undefined;
@@ -118,7 +118,7 @@ class RingAgent implements Agent {
       .members()
       .filter(({ name, state }) => name !== this.#deps.name && (state === 'alive' || state === 'suspect'))
       .map(({ address: { ip, port } }) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`));
-    // A member that has left may return with another address at once: memberlist, aliveNode.
+    // A member that has left may return with another address immediately: memberlist, aliveNode.
     await this.stop();
     await this.start();
   }
@@ -234,7 +234,7 @@ class RingAgent implements Agent {
   };
 
   async #join(peers: readonly string[]): Promise<number> {
-    // Two who ask at once come back once.
+    // Concurrent requests rejoin only once.
     if (this.#membership === undefined) {
       this.#entering ??= this.start().finally(() => {
         this.#entering = undefined;
@@ -253,7 +253,7 @@ class RingAgent implements Agent {
       this.#tell(news);
   }
 
-  /** The store's process has ended, or has said that it will. */
+  /** Handles the end of the store's process, or its announcement. */
   #ended(owner: AgentSession, state: 'down' | 'stopped'): void {
     if (this.#store?.owner !== owner || this.#store.state !== 'up') return;
     const { leader: _, ...facts } = this.#store.facts;

@@ -1,12 +1,15 @@
 /**
- * How far this host's clock is from the others', from nothing but the time that each member's metadata was published
- * at. Broadcasts take a while, and only ever makes a clock look behind: the sample that looks furthest ahead was the
- * quickest and is the best one.
+ * Estimates the offset of this host's clock to the other members from the publication times of their metadata.
+ * Propagation delay only makes a clock appear slower, so the sample with the largest lead had the least delay and is
+ * used.
  */
 export class ClockOffsets {
   readonly #samples = new Map<string, number[]>();
 
-  /** Metadata of `member`, published at `toldAtMs` by its clock, was received at `nowMs` by ours. */
+  /**
+   * Records that metadata of `member`, published at `toldAtMs` on its clock, was received at `nowMs` on this host's
+   * clock.
+   */
   heard(member: string, toldAtMs: number, nowMs: number): void {
     const samples = this.#samples.get(member) ?? [];
     samples.push(toldAtMs - nowMs);
@@ -19,8 +22,8 @@ export class ClockOffsets {
   }
 
   /**
-   * Our clock minus the median clock of the ring, ourselves included; undefined while there is no other member to
-   * compare with.
+   * This host's clock minus the median clock of the ring, including this host. Undefined while there is no other member
+   * to compare with.
    */
   own(): number | undefined {
     const theirs = [...this.#samples.values()].filter((samples) => samples.length >= TRUSTED);
@@ -34,5 +37,5 @@ export class ClockOffsets {
 }
 
 const KEPT = 8;
-/** One sample may be old news. */
+/** Minimum number of samples, because a single one may be delayed. */
 const TRUSTED = 3;

@@ -6,23 +6,24 @@ import type { RingTransport } from './port.ts';
 import type { AnswerQuery } from './queries.ts';
 
 export interface MembershipConfig {
-  /** Unique in the ring; the node's name. */
+  /** Unique in the ring. It is the node's name. */
   readonly name: string;
-  /** The address that others reach us at, where it is not the one listened on (`0.0.0.0`, address translation). */
+  /** Address that other members connect to, if it differs from the listen address (`0.0.0.0`, address translation). */
   readonly advertiseIp?: string;
   /** `toldAtMs` is set when the metadata is published. */
   readonly metadata: MemberMetadata;
-  /** Timing and bounds; the transport decides `packetBytes`. */
+  /** Timing and limits. The transport sets `packetBytes`. */
   readonly gossip: GossipConfig;
   /**
-   * Metadata that changes all the time is published at most this often: every change is broadcast to the whole ring.
+   * Minimum interval between publications of frequently changing metadata, because every change is broadcast to the
+   * whole ring.
    */
   readonly metadataIntervalMs: number;
-  /** How long `leave` waits for each of its two announcements to get around. */
+  /** How long `leave` waits for each of its two broadcasts to spread. */
   readonly farewellTimeoutMs: number;
-  /** Of one table exchange. */
+  /** Timeout of one table exchange. */
   readonly exchangeTimeoutMs: number;
-  /** How long answers to a question of ours are waited for. */
+  /** Time to wait for responses to a query. */
   readonly queryTimeoutMs: number;
 }
 
@@ -33,21 +34,21 @@ export interface MembershipDeps {
   readonly transport: RingTransport;
   readonly encode: EncodeMessage;
   readonly serf: SerfCodec;
-  /** Answers questions of the ring; without it none is answered. Must not reject. */
+  /** Handles queries of the ring. Without it, queries are ignored. Must not reject. */
   readonly answerQuery?: AnswerQuery;
   readonly config: MembershipConfig;
 }
 
-/** A member of the ring as this one sees it now. A snapshot. */
+/** Snapshot of a member of the ring as this host sees it. */
 export interface RingMember {
   readonly name: string;
   readonly address: PeerAddress;
   readonly state: MemberState;
   readonly incarnation: number;
   readonly metadata: MemberMetadata;
-  /** All tags, also those that are not ours, as Serf shows them. */
+  /** All tags, including foreign ones, as Serf shows them. */
   readonly tags: ReadonlyMap<string, string>;
-  /** When it came into this state, on the monotonic clock. */
+  /** Monotonic time at which the member entered this state. */
   readonly sinceMs: number;
   /** Smoothed round-trip time, once measured. */
   readonly rttMs: number | undefined;
@@ -58,36 +59,36 @@ export type RingEvent =
       readonly kind: 'joined' | 'updated' | 'suspected' | 'recovered' | 'failed' | 'left' | 'forgotten';
       readonly member: RingMember;
     }
-  /** An event in Serf's sense, sent by any agent of the ring with `serf event`. */
+  /** User event of Serf, sent by any agent of the ring with `serf event`. */
   | { readonly kind: 'user-event'; readonly name: string; readonly payload: Uint8Array };
 
-/** This host's membership of a gossip ring. It informs; it never decides who may commit. */
+/** Membership of this host in a gossip ring. It only informs and never determines the quorum. */
 export interface Membership {
-  /** Listens and begins as a ring of one. Resolves to the advertised address. */
+  /** Starts listening as a ring with one member. Resolves with the advertised address. */
   start(): Promise<PeerAddress>;
   /**
-   * Exchanges tables with each of `peers`; resolves to how many answered. Rejects with a `CodedError` `join-failed`
-   * when none did (an empty list joins no member and succeeds).
+   * Exchanges tables with each of `peers` and resolves with the number of responses. Rejects with a `CodedError`
+   * `join-failed` when there was none. An empty list succeeds without joining.
    */
   join(peers: readonly PeerAddress[]): Promise<number>;
-  /** Tells everybody, then stops taking part. Follow it with `stop`. */
+  /** Broadcasts the departure and stops taking part. Must be followed by `stop`. */
   leave(): Promise<void>;
-  /** Stops at once; without `leave` before, others will find this member failed. */
+  /** Stops immediately. Without `leave` before, other members detect this one as failed. */
   stop(): Promise<void>;
-  /** Everybody known, ourselves and the dead included. */
+  /** All known members, including this host and dead members. */
   members(): readonly RingMember[];
   member(name: string): RingMember | undefined;
-  /** 0 is well; up to 7 the more this member doubts its own timeliness. */
+  /** Local health from 0 (healthy) to 7 (this member may be too slow to judge other members). */
   health(): number;
   /**
-   * Tells the ring at the next opportunity; `urgent` changes do not wait for `metadataIntervalMs`. Throws a
-   * `CodedError` `metadata-too-large`.
+   * Publishes metadata at the next opportunity. `urgent` changes ignore `metadataIntervalMs`. Throws a `CodedError`
+   * `metadata-too-large`.
    */
   setMetadata(metadata: MemberMetadata, urgent?: boolean): void;
-  /** Asks `nodes` a question in Serf's sense. Resolves to the answers by member, of those that answered in time. */
+  /** Sends a Serf query to `nodes`. Resolves with the responses that arrived in time, by member. */
   ask(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
-  /** Spreads an event to the whole ring, best effort. Throws a `CodedError` `event-too-large`. */
+  /** Broadcasts an event to the whole ring, best effort. Throws a `CodedError` `event-too-large`. */
   sendEvent(name: string, payload: Uint8Array): void;
-  /** Calls `listener` for every event from now on, in order; returns how to stop that. */
+  /** Calls `listener` for every following event, in order. Returns an unsubscribe function. */
   subscribe(listener: (event: RingEvent) => void): () => void;
 }

@@ -1,6 +1,6 @@
 /**
- * Membership of a gossip ring (DESIGN "Consensus and gossip"): the timers, the socket port and the list around the pure
- * machine of `core/gossip`.
+ * Membership in a gossip ring (DESIGN "Consensus and gossip"): timers, socket port and member list around the pure
+ * state machine of `core/gossip`.
  */
 
 export { type Agent, type AgentDeps, createAgent } from './agent.ts';

@@ -1,6 +1,6 @@
 /**
- * Keeps at it until every address that was named for joining is a member: at start, when the others are not there yet,
- * and again whenever one of them has gone. (Members that the ring still remembers it finds again by itself.)
+ * Joins until every configured address is a member: at start, when the other hosts may not run yet, and again whenever
+ * one is missing. The ring itself reconnects to members that it still remembers.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ export interface JoiningDeps {
   readonly random: RandomSource;
   readonly log: Log;
   readonly membership: Membership;
-  /** Our own name, which needs no joining. */
+  /** This host's name, which needs no joining. */
   readonly self: string;
   /** `host:port`, resolved again for every attempt. */
   readonly peers: readonly string[];
@@ -22,8 +22,8 @@ export interface JoiningDeps {
 
 export interface Joining {
   /**
-   * Replaces the peers of the last call; those of the configuration stay. `others` are tried, a few at a time, only
-   * while no other member is alive: the addresses of all peers may have changed.
+   * Replaces the peers of the last call; configured peers stay. `others` are tried, a few at a time, only while no
+   * other member is alive, because the addresses of all peers may have changed.
    */
   learn(peers: readonly string[], others: readonly string[]): void;
   stop(): void;
@@ -31,7 +31,7 @@ export interface Joining {
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 30_000;
-/** While everybody is there. */
+/** Check interval while all members are present. */
 const CHECK_MS = 30_000;
 const OTHERS_AT_ONCE = 4;
 
@@ -68,7 +68,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
     }
     running = false;
     if (stopped) return;
-    // Said once, not with every attempt.
+    // Logged once, not with every attempt.
     if (problem !== undefined && !reported) log.warn('not all of the ring can be joined yet', { error: problem });
     else if (problem !== undefined) log.v(4, 'not all of the ring can be joined yet', { error: problem });
     reported = problem !== undefined;
@@ -89,7 +89,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
           member.address.port === address.port,
       );
 
-  /** Spread, so that hosts that start together do not all ask at once. */
+  /** Adds jitter, so that hosts started together do not all connect at once. */
   const again = (ms: number): void => {
     timer?.cancel();
     timer = clock.setTimer(ms * (0.75 + random.random() / 2), () => void round());
@@ -117,7 +117,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
   };
 }
 
-/** Different ones with each attempt. */
+/** Selects different peers for each attempt. */
 function someOf(peers: readonly string[], random: RandomSource): readonly string[] {
   const first = Math.floor(random.random() * peers.length);
   return [...peers.slice(first), ...peers.slice(0, first)].slice(0, OTHERS_AT_ONCE);

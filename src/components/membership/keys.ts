@@ -1,6 +1,6 @@
 /**
- * Rotation of the ring's keys, asked and answered as Serf does (serf/internal_query.go, keymanager.go), so that `serf
- * keys` of a stock agent reaches our members and ours reaches stock agents.
+ * Rotation of the ring's keys with Serf's queries (serf/internal_query.go, keymanager.go), so that `serf keys` works
+ * across stock agents and these members in both directions.
  */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { KeyAnswer, SerfCodec } from '../../core/gossip/port.ts';
@@ -15,10 +15,10 @@ const QUERY: Readonly<Record<KeyAction, string>> = {
   use: '_serf_use-key',
   remove: '_serf_remove-key',
 };
-/** Questions and answers are datagrams and may get lost; doing the same again changes nothing. */
+/** Queries and responses are datagrams and may be lost. Repetition is idempotent. */
 const ROUNDS = 3;
 
-/** What this host answers to questions about keys. */
+/** Handles key queries on this host. */
 export function answerKeyQueries(keys: KeyStore | undefined, serf: SerfCodec): AnswerQuery {
   return async (name, payload) => {
     const action = (Object.keys(QUERY) as KeyAction[]).find((each) => QUERY[each] === name);
@@ -51,8 +51,8 @@ export interface KeyRotationDeps {
 }
 
 /**
- * Does `action` on every member that is present, this one included. Beyond what Serf does it refuses (`key-missing`,
- * `key-in-use`) what would cut members off: using a key that somebody lacks, removing one that somebody encrypts with.
+ * Performs `action` on every present member including this one. Unlike Serf it refuses (`key-missing`, `key-in-use`)
+ * actions that would disconnect members: using a key that a member lacks, and removing one that a member encrypts with.
  */
 export async function rotateKeys(
   deps: KeyRotationDeps,
@@ -84,7 +84,7 @@ export async function rotateKeys(
 
 type Answers = ReadonlyMap<string, KeyAnswer | undefined>;
 
-/** The answer of everybody present; undefined of those that gave none. */
+/** Responses of all present members. Undefined for members that did not respond. */
 async function askAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array | undefined): Promise<Answers> {
   const { membership, serf, self } = deps;
   const payload = key === undefined ? new Uint8Array() : serf.encodeKey(key);
@@ -94,7 +94,7 @@ async function askAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array 
   const own = async (): Promise<void> => {
     answers.set(self, await perform(deps.keys, action, key));
   };
-  // This member reads with a key before the others write with it, and stops only after them.
+  // This member can decrypt with a key before the other members encrypt with it, and drops it only after them.
   if (action !== 'remove') await own();
   for (let round = 0; round < ROUNDS; round++) {
     const missing = [...answers].flatMap(([name, answer]) => (answer === undefined && name !== self ? [name] : []));

@@ -19,10 +19,10 @@ import type { Membership, MembershipConfig, MembershipDeps, RingEvent, RingMembe
 import type { RingTransport } from './port.ts';
 import { createQueries, type Queries } from './queries.ts';
 
-/** Exchanges and stream pings under way that we began; more are skipped, the next round tries again. */
+/** Limit for outgoing exchanges and stream pings. Excess ones are skipped and the next round retries. */
 const MAX_OUTBOUND = 8;
 const CONFLICT_INTERVAL_MS = 60_000;
-/** Urgent metadata is published at most this often: it is for changes, not for flapping. */
+/** Minimum interval of urgent metadata, which is for rare changes, not for flapping. */
 const URGENT_INTERVAL_MS = 50;
 
 export function createMembership(deps: MembershipDeps): Membership {
@@ -72,7 +72,8 @@ class GossipMembership implements Membership {
       stamp: (question) => this.#intents.query(question),
       spread: (payload) => this.#step({ kind: 'broadcast', payload }),
       tell: (to, payload) => {
-        // The query names the address of the response; an address outside the ring would make the ring an amplifier.
+        // The query contains the response address. Responding to an address outside the ring would make the ring an
+        // amplifier.
         const member = this.#gossip?.at(to);
         if (member === undefined || this.#stopped) return;
         this.#transport.send(member.address, [deps.encode({ kind: 'user', payload })], member.versions[1]);
@@ -85,7 +86,7 @@ class GossipMembership implements Membership {
     const bound = await this.#transport.start({
       packet: (from, messages) => this.#step({ kind: 'packet', from, messages }),
       exchange: (theirs) => {
-        // Ours as it was before: theirs would only tell them what they know.
+        // Own state from before the merge, because the merged state would repeat what the peer has sent.
         const ours = this.#ourState(false);
         this.#merge(theirs);
         return ours;
@@ -116,7 +117,8 @@ class GossipMembership implements Membership {
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
     if (peers.length > 0 && failures.length === peers.length)
       throw new CodedError('join-failed', `no member of the ring could be joined: ${failures.join('; ')}`);
-    // Again, with a Lamport time after everything just learned: members that remember our last leave intent discard it.
+    // Broadcast again with a newer Lamport time, because members that remember this host's last leave intent would
+    // ignore an older join.
     if (peers.length > 0) this.#spreadIntent(this.#serf.encode(this.#intents.join()));
     return peers.length - failures.length;
   }
@@ -324,7 +326,7 @@ class GossipMembership implements Membership {
     return { name, address, state, incarnation, metadata: metadataOf(tags), tags, sinceMs, rttMs };
   };
 
-  /** Runs `begin` with a token and waits until the ring has heard that broadcast, or for the farewell time. */
+  /** Runs `begin` with a token and waits until that broadcast has spread, or for the farewell timeout. */
   async #spreadAndWait(begin: (token: number) => void): Promise<void> {
     const token = this.#nextToken++;
     let limit: Timer | undefined;
@@ -343,7 +345,7 @@ class GossipMembership implements Membership {
       .some((member) => member.name !== this.#config.name && (member.state === 'alive' || member.state === 'suspect'));
   }
 
-  /** Stamped at publication, not when it was set: other members derive clock offsets from it. */
+  /** Stamped at publication, not when it was set, because other members derive clock offsets from it. */
   #metaNow(): Uint8Array {
     return this.#serf.encodeTags(tagsOf({ ...this.#metadata, toldAtMs: this.#clock.nowMs() }));
   }

@@ -1,45 +1,44 @@
 import type { GossipMessage, PeerAddress, RingState } from '../../core/gossip/port.ts';
 
-/** What a ring member hears. Handlers run to completion before the next is called and must not throw. */
+/** Receives the messages for a ring member. A handler completes before the next one is called and must not throw. */
 export interface RingHandler {
   /** The messages of one datagram from this ring. */
   packet(from: PeerAddress, messages: readonly GossipMessage[]): void;
-  /** Somebody opened a table exchange: what it sent; returns what it is to get. */
+  /** Handles a table exchange started by a peer: receives its table and returns the response. */
   exchange(theirs: RingState): RingState;
-  /** Whether this member answers to `node`, which a ping over a stream asked for. */
+  /** Whether this member responds for `node`, the target of a ping over a stream. */
   answersTo(node: string): boolean;
-  /** A message of the layer above that came over a stream. */
+  /** A message of the upper layer received over a stream. */
   user(payload: Uint8Array): void;
 }
 
 /** Datagrams and streams among the members of one ring, in some encoding. */
 export interface RingTransport {
-  /** Bytes in a datagram that are left for messages. */
+  /** Bytes of a datagram available for messages. */
   readonly packetBytes: number;
   /**
-   * Listens, and resolves to where: a port of 0 has become a real one. Rejects with a `CodedError` when the address is
-   * taken.
+   * Starts listening and resolves with the address, in which port 0 is replaced by the selected port. Rejects with a
+   * `CodedError` when the address is in use.
    */
   start(handler: RingHandler): Promise<PeerAddress>;
   /**
-   * Best effort: nothing is reported when it does not arrive. `peerProtocol` is the receiver's highest version, 0 when
-   * unknown.
+   * Best effort: a lost message is not reported. `peerProtocol` is the receiver's highest version, or 0 when unknown.
    */
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void;
   /** Exchanges tables. Rejects with a `CodedError` (`peer-unreachable`, `peer-timeout`, `peer-refused`). */
   exchange(to: PeerAddress, ours: RingState, timeoutMs: number): Promise<RingState>;
-  /** Whether `node` answers a ping over a stream. Never rejects. */
+  /** Whether `node` responds to a ping over a stream. Never rejects. */
   ping(to: PeerAddress, ping: { readonly seq: number; readonly node: string }, timeoutMs: number): Promise<boolean>;
-  /** Closes everything; outstanding calls end. */
+  /** Closes all sockets. Outstanding calls end. */
   stop(): Promise<void>;
 }
 
 /**
- * The ring's keys on this host: in use, and on disk as soon as a change resolves. Errors are `CodedError`s that say why
- * not.
+ * Keys of the ring on this host. When a change resolves, it is in use and on disk. Errors are `CodedError`s with the
+ * reason.
  */
 export interface KeyStore {
-  /** The first one encrypts. */
+  /** All keys. The first one encrypts. */
   keys(): readonly Uint8Array[];
   install(key: Uint8Array): Promise<void>;
   use(key: Uint8Array): Promise<void>;

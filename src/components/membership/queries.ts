@@ -1,20 +1,20 @@
-/** Questions to the whole ring and the answers to them, as Serf has them (serf/query.go). */
+/** Queries to the whole ring and their responses, as in Serf (serf/query.go). */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import type { PeerAddress, SerfCodec, SerfQuery, SerfResponse } from '../../core/gossip/port.ts';
 
-/** Answers a question of the ring; undefined: it is not for us. */
+/** Handles a query of the ring. Returns undefined when the query is not for this host. */
 export type AnswerQuery = (name: string, payload: Uint8Array) => Promise<Uint8Array | undefined>;
 
 export interface Queries {
   /**
-   * Asks `nodes` and resolves to the answers by member: as soon as all have answered, else after `timeoutMs` with those
-   * that have.
+   * Sends a query to `nodes`. Resolves with the responses by member when all have responded, or after `timeoutMs` with
+   * those received.
    */
   ask(name: string, payload: Uint8Array, nodes: readonly string[], timeoutMs: number): Promise<Map<string, Uint8Array>>;
-  /** Somebody's question. */
+  /** Handles a query of another member. */
   asked(query: SerfQuery): void;
   answered(response: SerfResponse): void;
-  /** Ends what is under way with the answers so far. */
+  /** Ends queries in progress with the responses so far. */
   stop(): void;
 }
 
@@ -23,13 +23,13 @@ export interface QueriesDeps {
   readonly random: RandomSource;
   readonly serf: SerfCodec;
   readonly self: string;
-  /** Where answers are to be sent. */
+  /** Address for responses. */
   readonly address: () => PeerAddress;
   readonly answer: AnswerQuery | undefined;
-  /** Gives a question its time. */
+  /** Adds the Lamport time to a query. */
   readonly stamp: (question: Omit<SerfQuery, 'ltime'>) => SerfQuery;
   readonly spread: (payload: Uint8Array) => void;
-  /** Sends to a member of the ring; to others nothing is sent. */
+  /** Sends to a member of the ring. Other addresses are ignored. */
   readonly tell: (to: PeerAddress, payload: Uint8Array) => void;
 }
 
@@ -40,7 +40,7 @@ interface Pending {
   readonly finish: () => void;
 }
 
-/** Concurrent responses; a requester above the bound gets none. */
+/** Maximum number of concurrent responses. Further queries are not answered. */
 const MAX_ANSWERING = 16;
 
 export function createQueries(deps: QueriesDeps): Queries {
@@ -100,7 +100,7 @@ export function createQueries(deps: QueriesDeps): Queries {
     answered(response) {
       const question = pending.get(response.ltime);
       if (question === undefined || question.id !== response.id || response.ack) return;
-      // One response of each member counts, and only from members that were queried.
+      // Counts one response per member, and only from members that were queried.
       if (!question.waiting.delete(response.node)) return;
       question.answers.set(response.node, response.payload);
       if (question.waiting.size === 0) question.finish();

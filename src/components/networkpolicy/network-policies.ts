@@ -1,7 +1,7 @@
 /**
- * Enforces network policies on one node: policies, namespaces and pods of the cluster become a table of the packet
- * filter. Pods and namespaces are watched from the first policy on; a cluster without policies does not pay for them.
- * Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ * Enforces network policies on one node: converts policies, namespaces and pods of the cluster to a table of the packet
+ * filter. Pods and namespaces are watched only after the first policy exists, so clusters without policies have no
+ * cost. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
 import type { Namespace, Pod } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
@@ -24,7 +24,7 @@ export interface NetworkPolicyDeps {
   readonly config: { readonly nodeName: string; readonly table: string };
 }
 
-/** A pod that has addresses on this node. */
+/** A pod with addresses on this node. */
 export interface AttachedPod {
   readonly namespace: string;
   readonly name: string;
@@ -32,25 +32,25 @@ export interface AttachedPod {
 }
 
 export interface NetworkPolicies {
-  /** Begins to watch; rules of an earlier process stand until the first complete state replaces them. */
+  /** Starts watching. Rules of an earlier process stay until the first complete state replaces them. */
   start(attached: readonly AttachedPod[]): Promise<void>;
   /**
-   * Resolves when the rules for a pod's new addresses are in force: before that, no container of it may start. Throws
-   * CodedError 'network-policy' when they cannot be applied in time. Without an API server in reach a pod is admitted
-   * under the rules that stand.
+   * Resolves when the rules for a pod's new addresses are in force; no container of the pod may start before. Throws
+   * CodedError 'network-policy' when they cannot be applied in time. Without a reachable API server the pod is admitted
+   * with the existing rules.
    */
   admit(namespace: string, name: string, ips: readonly string[]): Promise<void>;
-  /** The pod has given its addresses back. */
+  /** Handles released addresses of a pod. */
   release(namespace: string, name: string): void;
-  /** Compares the rules with the kernel's and restores what others have removed. */
+  /** Compares the rules with the kernel's and restores removed ones. */
   verify(): void;
   /** `keepRules` leaves the rules in force, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
 /**
- * For an API server that answers, a complete state takes less; without one, the last known state is there by then, or
- * there is none and pods of this host start nevertheless.
+ * Timeout for the first complete state. A reachable API server delivers it earlier. Otherwise the last known state is
+ * loaded by then, or there is none and pods of this host start without it.
  */
 const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
@@ -67,7 +67,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const unsubscribe: (() => void)[] = [];
   let loop: ApplyLoop | undefined;
   let stopped = false;
-  // Of a complete state: at the start, and once the first policy needs the pods.
+  // Resolves with a complete state: at start, and again after the first policy requires the pods.
   let complete = Promise.withResolvers<void>();
   let pods: Promise<void> | undefined;
   let isComplete = false;
@@ -75,7 +75,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const readBack = createTableReadBack(deps);
   let isDue = false;
   const apply = async (): Promise<void> => {
-    // With half of the pods the rules would deny what policies allow.
+    // With an incomplete list of pods the rules would deny permitted traffic.
     if (!isComplete) return;
     if (isDue && (await isChangedByOthers(readBack, deps))) planner.reset();
     isDue = false;
@@ -195,7 +195,7 @@ async function isChangedByOthers(readBack: ReadBack, { log, config }: NetworkPol
   }
 }
 
-/** Starts the informer; returns the function that ends the subscription. */
+/** Starts the informer. Returns an unsubscribe function. */
 function followInformer<T extends KubeObject>(
   informer: Informer<T>,
   set: (object: T) => void,
@@ -215,7 +215,7 @@ function followInformer<T extends KubeObject>(
   return unsubscribe;
 }
 
-/** False when `ms` passed first. */
+/** Resolves with false when `ms` have passed first. */
 function inTime(clock: Clock, work: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimer(ms, () => resolve(false));
@@ -223,7 +223,7 @@ function inTime(clock: Clock, work: Promise<void>, ms: number): Promise<boolean>
   });
 }
 
-/** What policies look at: thousands of pods are kept on each node. */
+/** Keeps only the fields that policies use, because thousands of pods are held on each node. */
 function reducedPod({ metadata, spec, status }: Pod): Pod {
   const { name, namespace, uid, resourceVersion, labels } = metadata ?? {};
   const portsOf = (containers: NonNullable<Pod['spec']>['containers'] = []): typeof containers =>

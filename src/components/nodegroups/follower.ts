@@ -1,4 +1,4 @@
-/** A host's part in node groups: follows the ConfigMap of its group and claims the group for its Node. */
+/** Host part of node groups: watches the ConfigMap of its group and claims the group for its Node. */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../api/kinds/nodes/own-labels.ts';
 import { resources } from '../../api/resources.ts';
@@ -9,17 +9,20 @@ import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
 
 export interface GroupFollowerOptions {
   readonly informers: InformerFactory;
-  /** With the node's own credentials. */
+  /** Client with the node's own credentials. */
   readonly client: ApiClient;
   readonly nodeName: string;
   /** Name of the ConfigMap: BOOTSTRAP_CONFIG_NAME. */
   readonly group: string;
-  /** The group's NodeConfig, at first and at each change; `byPools`: a KubeletConfig has what it can have of it. */
+  /**
+   * Called with the group's NodeConfig at start and at each change. `byPools`: a KubeletConfig applies the settings
+   * that it supports.
+   */
   readonly onConfig: (text: string, byPools: boolean) => void;
   readonly log: Log;
 }
 
-/** Returns the function that stops it. */
+/** Returns a function that stops it. */
 export function followNodeGroup(options: GroupFollowerOptions): () => void {
   const { informers, client, nodeName, group, log } = options;
   const groups = informers.informer(resources.configMaps, {

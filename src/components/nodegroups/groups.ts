@@ -1,4 +1,4 @@
-/** The node groups of OKD 3.11: a ConfigMap each in `openshift-node`, with a NodeConfig under `node-config.yaml`. */
+/** Node groups of OKD 3.11: ConfigMaps in `openshift-node` with a NodeConfig under `node-config.yaml`. */
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { NODE_GROUPS } from '../../api/kinds/nodes/own-labels.ts';
 

@@ -1,4 +1,4 @@
-/** Node groups: configuration of kubelets that is kept in the cluster. */
+/** Node groups: kubelet configuration stored in the cluster. */
 export { followNodeGroup, type GroupFollowerOptions } from './follower.ts';
 export { defaultGroups, isGroupName } from './groups.ts';
 export { type GroupKeeperOptions, keepNodeGroups } from './keeper.ts';

@@ -1,8 +1,8 @@
 /**
- * A master's part in node groups (row B7): keeps the ConfigMaps and gives each Node the labels of its group, which
- * NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change; a
- * Node without it gets the group that it had when its host deleted it, else the one that its host claims, once. Labels
- * of masters are never given for a claim.
+ * Master part of node groups (row B7): maintains the ConfigMaps and labels each Node with the labels of its group,
+ * which NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change.
+ * A Node without it gets the group that it had when its host deleted it, otherwise, once, the group that its host
+ * claims. Labels of masters are never granted by a claim.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
 import { GROUP_CLAIM, GROUP_LABEL, LEFT_NODES, mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
@@ -18,17 +18,17 @@ const MASTER_LABELS = /^node-role\.kubernetes\.io\/(master|control-plane)$/;
 const RETRY_MS = 5_000;
 
 export interface GroupKeeperOptions {
-  /** Of a client that may read all Nodes and the ConfigMaps. */
+  /** Informers of a client that may read all Nodes and the ConfigMaps. */
   readonly informers: InformerFactory;
-  /** A client that may create ConfigMaps and label Nodes. */
+  /** Opens a client that may create ConfigMaps and label Nodes. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
-  /** The labels of a group's NodeConfig. Throws for one that is not valid. */
+  /** Labels of a group's NodeConfig. Throws for an invalid one. */
   readonly labelsOf: (text: string) => Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Returns the function that stops it. */
+/** Returns a function that stops it. */
 export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   const { clock, log } = options;
   const nodes = options.informers.informer(resources.nodes);
@@ -48,7 +48,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
       const changed = Object.entries(labels).filter(([name, value]) => node.metadata?.labels?.[name] !== value);
       return changed.length === 0 ? [] : [{ name: node.metadata?.name ?? '', labels: Object.fromEntries(changed) }];
     });
-    // The label is the memory of a Node that has it; deleted by an administrator, the Node is forgotten with it.
+    // A returned Node with the label needs no record any more. If an administrator deletes it, no record remains.
     const back = nodes
       .list()
       .filter(({ metadata }) => metadata?.labels?.[GROUP_LABEL] !== undefined && isOfAnother(left(), metadata))
@@ -95,7 +95,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   const closers = [
     nodes.onChange({
       added: run,
-      // Conditions and addresses have no part in it.
+      // Conditions and addresses are irrelevant.
       updated: (node, old) => {
         if (marksOf(node) !== marksOf(old)) run();
       },
@@ -114,7 +114,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
 const marksOf = ({ metadata }: Node): string =>
   JSON.stringify([metadata?.uid, metadata?.labels, metadata?.annotations?.[GROUP_CLAIM]]);
 
-/** The memory is of an earlier Node of this name: one that is being deleted has its label still. */
+/** Whether the record belongs to an earlier Node of this name. A Node that is being deleted still has its label. */
 function isOfAnother(left: Readonly<Record<string, string>>, { name = '', uid = '' }: NonNullable<Node['metadata']>) {
   return Object.hasOwn(left, name) && left[name]?.split(' ')[1] !== uid;
 }

@@ -1,6 +1,7 @@
 /**
- * The balancer of one node (row A5; design §1, nodelb): a TCP listener on loopback to every live API server. Kubelet,
- * proxy, DNS, controllers and scheduler connect to it, so none of them depends on the API server of its own host.
+ * Load balancer of one node (row A5; design §1, nodelb): a TCP listener on loopback that forwards to all live API
+ * servers. Kubelet, proxy, DNS, controllers and scheduler connect to it, so none of them depends on the API server of
+ * its own host.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -25,11 +26,11 @@ export interface NodeBalancerDeps {
   readonly log: Log;
   readonly config: {
     readonly address: string;
-    /** 0: any free port. */
+    /** Port 0 selects a free port. */
     readonly port: number;
-    /** `127.0.0.1:8443` where this host has an API server; every spelling of it is taken for this one. */
+    /** `127.0.0.1:8443` if this host has an API server. `isSame` detects other spellings of its address. */
     readonly local: { readonly target: string; isSame(target: string): boolean } | undefined;
-    /** `host:port` of the bootstrap file. */
+    /** `host:port` entries of the bootstrap file. */
     readonly bootstrap: readonly string[];
   };
 }
@@ -37,18 +38,23 @@ export interface NodeBalancerDeps {
 export interface NodeBalancer {
   /** Resolves with the port. Rejects with CodedError 'address-in-use' or 'listen'. */
   start(): Promise<{ readonly port: number }>;
-  /** Replaces the API servers that the API or the ring names, as `host:port`; others than addresses are dropped. */
+  /**
+   * Replaces the API servers reported by the API or the ring, as `host:port`. Entries that are not IP addresses are
+   * dropped.
+   */
   learn(source: 'api' | 'gossip', targets: readonly string[]): void;
-  /** Probes an API server now: another observer reports that it is lost. */
+  /** Probes an API server immediately, because another component reports it as lost. */
   doubt(target: string): void;
   /** Ends the connections from addresses that this host has lost. */
   addressesChanged(isOwn: (address: string) => boolean): void;
   backends(): readonly Backend[];
-  /** Resets what is open. `handOver`: another process keeps the port open until the next start of this host process. */
+  /**
+   * Resets open connections. `handOver`: another process keeps the port open until the next start of this host process.
+   */
   stop(options?: { readonly handOver: boolean }): Promise<void>;
 }
 
-/** Until the next probe. Every node probes every master. */
+/** Probe intervals. Every node probes every master. */
 const PERIOD_MS: Readonly<Record<Health, number>> = {
   unknown: 500,
   ready: 1_000,
@@ -58,7 +64,7 @@ const PERIOD_MS: Readonly<Record<Health, number>> = {
   untrusted: 5_000,
 };
 const JITTER = 0.2;
-/** Between two probes of one server that doubts cause. */
+/** Minimum interval between probes of one server that `doubt` triggers. */
 const MIN_GAP_MS = 200;
 
 export function createNodeBalancer(deps: NodeBalancerDeps): NodeBalancer {
@@ -149,7 +155,7 @@ class Balancer implements NodeBalancer {
     return this.#deps.config.local?.isSame(target) === true;
   }
 
-  /** With one spelling of the own API server, and without the balancer itself. */
+  /** Normalizes the address of the own API server and removes the balancer itself. */
   #usable(targets: readonly string[]): string[] {
     const { local, port } = this.#deps.config;
     return targets
@@ -157,7 +163,7 @@ class Balancer implements NodeBalancer {
       .filter((target) => target === local?.target || isRemote(target) || parseTarget(target)?.port !== port);
   }
 
-  /** With a single server there is nothing to choose, and no cause to probe. */
+  /** With a single server there is no choice, so it is not probed. */
   #probeAll(): void {
     const backends = this.backends();
     for (const [target, { timer }] of this.#probing) {
@@ -197,7 +203,7 @@ class Balancer implements NodeBalancer {
     this.#schedule(target, probing, periodMs);
   }
 
-  /** Ends connections of servers that are lost or leave. */
+  /** Ends connections of servers that are lost or draining. */
   #apply(): void {
     for (const { target, treatment } of this.backends()) {
       if (treatment === 'keep') this.#listener?.keep(target);
@@ -209,7 +215,7 @@ class Balancer implements NodeBalancer {
     const next = remember(known, this.#saved);
     if (next.join() === this.#saved.join()) return;
     this.#saved = next;
-    // One write at a time; a later list replaces an earlier one.
+    // One write at a time. A later list replaces an earlier one.
     this.#saving = this.#saving
       .then(() => (next === this.#saved ? this.#deps.saved.save(next) : undefined))
       .catch((error: unknown) => this.#deps.log.warn('API servers not saved', { error: messageOf(error) }));

@@ -1,38 +1,40 @@
-/** What the balancer needs from outside: a TCP listener that carries connections to a chosen server, and a probe. */
+/** Ports of the balancer: a TCP listener that forwards connections to a selected server, and a probe. */
 import type { Finding } from '../../core/balancing/port.ts';
 
-/** Decides for the listener; all calls are synchronous and must not throw. */
+/** Decisions for the listener. All calls are synchronous and must not throw. */
 export interface Routing {
-  /** The next server to try; undefined: none is left, the client's connection is reset. */
+  /** Next server to try. Undefined when none is left; the client's connection is then reset. */
   choose(tried: ReadonlySet<string>): string | undefined;
-  /** A connection to `target` is attempted; it failed or ended. */
+  /** `opened` is called when a connection to `target` is attempted, `closed` when it failed or ended. */
   opened(target: string): void;
   closed(target: string): void;
-  /** Cause to probe `target` now: no handshake, an error, or bytes of a client without an answer. */
+  /** Reports a reason to probe `target` now: no handshake, an error, or client data without a response. */
   doubt(target: string): void;
 }
 
 export interface ListenRequest {
   readonly address: string;
-  /** 0: any free port. */
+  /** Port 0 selects a free port. */
   readonly port: number;
   readonly routing: Routing;
 }
 
 export interface BalancedListener {
   readonly port: number;
-  /** Ends the connections to `target`: at once, or each when it is quiet and at the latest after some seconds. */
+  /** Ends the connections to `target`: immediately, or each when it is idle and at the latest after some seconds. */
   end(target: string, how: 'drain' | 'reset'): void;
-  /** Stops a `drain` of connections that have not ended yet. */
+  /** Cancels a `drain` for connections that have not ended yet. */
   keep(target: string): void;
-  /** Resets connections whose source address this host no longer has: TCP alone takes minutes to give them up. */
+  /**
+   * Resets connections whose source address this host no longer has, because TCP alone takes minutes to detect this.
+   */
   resetFrom(isOwn: (address: string) => boolean): void;
   /**
-   * Leaves the listening socket to another process, which carries new connections to `targets`; ends each connection
-   * between two requests, the rest after some seconds. Closes where that is not possible.
+   * Transfers the listening socket to another process, which forwards new connections to `targets`. Ends each
+   * connection between two requests, the rest after some seconds. Closes the socket where a transfer is not possible.
    */
   handOver(targets: readonly string[]): Promise<void>;
-  /** Resets what is open. */
+  /** Resets open connections. */
   close(): Promise<void>;
 }
 
@@ -42,7 +44,7 @@ export interface TcpBalancing {
 }
 
 export interface ReadinessProbe {
-  /** Never rejects; ends within some seconds. */
+  /** Never rejects. Ends within some seconds. */
   probe(target: string): Promise<{ readonly finding: Finding; readonly detail: string }>;
   close(): void;
 }

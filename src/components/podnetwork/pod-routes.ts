@@ -1,6 +1,6 @@
 /**
- * The pod network between hosts: follows the Nodes and keeps this host's routes and VXLAN entries to the pods of the
- * others. Sources: decision 0004; RFC 7348.
+ * Pod network between hosts: follows the Nodes and maintains this host's routes and VXLAN entries to the pods of the
+ * other hosts. Sources: decision 0004; RFC 7348.
  */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
@@ -17,7 +17,7 @@ export interface PodRoutesConfig {
   readonly clusterCidrs: readonly string[];
   readonly tunnelNames: Readonly<Record<Family, string>>;
   readonly podLinks: ReadonlySet<string>;
-  /** Undefined: discovered. */
+  /** MTU of the tunnel. Undefined: discovered. */
   readonly mtu: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface PodRoutesDeps {
   readonly informers: InformerFactory;
   readonly kernel: OverlayKernel;
   readonly config: PodRoutesConfig;
-  /** This host's addresses now, the primary one first: its own Node may still have older ones. */
+  /** Current addresses of this host, the primary one first. Its own Node may still have older ones. */
   readonly ownAddresses: () => Promise<readonly string[]>;
   /** Called with the MTU of pods' links when it is first known and when it changes. */
   readonly onMtu: (mtu: number) => void;
@@ -35,19 +35,19 @@ export interface PodRoutesDeps {
 
 export interface PodRoutes {
   start(): void;
-  /** `keepRoutes` leaves traffic flowing, for a restart of the host process. */
+  /** `keepRoutes` keeps traffic flowing, for a restart of the host process. */
   stop(options: { readonly keepRoutes: boolean }): Promise<void>;
 }
 
-/** Nodes that change together are planned together. */
+/** Delay that combines concurrent Node changes into one plan. */
 const COALESCE_MS = 50;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
-/** Against changes that the monitor missed. */
+/** Interval for changes that the monitor missed. */
 const RESYNC_MS = 180_000;
-/** Entries of tunnels and their guard are not monitored. */
+/** Interval for tunnel entries and their guard, which are not monitored. */
 const TUNNEL_RESYNC_MS = 10_000;
-/** Half of what the kernel keeps a learnt path MTU for. */
+/** Half of the time for which the kernel keeps a learned path MTU. */
 const PROBE_EVERY_MS = 300_000;
 
 export function createPodRoutes(deps: PodRoutesDeps): PodRoutes {
@@ -68,7 +68,7 @@ class NodePodRoutes implements PodRoutes {
   #problems = '';
   #probedAtMs = Number.NEGATIVE_INFINITY;
   #probedPaths = '';
-  /** Measured MTU by address and link: the kernel forgets it before it is measured again. */
+  /** Measured MTU by address and link. The kernel forgets it before it is measured again. */
   #measured = new Map<string, number>();
 
   constructor(deps: PodRoutesDeps) {
@@ -81,7 +81,7 @@ class NodePodRoutes implements PodRoutes {
     this.#closers.push(
       this.#nodes.onChange({
         added: wake,
-        // Nodes report their conditions all the time.
+        // Nodes update their conditions frequently.
         updated: (node, old) => {
           if (JSON.stringify(peerOf(node)) !== JSON.stringify(peerOf(old))) wake();
         },
@@ -155,7 +155,7 @@ class NodePodRoutes implements PodRoutes {
     const listed = all.find(({ node }) => node === config.nodeName);
     if (listed === undefined || listed.podCidrs.length === 0) return { hasTunnels: false };
     const own = { ...listed, addresses: await ownAddresses() };
-    // A Node without addresses or ranges is one whose host has just been registered.
+    // The host of a Node without addresses or ranges has just been registered.
     const peers = all.filter(
       ({ node, podCidrs, addresses }) => node !== config.nodeName && podCidrs.length > 0 && addresses.length > 0,
     );
@@ -171,7 +171,7 @@ class NodePodRoutes implements PodRoutes {
       log.warn('pods of other hosts not reachable', { nodes: problems });
     this.#problems = problems;
     const changes = overlayChanges(plan.overlay, present);
-    // Before the routes: a pod that sends at once should not learn the MTU by a lost packet.
+    // Before the routes, so that a pod that sends immediately does not learn the MTU by a lost packet.
     if (plan.podMtu !== this.#mtu) {
       log.info('pod network MTU', { mtu: plan.podMtu, before: this.#mtu });
       this.#mtu = plan.podMtu;
@@ -189,7 +189,7 @@ class NodePodRoutes implements PodRoutes {
     return { hasTunnels };
   }
 
-  /** With the path MTU as last measured. It is measured again when a way changes, and every few minutes. */
+  /** Paths with the last measured MTU. It is measured again when a path changes, and every few minutes. */
   async #paths(addresses: readonly string[]): Promise<ReadonlyMap<string, PeerPath>> {
     const { kernel, clock, config } = this.#deps;
     const key = (address: string, { link, gateway }: PeerPath): string => `${address} ${link} ${gateway}`;
@@ -212,7 +212,7 @@ class NodePodRoutes implements PodRoutes {
   }
 }
 
-/** As the service proxy's, which shares it. */
+/** Shared with the service proxy. */
 const nodesOf = (informers: InformerFactory) =>
   informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
 

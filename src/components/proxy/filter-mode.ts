@@ -23,7 +23,7 @@ interface Deps {
 const familyOf = (cidr: string): Family => (cidr.includes(':') ? 6 : 4);
 const TABLE_FAMILIES: Readonly<Record<Family, string>> = { 4: 'ip', 6: 'ip6' };
 
-/** One table for each family that the cluster's services have. */
+/** Creates one table for each address family of the cluster's services. */
 export function createFilterMode(deps: Deps): ProxyMode {
   const { table, clusterCidrs, serviceCidrs, reservedPorts, poolRanges = [] } = deps.config;
   const options = [...new Set(serviceCidrs.map(familyOf))].map(
@@ -45,14 +45,14 @@ export function createFilterMode(deps: Deps): ProxyMode {
   let isDue = false;
   const apply = (program: (options: NftOptions) => string): Promise<void> =>
     deps.packetFilter.apply(options.map(program).join(''));
-  /** Without a table, or with other rules than were applied, the whole table is replaced. */
+  /** Replaces the whole table when it is missing or its rules differ from the applied ones. */
   const compare = async (): Promise<void> => {
     routed.clear();
     if (!(await readBack.differs())) return;
     deps.log.warn('service rules changed by another program; they are restored', { table });
     for (const each of tables) each.reset();
   };
-  /** The kernel adds clients to the sets of affinity: a replaced table receives those of the table before it. */
+  /** The kernel adds clients to the affinity sets. A replaced table inherits those of the table before it. */
   const affinity = async (): Promise<string> => {
     const texts = tables.map(async (each, index) => {
       const family = options[index]?.family;
@@ -100,7 +100,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
         if (routed.has(cidr)) continue;
         await deps.packetFilter.routeServices(cidr).then(
           () => routed.add(cidr),
-          // Only hosts without a default route need it; the next change tries again.
+          // Only hosts without a default route need it. The next change retries.
           (error: unknown) => deps.log.v(2, 'no route for service addresses yet', { cidr, error: messageOf(error) }),
         );
       }
@@ -111,7 +111,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
       if (program === '') return;
       readBack.applying();
       await applyKeepingAffinity(program).catch((error: unknown) => {
-        // What the kernel holds is not known any more.
+        // The state of the kernel is unknown now.
         for (const each of tables) each.reset();
         throw error;
       });

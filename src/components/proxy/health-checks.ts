@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { HealthCheck } from '../../core/ruleset/index.ts';
 import type { HealthPorts, Listener } from '../../core/ruleset/port.ts';
 
-/** Keeps a listener for each health check node port. */
+/** Maintains a listener for each health check node port. */
 export interface HealthChecks {
   sync(wanted: readonly HealthCheck[]): Promise<void>;
   stop(): Promise<void>;
@@ -11,7 +11,7 @@ export interface HealthChecks {
 
 export function createHealthChecks(ports: HealthPorts, log: Log): HealthChecks {
   const listeners = new Map<number, Listener>();
-  /** The current checks by port: a listener reads here at each request. */
+  /** Current checks by port, read by the listeners at each request. */
   const checks = new Map<number, HealthCheck>();
   return {
     async sync(wanted) {
@@ -29,7 +29,7 @@ export function createHealthChecks(ports: HealthPorts, log: Log): HealthChecks {
           .listen(port, () => checks.get(port) ?? none)
           .then(
             (listener) => listeners.set(port, listener),
-            // The next change tries again; the rules of services do not depend on it.
+            // The next change retries. The rules of services do not depend on it.
             (error: unknown) =>
               log.warn('health check node port not served', {
                 service: `${namespace}/${name}`,

@@ -1,4 +1,4 @@
-/** Traffic to the addresses and node ports of idled services: noted by the packet filter, and reported. */
+/** Detection of traffic to the addresses and node ports of idled services by the packet filter. */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { isIdled } from '../../api/kinds/services/idling.ts';
@@ -20,16 +20,16 @@ export interface IdlingDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly families: readonly Family[];
-  /** Of the proxy's table. */
+  /** Name of the proxy's table. */
   readonly table: string;
-  /** What the proxy forwards for a service here: no address or port that is not the service's to have. */
+  /** Ports that the proxy forwards for a service. Addresses and ports that the service may not use are excluded. */
   readonly portsOf: (key: string) => readonly ServicePort[];
 }
 
 export interface Idling {
-  /** Applies the table again where it was deleted. */
+  /** Applies the table again if it was deleted. */
   verify(): void;
-  /** The proxy has planned services again. */
+  /** Call after the proxy has planned services again. */
   planned(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
@@ -38,15 +38,15 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 const POLL_MS = 2_000;
 const MAX_IDLED = 1_000;
 
-/** While no service is idled there is no table, and nothing is polled. */
+/** While no service is idled there is no table and no polling. */
 export function startIdling(deps: IdlingDeps): Idling {
   const { services, slices, packetFilter, needPods, clock, log, families } = deps;
   const table = `${deps.table}-idle`;
-  /** Idled services, by their key. */
+  /** Keys of idled services. */
   const idled = new Set<string>();
-  /** Services without endpoints, by what the table of each family holds of them. */
+  /** Table content by service without endpoints, for each address family. */
   let held: ReadonlyMap<Family, ReadonlyMap<string, string>> = new Map();
-  /** False: an earlier process may have left a table. */
+  /** False when an earlier process may have left a table. */
   let isKnown = false;
   let timer: Timer | undefined;
   let stopped = false;

@@ -1,6 +1,6 @@
 /**
- * The service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and keeps the
- * node forwarding them, by packet filter where the kernel has nft and by forwarding streams itself where it has not.
+ * Service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and configures
+ * forwarding, with the packet filter if the kernel supports nft, otherwise in user space.
  */
 import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
@@ -34,19 +34,19 @@ export interface ProxyDeps {
 }
 
 export interface Proxy {
-  /** Resolves once the first complete state is in force. */
+  /** Resolves when the first complete state is in force. */
   start(): Promise<void>;
-  /** Endpoints on these nodes, whose hosts the gossip ring has declared dead, are left out. */
+  /** Excludes endpoints on these nodes, whose hosts the gossip ring has declared dead. */
   setFailedNodes(names: ReadonlySet<string>): void;
-  /** Compares rules and routes with the kernel's and restores what others have removed. */
+  /** Compares rules and routes with the kernel's and restores removed ones. */
   verify(): void;
-  /** `keepRules` leaves traffic flowing, for a restart of the host process. */
+  /** `keepRules` keeps traffic flowing, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
-/** Period of reading the host's sockets, in milliseconds. */
+/** Interval for reading the host's sockets, in milliseconds. */
 const LISTENING_MS = 15_000;
-/** Services planned before other work of the process gets its turn; some milliseconds. */
+/** Number of services planned before yielding to other work, which takes some milliseconds. */
 const PLANNED_AT_ONCE = 200;
 
 export function createProxy(deps: ProxyDeps): Proxy {
@@ -56,7 +56,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices, {
     lastKnown: { set: 'endpoint-slices' },
   });
-  /** For the addresses of other hosts; forwarding does not wait for them. */
+  /** Used for the addresses of other hosts. Forwarding does not wait for it. */
   const nodes: Informer<Node> = deps.informers.informer(resources.nodes, {
     lastKnown: { set: 'nodes', kept: lastKnownNode },
   });

@@ -21,14 +21,14 @@ interface Front {
   readonly external: boolean;
 }
 
-/** Sticky clients remembered per service port. */
+/** Maximum number of remembered session affinity clients per service port. */
 const MAX_AFFINITY_CLIENTS = 4_096;
 
-/** Binds each service address on this host and forwards TCP and UDP itself, as OKD 3.11's page describes. */
+/** Binds each service address on this host and forwards TCP and UDP in user space, as OKD 3.11's page describes. */
 export function createUserspaceMode(deps: Deps): ProxyMode {
   const listeners = new Map<string, Listener>();
   const addresses = new Set<string>();
-  /** The current ports by id: listeners look here at each connection, so a change of back ends moves no listener. */
+  /** Current ports by ID. Listeners read it at each connection, so a change of backends does not affect a listener. */
   const ports = new Map<string, ServicePort>();
   const affinity = new Map<string, Map<string, { target: ForwardTarget; untilMs: number }>>();
 
@@ -52,7 +52,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         sticky.untilMs > nowMs &&
         endpoints.some((each) => each.ip === sticky.target.ip && each.port === sticky.target.port);
       const target = usable ? sticky.target : { ip: chosen.ip, port: chosen.port };
-      // Deleted first so that the map's order is that of last use and the oldest client goes when it is full.
+      // Deletes first, so that the map is in order of last use and the oldest client is evicted when it is full.
       clients.delete(clientIp);
       clients.set(clientIp, { target, untilMs: nowMs + port.affinitySeconds * 1_000 });
       if (clients.size > MAX_AFFINITY_CLIENTS) clients.delete(clients.keys().next().value ?? '');
@@ -62,7 +62,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
   return {
     name: 'userspace',
     async prepare() {
-      // Rules of a process that ran in the other mode come before any listener.
+      // Rules left by a process in the other mode would take precedence over the listeners.
       const { table } = deps.config;
       await deps.packetFilter
         .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
@@ -86,7 +86,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         }
         for (const front of frontsOf(port, port.protocol)) {
           if (front.ip !== undefined && !hostAddresses.has(front.ip)) wantedAddresses.add(front.ip);
-          // The id is part of the key: a listener belongs to one service port for its whole life.
+          // The key contains the ID, because a listener belongs to one service port for its lifetime.
           wanted.set(`${front.protocol} ${front.ip ?? '*'}:${front.port} ${port.id}`, { front, id: port.id });
         }
       }
@@ -105,7 +105,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         await deps.forwarder.bindAddress(ip);
         addresses.add(ip);
       }
-      // A port that another process of the host has must not keep the other services from their listeners.
+      // A port in use by another process of the host must not block the listeners of other services.
       const failures: unknown[] = [];
       for (const [key, { front, id }] of wanted) {
         if (listeners.has(key)) continue;
@@ -128,7 +128,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
 
 function frontsOf(port: ServicePort, protocol: 'TCP' | 'UDP'): Front[] {
   const fronts: Front[] = port.clusterIps.map((ip) => ({ protocol, ip, port: port.port, external: false }));
-  // An external address is forwarded on this host only where it is routed to; binding it makes it so.
+  // An external address is forwarded on this host only if it is routed here. Binding it has that effect.
   for (const ip of port.externalIps) fronts.push({ protocol, ip, port: port.port, external: true });
   if (port.nodePort > 0) fronts.push({ protocol, ip: undefined, port: port.nodePort, external: true });
   return fronts;

@@ -1,4 +1,4 @@
-/** Pods whose devices are not ready to be used, before they are bound. Source: KEP-5007. */
+/** Waits before binding until a pod's devices are ready for use. Source: KEP-5007. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -36,8 +36,8 @@ export class BindingWaits {
   }
 
   /**
-   * Resolves once all binding conditions of the pod's claims are true; rejects when one of them fails, when the pod is
-   * deleted, and after the time-out.
+   * Resolves when all binding conditions of the pod's claims are true. Rejects when one of them fails, when the pod is
+   * deleted, and after the timeout.
    */
   async ready(info: PodInfo, node: Node, claims: readonly ResourceClaim[], timeoutMs: number): Promise<void> {
     const conditional = claims.filter(hasBindingConditions);
@@ -52,7 +52,7 @@ export class BindingWaits {
     const { pods, claims } = this.#sources;
     if (pods.get(info.key)?.metadata?.uid !== info.uid) throw new Error(`pod ${info.key} is deleted`);
     const shown = claims.get(objectKey(written));
-    // The informer may not have shown yet what was written.
+    // The informer may not show the written claim yet.
     const claim = shown?.status?.allocation === undefined ? written : shown;
     if (shown !== undefined && shown.metadata?.uid !== written.metadata?.uid)
       throw new Error(`resourceclaim "${written.metadata?.name}" was replaced`);

@@ -1,4 +1,4 @@
-/** From a decision to a bound pod: Reserve, PreBind and Bind, or the report of why not. */
+/** Steps from a decision to a bound pod: Reserve, PreBind and Bind, or the report of the failure. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -10,10 +10,10 @@ import { WAITS_FOR_VICTIMS } from './gang-preemption.ts';
 import { preBindPod } from './plugins.ts';
 import type { EpochState } from './state.ts';
 
-/** Bindings under way at a time. */
+/** Maximum number of concurrent bindings. */
 const MAX_BINDINGS = 64;
 
-/** Upstream's Permit: resolves when the pod may be bound, rejects when it may not. */
+/** Upstream's Permit: resolves when the pod may be bound, and rejects when it may not. */
 export interface Permit {
   ready(): Promise<void>;
   failed(error: Error): void;
@@ -31,7 +31,10 @@ export class Binding {
     return this.#underWay >= MAX_BINDINGS;
   }
 
-  /** Takes the room on the node, and what plug-ins reserve. Undefined: done; otherwise nothing is taken. */
+  /**
+   * Reserves the resources on the node and those of plug-ins. Returns undefined on success; otherwise nothing is
+   * reserved.
+   */
   reserve(info: PodInfo, node: string): Unschedulable | undefined {
     const { cluster, plugins } = this.#state;
     const host = cluster.node(node);
@@ -54,7 +57,7 @@ export class Binding {
     this.#state.cluster.forget(info.uid);
   }
 
-  /** Binds a pod that is reserved. */
+  /** Binds a reserved pod. */
   bind(info: PodInfo, node: string, permit?: Permit): void {
     const host = this.#state.cluster.node(node)?.node;
     const prepared = host === undefined ? undefined : this.#prepare(info, host, permit);
@@ -62,7 +65,8 @@ export class Binding {
       this.#state.track(this.#post(info, node));
       return;
     }
-    // A pod that waits for a volume is no binding under way: a slow provisioner must not keep other pods waiting.
+    // A pod that waits for a volume does not count as a binding in progress, so that a slow provisioner does not delay
+    // other pods.
     const posted = prepared.then(
       () => this.#post(info, node),
       async (error: unknown) => {
@@ -117,13 +121,13 @@ export class Binding {
     const message = `binding rejected: ${messageOf(error)}`;
     deps.log.v(2, 'binding failed', { pod: info.key, node, error: messageOf(error) });
     queue.failed(info.uid, this.#state.nowMs());
-    // Another scheduler or an earlier leader has bound it: the watch will show that, there is nothing to report.
+    // Another scheduler or an earlier leader has bound the pod. The watch will deliver that, so no error is reported.
     if (isApiError(error, 'Conflict')) return;
     deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', message);
     await this.#report(info, 'SchedulerError', message, undefined);
   }
 
-  /** Queues the pod until something changes, reports why, and makes room where that was decided. */
+  /** Queues the pod until a change, reports the reason, and preempts pods if that was decided. */
   giveUp(info: PodInfo, decision: Unschedulable): void {
     const { cluster, deps, queue } = this.#state;
     queue.rejected(info.uid, decision.filters, this.#state.nowMs());

@@ -1,4 +1,7 @@
-/** What in a change of a pod or node matters to scheduling. Heartbeats and status updates must not wake anybody. */
+/**
+ * Determines which changes of a pod or node are relevant to scheduling. Heartbeats and status updates must not queue
+ * pods.
+ */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { ClusterEvent } from '../../core/scheduling/hints.ts';
 
@@ -17,7 +20,7 @@ export function nodeEvents(node: Node, old: Node): NodeEvent[] {
   return events;
 }
 
-/** The node's picture in the scheduler is out of date. */
+/** Whether the scheduler's copy of the node must be updated. */
 export function isNodeRelevant(node: Node, old: Node): boolean {
   return nodeEvents(node, old).length > 0 || differs(node.status?.images, old.status?.images);
 }
@@ -30,7 +33,7 @@ export function isPlaced(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? '') !== '';
 }
 
-/** A change of a waiting pod that may make it schedulable. Its status is written by us and does not count. */
+/** Whether a change of a pending pod may make it schedulable. Its status is written by the scheduler and is ignored. */
 export function isPodRelevant(pod: Pod, old: Pod): boolean {
   return (
     differs(pod.spec, old.spec) ||
@@ -40,7 +43,7 @@ export function isPodRelevant(pod: Pod, old: Pod): boolean {
   );
 }
 
-/** Claims that were made of the pod's templates; kubernetes-types stops before the field. */
+/** Claims created from the pod's templates. kubernetes-types lacks the field. */
 const claimStatuses = ({ status }: Pod): unknown =>
   (status as { readonly resourceClaimStatuses?: unknown } | undefined)?.resourceClaimStatuses;
 

@@ -1,4 +1,4 @@
-/** What the scheduler writes into claims on devices. Source: pkg/scheduler/framework/plugins/dynamicresources. */
+/** Writes to device claims. Source: pkg/scheduler/framework/plugins/dynamicresources. */
 import { EXTENDED_CLAIM_ANNOTATION, type RequestMapping } from '../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -7,7 +7,7 @@ import type { ApiClient } from '../../client/types.ts';
 import type { Allocation } from '../../core/scheduling/device-results.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 
-/** Keeps an allocated claim from being deleted under its pods; the resourceclaim controller removes it. */
+/** Protects an allocated claim from deletion while pods use it. The resourceclaim controller removes it. */
 const FINALIZER = 'resource.kubernetes.io/delete-protection';
 
 export class ClaimWrites {
@@ -19,7 +19,7 @@ export class ClaimWrites {
     this.#nowMs = nowMs;
   }
 
-  /** Records what was chosen for the claim, where it has no allocation yet, and that the pod uses it. */
+  /** Records the allocation of the claim, unless it has one, and that the pod uses it. */
   async reserve(pod: PodInfo, known: ResourceClaim, chosen: Allocation | undefined): Promise<ResourceClaim> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace = '', uid = '' } = known.metadata ?? {};
@@ -46,7 +46,7 @@ export class ClaimWrites {
     return this.#client.resource(resources.resourceClaims).create(claim);
   }
 
-  /** The kubelet reads there which devices of the claim are whose. */
+  /** Records the request mappings, from which the kubelet assigns devices to containers. */
   async recordExtended({ pod }: PodInfo, claim: ResourceClaim, requestMappings: readonly RequestMapping[]) {
     const { name = '', namespace, uid } = pod.metadata ?? {};
     const status = {
@@ -56,7 +56,7 @@ export class ClaimWrites {
     await this.#client.resource(resources.pods).patch(name, namespace, 'strategic', patch, { subresource: 'status' });
   }
 
-  /** What was reserved for a pod that is not bound. */
+  /** Releases reservations of a pod that is not bound. */
   async release(pod: PodInfo, claim: ResourceClaim): Promise<void> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace } = claim.metadata ?? {};
@@ -66,13 +66,13 @@ export class ClaimWrites {
     await client.update({ ...now, status: { ...now.status, reservedFor } }, { subresource: 'status' });
   }
 
-  /** Guarded by the claim's version: a pod that reserved it meanwhile keeps its devices. */
+  /** Conditional on the claim's version, so that a pod that reserved it in the meantime keeps its devices. */
   async deallocate(claim: ResourceClaim): Promise<void> {
     const { allocation: _allocation, reservedFor: _reserved, devices: _devices, ...status } = claim.status ?? {};
     await this.#client.resource(resources.resourceClaims).update({ ...claim, status }, { subresource: 'status' });
   }
 
-  /** The claim of a pod's extended resources; a pod that was bound after all keeps it. */
+  /** Deletes the claim of a pod's extended resources, unless the pod was bound after all. */
   async deleteExtended({ pod }: PodInfo, claim: ResourceClaim): Promise<void> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace, uid } = claim.metadata ?? {};

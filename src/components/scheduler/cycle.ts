@@ -1,4 +1,4 @@
-/** The decision about one pod: in one go, or, when extenders take part, with their answers in between. */
+/** Decision about one pod: synchronous, or with requests to extenders in between. */
 import { messageOf } from '../../base/errors.ts';
 import { reject } from '../../core/scheduling/filters/filter.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
@@ -17,7 +17,7 @@ import type { Extenders } from './extenders.ts';
 import { disruptionBudgets } from './sources.ts';
 import type { EpochState } from './state.ts';
 
-/** `mayPreempt` false: the pod waits for room instead of making it. */
+/** `mayPreempt` false: the pod waits for free resources instead of preempting pods. */
 export function decide(
   state: EpochState,
   pod: PodInfo,
@@ -41,7 +41,7 @@ async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<D
     const found = await extenders.filter(input.pod, findNodes(input));
     if (found.feasible.length > 0) {
       const extra = await extenders.prioritize(input.pod, found.feasible);
-      // Nodes may have been deleted while the extenders were asked.
+      // Nodes may have been deleted during the request to the extenders.
       const present = found.feasible.filter(({ name }) => input.cluster.node(name) !== undefined);
       const chosen = chooseNode(input, present, extra);
       if (chosen !== undefined) return { kind: 'bind', node: chosen.name, feasible: present.length };

@@ -6,26 +6,26 @@ import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
 
 export const SCHEDULER_LEASE = { namespace: 'kube-system', name: 'kube-scheduler' } as const;
 
-/** What the composition hands to the scheduler. */
+/** Dependencies that the composition passes to the scheduler. */
 export interface SchedulerDeps {
   readonly client: ApiClient;
   /** Shared with the controllers in the same process. */
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
-  /** For the Lease `kube-system/kube-scheduler` (see `SCHEDULER_LEASE`). */
+  /** Elector for the Lease `kube-system/kube-scheduler` (see `SCHEDULER_LEASE`). */
   readonly elector: LeaderElector;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Default: upstream's. */
+  /** Default: upstream's settings. */
   readonly settings?: SchedulerSettings;
   /** Required with `settings.extenders`. */
   readonly extenders?: ExtenderCaller;
 }
 
-/** What a KubeSchedulerConfiguration sets. */
+/** Settings from a KubeSchedulerConfiguration. */
 export interface SchedulerSettings {
-  /** Pods whose `spec.schedulerName` is that of a profile are scheduled; others are left to other schedulers. */
+  /** Profiles by `spec.schedulerName` of the pods to schedule. Pods with other names belong to other schedulers. */
   readonly profiles: readonly ProfileSettings[];
   readonly extenders: readonly ExtenderSettings[];
   readonly initialBackoffMs: number | undefined;

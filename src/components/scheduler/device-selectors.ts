@@ -9,7 +9,7 @@ import { Budget, type Program } from '../../core/cel/part.ts';
 import { DYN } from '../../core/cel/types.ts';
 import { Opaque } from '../../core/cel/values.ts';
 
-/** Upstream's limit on what one evaluation may cost. */
+/** Upstream's cost limit of one evaluation. */
 const MAX_COST = 1_000_000;
 const MAX_PROGRAMS = 512;
 
@@ -36,7 +36,7 @@ const DEVICE: JsonReader = {
 export class DeviceSelectors {
   readonly #programs = new Map<string, Program | undefined>();
 
-  /** False as well for an expression that cannot be compiled or evaluated for the device. */
+  /** Also false when the expression cannot be compiled or evaluated for the device. */
   meets(expression: string, driver: string, device: Device): boolean {
     const program = this.#program(expression);
     if (program === undefined) return false;
@@ -62,7 +62,7 @@ export class DeviceSelectors {
   }
 }
 
-/** Attributes and capacities by domain; names without one are in the driver's. */
+/** Attributes and capacities by domain. Names without a domain are in the driver's. */
 function documentOf(driver: string, device: Device): JsonObject {
   const attributes = grouped(driver, device.attributes ?? {}, (value) => Object.values(value)[0]);
   const capacity = grouped(driver, device.capacity ?? {}, ({ value }) => String(value ?? '0'));

@@ -1,6 +1,6 @@
 /**
- * DynamicResources around a binding: the devices of a pod's claims are taken in memory when its node is chosen, and the
- * claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
+ * DynamicResources plug-in during binding: devices of a pod's claims are reserved in memory when its node is selected,
+ * and the claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
  */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { classesByResource, EXTENDED_CLAIM_ANNOTATION } from '../../api/devices/extended-resources.ts';
@@ -33,9 +33,9 @@ export interface DeviceSources {
   readonly claims: Informer<ResourceClaim>;
   readonly slices: Informer<ResourceSlice>;
   readonly classes: Informer<DeviceClass>;
-  /** Undefined: the server does not serve the kind. */
+  /** Undefined when the server does not serve the kind. */
   readonly rules: Informer<DeviceTaintRule> | undefined;
-  /** Undefined: the server does not serve the kind. */
+  /** Undefined when the server does not serve the kind. */
   readonly rigs: Informer<Rig> | undefined;
 }
 
@@ -46,24 +46,24 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   readonly #timeoutOf: (pod: PodInfo) => number;
   readonly #sources: DeviceSources;
   readonly #selectors = new DeviceSelectors();
-  /** By claim UID: what was chosen and does not stand in the informer yet. */
+  /** Allocations that the informer does not show yet, by claim UID. */
   readonly #pending = new Map<string, { readonly pod: string; readonly allocation: Allocation }>();
   readonly #devices = new AllocatedDevices();
   readonly #random: Pick<RandomSource, 'uuid'>;
   readonly #unsubscribes: (() => void)[];
   #slices: Map<string, ResourceSlice[]> | undefined;
   #classes: ReadonlyMap<string, DeviceClass> | undefined;
-  /** By pod UID: the claim for extended resources on the node that was chosen. */
+  /** Extended resource claims planned on the selected node, by pod UID. */
   readonly #extended = new Map<string, ExtendedClaim>();
-  /** By pod UID: that claim as it was created, until the pod is bound. */
+  /** Extended resource claims as created, until the pod is bound, by pod UID. */
   readonly #made = new Map<string, ResourceClaim>();
-  /** By pod UID: claims for extended resources that the informer has. */
+  /** Extended resource claims in the informer, by pod UID. */
   readonly #shown = new Map<string, ResourceClaim>();
 
-  /** `onChanged`: a pod that was rejected for its claims may be placed now. */
+  /** `onChanged`: a pod that was rejected for its claims may be schedulable now. */
   constructor(
     deps: Pick<SchedulerDeps, 'client' | 'random' | 'clock' | 'recorder'> & {
-      /** Of the pod's profile. */
+      /** Binding timeout of the pod's profile. */
       readonly bindingTimeoutMs: (pod: PodInfo) => number;
     },
     sources: DeviceSources & { readonly pods: Informer<Pod> },
@@ -123,7 +123,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return this.#classes.get(resource);
   }
 
-  /** Not the one that is just being made. */
+  /** Existing claim for extended resources. Excludes one that is being created. */
   extendedClaimOf(podUid: string): ResourceClaim | undefined {
     const claim = this.#shown.get(podUid);
     return claim?.metadata?.uid === this.#made.get(podUid)?.metadata?.uid ? undefined : claim;
@@ -205,7 +205,9 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     for (const claim of this.#claimsOf(pod)) void this.#writes.release(pod, claim).catch(() => {});
   }
 
-  /** Upstream's PostFilter: devices that keep the pod from every node are released, so that others can be found. */
+  /**
+   * Upstream's PostFilter: releases devices that keep the pod from every node, so that other devices can be selected.
+   */
   postFilter(pod: PodInfo, view: ClusterView): Promise<void> | undefined {
     const timeoutMs = this.#timeoutOf(pod);
     const stale = this.extendedClaimOf(pod.uid);
@@ -256,7 +258,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     this.#devices.set(uid, allocation);
   }
 
-  /** Those that are there, whatever keeps the pod from being placed. */
+  /** Existing claims of the pod, regardless of why it is unschedulable. */
   #claimsOf(pod: PodInfo): readonly ResourceClaim[] {
     const claims = claimsOf(pod, {
       claim: (namespace, name) => this.claim(namespace, name),
@@ -276,11 +278,11 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   }
 }
 
-/** UID of the pod whose extended resources the claim is for. */
+/** UID of the pod for whose extended resources the claim was created. */
 const extendedOwner = ({ metadata }: ResourceClaim): string | undefined =>
   metadata?.annotations?.[EXTENDED_CLAIM_ANNOTATION] === 'true'
     ? metadata.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'Pod')?.uid
     : undefined;
 
-/** In place of the UID of a claim that is not created yet. */
+/** Placeholder UID of a claim that is not created yet. */
 const unmadeUid = ({ uid }: PodInfo): string => `extended/${uid}`;

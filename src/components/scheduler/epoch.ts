@@ -1,5 +1,6 @@
 /**
- * One leadership epoch: keeps the cluster snapshot, pops pods from the queue one at a time, and binds asynchronously.
+ * One leadership epoch: maintains the cluster snapshot, pops pods from the queue one at a time, and binds
+ * asynchronously.
  */
 import { setImmediate as yieldToLoop } from 'node:timers';
 import type { Timer } from '../../base/clock.ts';
@@ -33,10 +34,10 @@ import type { EpochState } from './state.ts';
 import { VolumeBinder } from './volumes.ts';
 import { createWrites, type SchedulingWrites } from './writes.ts';
 
-/** The event loop gets its turn at least this often while many pods are decided. */
+/** Maximum time for decisions before yielding to the event loop. */
 const SLICE_MS = 10;
 const DISCOVERY_RETRY_MS = 2_000;
-/** A definition of pod groups that was absent is looked for again no sooner. */
+/** Minimum interval between checks for a missing pod group definition. */
 const POD_GROUPS_RETRY_MS = 5_000;
 
 export function startEpoch(deps: SchedulerDeps, sources: Sources): () => Promise<void> {
@@ -61,7 +62,10 @@ class Epoch implements EpochState {
   #more: OptionalSources = noOptionalSources;
   #support: ViewSupport;
   #podGroupsAskedMs = Number.NEGATIVE_INFINITY;
-  /** A decision waits for extenders or discovery: no other begins, since it would not see what this one takes. */
+  /**
+   * Whether a decision waits for extenders or discovery. No other decision starts, because it would not see the
+   * resources that this one reserves.
+   */
   #isDeciding = false;
   #isPumping = false;
   #stopped = false;
@@ -128,8 +132,8 @@ class Epoch implements EpochState {
   }
 
   #discover(): void {
-    // Not awaited when the epoch ends: discovery may hang while the server is unreachable and has no effect once
-    // stopped.
+    // The end of the epoch does not wait for this: discovery may hang while the server is unreachable, and has no effect
+    // once stopped.
     void discoverOptionalSources(this.deps).then(
       (more) => {
         if (this.#stopped) return;
@@ -171,7 +175,7 @@ class Epoch implements EpochState {
     if (!this.#stopped) this.#feed.released(pod);
   }
 
-  /** Decides pods soon, outside whatever called; many calls make one run. */
+  /** Schedules decisions outside the caller. Several calls cause one run. */
   pump(): void {
     if (this.#isPumping || this.#isDeciding || this.#stopped) return;
     this.#isPumping = true;
@@ -196,7 +200,7 @@ class Epoch implements EpochState {
       }
       if (clock.monotonicMs() - startedMs > SLICE_MS) break;
     }
-    // At the bound, the end of a binding calls again.
+    // At the limit, the end of a binding calls this again.
     if (this.#binding.isFull) return;
     const dueMs = this.queue.nextDueInMs(this.nowMs());
     this.#timer?.cancel();
@@ -251,7 +255,7 @@ class Epoch implements EpochState {
     }
   }
 
-  /** A defect met by one pod must not keep all others from being scheduled. */
+  /** Logs a defect triggered by one pod, which must not stop the scheduling of other pods. */
   #failed(info: PodInfo, error: unknown): void {
     this.deps.log.error('scheduling failed', { pod: info.key, error: messageOf(error) });
     this.queue.failed(info.uid, this.nowMs());
@@ -259,14 +263,14 @@ class Epoch implements EpochState {
 
   #act(info: PodInfo, decision: Decision): void {
     if (this.#stopped) return;
-    // While extenders were asked, the pod may have been deleted or bound.
+    // The pod may have been deleted or bound during the request to the extenders.
     if (this.queue.get(info.uid) === undefined) return;
     const outcome = decision.kind === 'bind' ? this.#binding.reserve(info, decision.node) : decision;
     if (outcome !== undefined) this.#binding.giveUp(info, outcome);
     else if (decision.kind === 'bind') this.#binding.bind(info, decision.node);
   }
 
-  /** A label that names a group has no effect where pod groups are not served. */
+  /** A group label has no effect where pod groups are not served. */
   async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
     const groups = this.#more.podGroups ?? (await this.#lookForPodGroups());
     if (this.#stopped) return;

@@ -1,4 +1,4 @@
-/** Calls of a scheduler extender. Source: k8s.io/kube-scheduler/extender/v1. */
+/** Requests to a scheduler extender. Source: k8s.io/kube-scheduler/extender/v1. */
 
 export interface ExtenderSettings {
   readonly urlPrefix: string;
@@ -9,16 +9,16 @@ export interface ExtenderSettings {
   readonly bindVerb?: string;
   readonly weight: number;
   readonly timeoutMs: number;
-  /** Names of nodes are sent instead of nodes. */
+  /** Whether node names are sent instead of nodes. */
   readonly nodeCacheCapable: boolean;
-  /** The extender is consulted only for pods that request one of these; empty: for all. */
+  /** The extender is used only for pods that request one of these resources. Empty: for all pods. */
   readonly managedResources: readonly string[];
-  /** Scheduling continues without an extender that does not answer. */
+  /** Whether scheduling continues when the extender does not respond. */
   readonly ignorable: boolean;
   readonly tls: ExtenderTls | undefined;
 }
 
-/** PEM. */
+/** Key material in PEM. */
 export interface ExtenderTls {
   readonly insecure: boolean;
   readonly serverName: string | undefined;
@@ -29,8 +29,8 @@ export interface ExtenderTls {
 
 export interface ExtenderCaller {
   /**
-   * POSTs JSON to `<urlPrefix>/<verb>` and returns the parsed answer. Rejects with a one-line error after the time-out,
-   * on a status other than 200, and on an answer that is not JSON or larger than 16 MiB.
+   * POSTs JSON to `<urlPrefix>/<verb>` and returns the parsed response. Rejects with a one-line error after the
+   * timeout, on a status other than 200, and on a response that is not JSON or larger than 16 MiB.
    */
   post(extender: ExtenderSettings, verb: string, body: unknown): Promise<unknown>;
   close(): Promise<void>;

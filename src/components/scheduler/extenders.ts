@@ -1,6 +1,6 @@
 /**
- * Consults the extenders of the configuration. Source: pkg/scheduler/extender.go. Upstream's types have no JSON tags:
- * names of fields are Go's, and answers are read whatever their case, as Go reads them.
+ * Calls the configured extenders. Upstream's types have no JSON tags: field names are Go's, and responses are read
+ * without regard to case, as Go does. Source: pkg/scheduler/extender.go.
  */
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -26,7 +26,7 @@ export class Extenders {
     this.#log = log;
   }
 
-  /** Whether any of them is to be asked about the pod. */
+  /** Whether any extender handles the pod. */
   concern(pod: PodInfo): boolean {
     return this.#settings.some((extender) => isInterested(extender, pod));
   }
@@ -54,7 +54,7 @@ export class Extenders {
     return { feasible, rejections };
   }
 
-  /** What the extenders add to the score of a node. An extender that fails adds nothing. */
+  /** Scores that the extenders add to each node. A failing extender adds none. */
   async prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<Map<string, number>> {
     const scores = new Map<string, number>();
     const asked = this.#settings.map(async (extender) => {
@@ -86,7 +86,7 @@ export class Extenders {
     return left;
   }
 
-  /** The extender that binds the pod; undefined: the API server does. */
+  /** Extender that binds the pod. Undefined: the API server does. */
   binder(pod: PodInfo): ((node: string) => Promise<void>) | undefined {
     const extender = this.#settings.find((each) => each.bindVerb !== undefined && isInterested(each, pod));
     const verb = extender?.bindVerb;
@@ -102,7 +102,7 @@ export class Extenders {
     };
   }
 
-  /** Undefined: the extender failed, or its answer makes no sense, and it is ignorable. */
+  /** Returns undefined when an ignorable extender failed or its response is invalid. */
   async #ask<T>(
     extender: ExtenderSettings,
     verb: string,
@@ -156,7 +156,7 @@ function readFilterResult(
   const names = nodeCacheCapable
     ? fieldOf(answer, 'NodeNames')
     : sent && list(record(sent)['items']).map((node) => record(record(node)['metadata'])['name']);
-  // An answer without nodes keeps those that were sent, except for the failed ones.
+  // A response without nodes keeps the sent ones, except for the failed ones.
   const kept = new Set(Array.isArray(names) ? names.map(String) : nodes.map(({ name }) => name));
   const refused = new Map<string, Rejection>();
   const refuse = (field: string, unresolvable: boolean): void => {
@@ -169,7 +169,7 @@ function readFilterResult(
   return { kept, refused };
 }
 
-/** Candidates that the extender keeps, with the victims it names. */
+/** Candidates that the extender keeps, with the victims in its response. */
 function readVictims(
   answer: unknown,
   { urlPrefix }: ExtenderSettings,
@@ -205,7 +205,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
     : {};
 }
 
-/** Of an object of Go's: its own spelling, or another case. */
+/** Field of a Go object by its name, in any case. */
 function fieldOf(value: unknown, name: string): unknown {
   const fields = record(value);
   if (Object.hasOwn(fields, name)) return fields[name];

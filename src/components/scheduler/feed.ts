@@ -1,4 +1,4 @@
-/** Keeps the scheduler's picture of the cluster and its queue up to date with the informers. */
+/** Updates the scheduler's cluster state and its queue from the informers. */
 import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
 import { mayBeDevices } from '../../api/devices/extended-resources.ts';
 import type { ClusterEvent } from '../../core/scheduling/hints.ts';
@@ -19,8 +19,8 @@ export class ClusterFeed {
 
   start(): void {
     const { cluster, sources } = this.#state;
-    // Nodes first: pods are then placed on them at once. Bound pods of the first list come before any decision, since
-    // deciding starts only after this function has returned.
+    // Nodes first, so that pods are assigned to them immediately. Bound pods of the first list precede any decision,
+    // because decisions start only after this function has returned.
     this.#unsubscribes.push(
       sources.nodes.onChange({
         added: (node) => {
@@ -53,7 +53,7 @@ export class ClusterFeed {
     if (usesDevices(pod)) this.#happened({ kind: 'DevicesChanged' });
   }
 
-  /** Claims on devices, or the devices, have changed. */
+  /** Call when device claims or devices have changed. */
   devicesChanged(): void {
     this.#happened({ kind: 'DevicesChanged' });
   }
@@ -145,7 +145,7 @@ export class ClusterFeed {
     else if (heldRoom) this.released(podInfoOf(pod));
   }
 
-  /** A pod that only a finalizer keeps is never bound: it loses the room that was promised to it. */
+  /** Handles a pending pod that only a finalizer keeps. It is never bound, so its reservation is released. */
   #pendingPodDeleted(pod: Pod): void {
     const { cluster, queue } = this.#state;
     const uid = pod.metadata?.uid ?? '';
@@ -153,7 +153,7 @@ export class ClusterFeed {
     if (cluster.clearNomination(uid)) this.released(podInfoOf(pod));
   }
 
-  /** Other components may nominate a node, or withdraw the nomination. */
+  /** Other components may nominate a node or withdraw the nomination. */
   #nominationChanged(pod: Pod, old: Pod): void {
     const { cluster } = this.#state;
     const uid = pod.metadata?.uid ?? '';
@@ -161,7 +161,7 @@ export class ClusterFeed {
     if (now === undefined || now === before) return;
     const info = podInfoOf(pod);
     const known = cluster.nominatedNode(uid);
-    // A nomination that is still being written is newer than what the watch shows.
+    // A nomination that is still being written is newer than the watch.
     if (now === '' && known === before) {
       cluster.clearNomination(uid);
       this.released(info);

@@ -1,6 +1,6 @@
 /**
- * Room for a pod group: victims are chosen for member after member, each with the earlier members and without the
- * earlier victims, and none is evicted unless enough members would fit.
+ * Preemption for a pod group: victims are selected member by member, each with the earlier members assumed and without
+ * the earlier victims. None is evicted unless enough members would fit.
  */
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { Preemption } from '../../core/scheduling/preemption.ts';
@@ -8,20 +8,20 @@ import type { Decision } from '../../core/scheduling/schedule.ts';
 import { decide } from './cycle.ts';
 import type { EpochState } from './state.ts';
 
-/** The victims of an earlier attempt are still leaving. */
+/** Message while the victims of an earlier attempt are still terminating. */
 export const WAITS_FOR_VICTIMS = 'not eligible due to a terminating pod';
 
 export interface GroupRoom {
-  /** By pod UID; empty: there is no room to be made. */
+  /** Preemptions by pod UID. Empty when preemption does not help. */
   readonly preemptions: ReadonlyMap<string, Preemption>;
-  /** Why a member fits nowhere. */
+  /** Reason why a member fits on no node. */
   readonly message: string | undefined;
 }
 
 /**
- * Chooses nodes and victims for `missing` of the `refused` members, while the other members are assumed on their nodes.
- * The cluster is afterwards as it was. Members that extenders take part in do not preempt: extenders do not know about
- * the other victims.
+ * Selects nodes and victims for `missing` of the `refused` members while the other members are assumed on their nodes.
+ * The cluster state is restored afterwards. Members that are subject to extenders do not preempt, because extenders
+ * cannot consider the other victims.
  */
 export function roomForGroup(
   state: EpochState,
@@ -62,6 +62,6 @@ function decisionOf(state: EpochState, info: PodInfo): Decision | undefined {
   return decision instanceof Promise ? undefined : decision;
 }
 
-/** A member may fit without a victim of its own once those of the others have left. */
+/** A member may fit without a victim of its own once those of the other members have left. */
 const roomIn = (decision: Decision): Preemption | undefined =>
   decision.kind === 'bind' ? { node: decision.node, victims: [], displaced: [] } : decision.preemption;

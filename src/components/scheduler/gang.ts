@@ -1,8 +1,8 @@
 /**
- * Pod groups: all pending members are placed in one step, and nothing is taken unless at least `minMember` of them fit,
- * so that two groups never hold half of the room each. Placed members are bound when enough of them are ready; when
- * that takes longer than the group's time-out, all are released. A group evicts less important pods only when enough
- * members would fit without them. Source: scheduler-plugins' Coscheduling.
+ * Pod groups: all pending members are placed in one step, and nothing is reserved unless at least `minMember` of them
+ * fit, so that two groups never hold half of the resources each. Placed members are bound when enough of them are
+ * ready; all are released after the group's timeout. A group preempts pods of lower priority only when enough members
+ * would then fit. Source: scheduler-plugins' Coscheduling.
  */
 import type { Timer } from '../../base/clock.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../../core/scheduling/pod-group.ts';
@@ -23,7 +23,7 @@ interface Refused {
   readonly decision: Unschedulable;
 }
 
-/** `first` is in flight. */
+/** `first` is the pod in flight. */
 export async function placeGroup(
   state: EpochState,
   binding: Binding,
@@ -54,14 +54,15 @@ export async function placeGroup(
   }
   const missing = minMember - before - placed.length;
   if (missing > 0) {
-    // Members for which an earlier attempt has evicted pods come first: a new member must not cause further evictions.
+    // Members for which an earlier attempt has evicted pods come first, so that a new member causes no further
+    // evictions.
     const wasPromised = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
     const candidates = refused.map(({ info }) => info).sort((a, b) => wasPromised(a) - wasPromised(b));
     const { preemptions, message } = roomForGroup(state, candidates, missing, uids);
     for (const { info, node } of placed) binding.release(info, node);
     const why = message ?? refused[0]?.decision.message ?? 'members are gated';
     const decision = refusal(`${minMember - missing} of ${minMember} members of pod group "${key}" fit: ${why}`);
-    // Members that fit keep their places for the time in which the victims of the others leave.
+    // Members that fit keep their nodes while the victims of the other members terminate.
     for (const { info, node } of placed) {
       const kept = preemptions.size === 0 ? undefined : { node, victims: [], displaced: [] };
       binding.giveUp(info, { ...decision, preemption: kept });
@@ -94,7 +95,7 @@ const refusal = (message: string): Unschedulable => ({
   preemption: undefined,
 });
 
-/** Opens when so many members are ready to be bound; fails for all when one fails before, or when time is up. */
+/** Opens when enough members are ready to be bound. Fails for all when one fails before, or after the timeout. */
 class Barrier implements Permit {
   #missing: number;
   #error: Error | undefined;

@@ -27,7 +27,7 @@ export class GroupMembers {
     if (members?.size === 0) this.#groups.delete(key);
   }
 
-  /** UIDs of the pods of a group that have not ended. */
+  /** UIDs of the pods of a group that have not terminated. */
   of(key: string): ReadonlySet<string> {
     return this.#groups.get(key) ?? new Set();
   }

@@ -1,6 +1,6 @@
 /**
- * The scheduler: watches for pods without a node, decides with core/scheduling and binds through the API. Its informers
- * are filled before it leads, so that a standby takes over at once.
+ * Scheduler: watches pods without a node, decides with core/scheduling and binds through the API. Its informers are
+ * filled before it leads, so that a standby takes over immediately.
  */
 import { messageOf } from '../../base/errors.ts';
 import type { SchedulerDeps } from './deps.ts';
@@ -8,9 +8,9 @@ import { startEpoch } from './epoch.ts';
 import { createSources } from './sources.ts';
 
 export interface Scheduler {
-  /** Asks for informers, starts them and begins to seek leadership. Resolves as soon as that is under way. */
+  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
   start(): Promise<void>;
-  /** Stops binding, releases the lease and resolves when nothing of this component runs any more. */
+  /** Stops binding, releases the lease and resolves when no part of this component runs any more. */
   stop(): Promise<void>;
   readonly leading: boolean;
 }

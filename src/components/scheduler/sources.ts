@@ -1,7 +1,4 @@
-/**
- * Where the scheduler's knowledge comes from: the informers it always needs, and kinds that a server may or may not
- * have.
- */
+/** Data sources of the scheduler: required informers, and kinds that a server may not serve. */
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
 import type {
   Namespace,
@@ -56,7 +53,7 @@ export interface OptionalSources {
   readonly csiDrivers: Informer<CSIDriver> | undefined;
   readonly capacities: Informer<CSIStorageCapacity> | undefined;
   readonly devices: DeviceSources | undefined;
-  /** Of a custom resource definition, which may come at any time. */
+  /** Kind of a custom resource definition, which may be created at any time. */
   readonly podGroups: Informer<PodGroup> | undefined;
 }
 
@@ -88,7 +85,7 @@ export const noOptionalSources: OptionalSources = {
   podGroups: undefined,
 };
 
-/** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
+/** Discovers which of the optional kinds the server serves, starts their informers and waits for them. */
 export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
   const open = <T extends KubeObject>(type: ResourceType<T>) => openOptional(deps, type);
   const [budgets, claims, volumes, classes, csiNodes, csiDrivers, capacities, podGroups, devices] = await Promise.all([
@@ -145,7 +142,7 @@ async function isServed(client: ApiClient, type: ResourceType): Promise<boolean>
   }
 }
 
-/** Everything but the nodes of a view. */
+/** Parts of a view other than the nodes. */
 export function viewSupport(
   sources: Sources,
   more: OptionalSources,

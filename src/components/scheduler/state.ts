@@ -1,4 +1,4 @@
-/** What the parts of a leadership epoch share. */
+/** State shared by the parts of a leadership epoch. */
 import type { Cluster, ClusterView } from '../../core/scheduling/cluster.ts';
 import type { PodInfo } from '../../core/scheduling/pod-info.ts';
 import type { Profile } from '../../core/scheduling/profile.ts';
@@ -20,18 +20,18 @@ export interface EpochState {
   readonly extenders: Extenders | undefined;
   /** In upstream's order of Reserve. */
   readonly plugins: readonly BindingPlugin[];
-  /** Kinds that a server may or may not have. */
+  /** Kinds that a server may not serve. */
   readonly more: OptionalSources;
   readonly stopped: boolean;
-  /** The profile of the pod's scheduler name; undefined: the pod belongs to another scheduler. */
+  /** Profile for the pod's scheduler name. Undefined when the pod belongs to another scheduler. */
   profileOf(pod: PodInfo): Profile | undefined;
   view(): ClusterView;
-  /** Back-off is measured on the monotonic clock: a wall clock set back must not keep pods waiting. */
+  /** Monotonic time for back-off, so that a clock set back does not delay pods. */
   nowMs(): number;
-  /** Wakes the pods that may use what a pod held that was assumed or nominated: room, volumes or devices. */
+  /** Queues the pods that may use the resources, volumes or devices of a pod that was assumed or nominated. */
   released(pod: PodInfo): void;
-  /** Decides pods soon. */
+  /** Schedules decisions. */
   pump(): void;
-  /** The end of the epoch waits for this. */
+  /** Registers work that the end of the epoch waits for. */
   track(work: Promise<void>): void;
 }

@@ -21,7 +21,7 @@ import type { BindingPlugin } from './plugins.ts';
 import { Waits } from './waits.ts';
 
 export interface VolumeBinderDeps extends SchedulerDeps {
-  /** Of the pod's profile. */
+  /** Timeout of the pod's profile. */
   readonly bindTimeoutSeconds: (pod: PodInfo) => number;
 }
 
@@ -34,9 +34,9 @@ export interface VolumeSources {
 export class VolumeBinder implements BindingPlugin {
   readonly #deps: VolumeBinderDeps;
   readonly #sources: VolumeSources;
-  /** By pod UID: what the node that was chosen has for its claims. */
+  /** Volumes of the selected node for the claims, by pod UID. */
   readonly #plans = new Map<string, VolumesOnNode>();
-  /** Names of volumes that a plan takes. */
+  /** Names of volumes reserved by a plan. */
   readonly #reserved = new Set<string>();
   readonly #waits: Waits;
   readonly #unsubscribes: (() => void)[];
@@ -58,7 +58,7 @@ export class VolumeBinder implements BindingPlugin {
     this.#waits.stop();
   }
 
-  /** A volume that was chosen for another pod, whose binding is under way. */
+  /** Whether the volume is reserved for another pod that is being bound. */
   isReserved(volume: string): boolean {
     return this.#reserved.has(volume);
   }
@@ -79,8 +79,8 @@ export class VolumeBinder implements BindingPlugin {
   }
 
   /**
-   * Undefined when all claims are bound. Otherwise resolves once they are; rejects when that is impossible on this
-   * node, when the pod is deleted, and after `bindTimeoutSeconds`.
+   * Returns undefined when all claims are bound. Otherwise resolves once they are, and rejects when that is impossible
+   * on this node, when the pod is deleted, and after `bindTimeoutSeconds`.
    */
   preBind(info: PodInfo, node: Node): Promise<void> | undefined {
     const plan = this.#plans.get(info.uid);
@@ -108,7 +108,10 @@ export class VolumeBinder implements BindingPlugin {
   }
 
   #allBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>): Promise<void> {
-    /** Claims whose annotation the informer has shown: without it, the provisioner has given up on the node. */
+    /**
+     * Claims whose annotation was observed in the informer. If it is removed afterwards, the provisioner has rejected
+     * the node.
+     */
     const selected = new Set<string>();
     const seconds = this.#deps.bindTimeoutSeconds(info);
     return this.#waits.until(

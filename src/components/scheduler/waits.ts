@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 
-/** Pods that wait in PreBind for what informers are to show; each is looked at again with every change. */
+/** Pods that wait in PreBind for informer updates. Each is checked at every change. */
 export class Waits {
   readonly #clock: Clock;
   readonly #waiting = new Set<() => void>();
@@ -10,18 +10,18 @@ export class Waits {
     this.#clock = clock;
   }
 
-  /** Something has changed that a pod may wait for. */
+  /** Call when a change may end a wait. */
   readonly changed = (): void => {
     for (const check of this.#waiting) check();
   };
 
-  /** Ends all waits with an error. */
+  /** Rejects all waits. */
   stop(): void {
     this.#stopped = true;
     this.changed();
   }
 
-  /** Resolves when `isDone`; rejects with what it throws, and with `late` after `timeoutMs`. */
+  /** Resolves when `isDone` returns true. Rejects with its error, or with `late` after `timeoutMs`. */
   until(isDone: () => boolean, timeoutMs: number, late: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (error?: unknown): void => {

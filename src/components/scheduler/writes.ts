@@ -1,4 +1,4 @@
-/** What the scheduler writes: bindings, the PodScheduled condition, nominations and evictions. */
+/** Writes of the scheduler: bindings, the PodScheduled condition, nominations and evictions. */
 import type { Pod, PodCondition } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { observedGeneration } from '../../api/podspec/generation.ts';
@@ -7,10 +7,10 @@ import type { ApiClient } from '../../client/types.ts';
 
 export interface SchedulingWrites {
   bind(pod: Pod, node: string): Promise<void>;
-  /** Sets the condition and, when given, the nominated node ('' clears it). Writes nothing that stands already. */
+  /** Sets the condition and, if given, the nominated node ('' clears it). Unchanged values are not written. */
   report(pod: Pod, reason: string, message: string, nominatedNode: string | undefined): Promise<void>;
   clearNomination(pod: Pod): Promise<void>;
-  /** Marks the victim as preempted and deletes it gracefully. False when it has gone already. */
+  /** Marks the victim as preempted and deletes it gracefully. Returns false when it no longer exists. */
   evict(victim: Pod, schedulerName: string): Promise<boolean>;
 }
 

@@ -34,7 +34,7 @@ after(() => remove(root));
 /** One call: the command line, and its standard input. */
 type Step = string | readonly [command: string, input: string];
 
-/** Commands of the test. 'nobody' has only the client certificate of `system:etcd-client`. */
+/** Commands in order. Each step uses the state that the previous ones left. */
 const SCRIPT: readonly Step[] = [
   'auth enable',
   'auth disable',
