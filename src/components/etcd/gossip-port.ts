@@ -1,24 +1,24 @@
 /**
- * What gossip reports to the store about its peers, and the store about itself. Gossip only gives hints: the store
- * works without it (no host process, no ring), and what it reports may be late or wrong.
+ * Exchange of hints between gossip and the store. The store works without gossip (no host process, no ring), and
+ * reports may be late or wrong.
  */
 export interface GossipMember {
-  /** Of the store's cluster, 16 lower-case hexadecimal digits. */
+  /** Member ID in the store's cluster, 16 lower-case hexadecimal digits. */
   readonly memberId: string;
-  /** Its host is in the ring and reports that the store is running. */
+  /** Whether its host is in the ring and reports that the store is running. */
   readonly alive: boolean;
   /**
-   * The ring confirmed its host dead, or its host reports that the store's process exited unexpectedly. The store may
-   * still run: a host process that is killed leaves its pods running. Never true of a store that was stopped in good
-   * order.
+   * Whether the ring confirmed its host dead, or its host reports that the store's process exited unexpectedly. The
+   * store may still run: a killed host process leaves its pods running. Never true for a store that was stopped
+   * normally.
    */
   readonly confirmedDead: boolean;
   readonly appliedIndex: number;
-  /** 0 is healthy; higher is worse: a delayed host (Lifeguard's local health), a slow disk. */
+  /** 0 is healthy; higher values are worse, such as a delayed host (Lifeguard's local health) or a slow disk. */
   readonly health: number;
   /**
-   * The leader that it reports, and the maximum age of the leader's last message. Absent without a leader or while
-   * suspected.
+   * Leader that it reports, and the maximum age of the leader's last message. Absent without a leader or while the
+   * member is suspected.
    */
   readonly leaderSeen?: { readonly leader: string; readonly agoMs: number };
 }
@@ -33,12 +33,14 @@ export interface GossipFacts {
 
 export interface GossipHints {
   /**
-   * Calls `listener` with all stores of the ring whenever one of them changes; with none when the host process is not
-   * running. A report is valid until the next call. Returns an unsubscribe function.
+   * Calls `listener` with all stores of the ring whenever one of them changes, and with an empty list when the host
+   * process is not running. A report is valid until the next call. Returns an unsubscribe function.
    */
   subscribe(listener: (members: readonly GossipMember[]) => void): () => void;
-  /** To be called on every change: a new or lost leader is published at once, other changes about once a second. */
+  /**
+   * Must be called on every change. A new or lost leader is published immediately, other changes about once a second.
+   */
   publish(facts: GossipFacts): void;
-  /** Reports that this store stops in good order. */
+  /** Reports that this store stops normally. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * `hyperedge etcd`: etcd's v3 contract on a log of revisions. See `EtcdServerDeps` for its dependencies; the
- * composition passes `io/sqlite` as the log and `io/grpc` as the listener.
+ * `hyperedge etcd`: etcd's v3 API on a log of revisions. See `EtcdServerDeps` for its dependencies. The composition
+ * passes `io/sqlite` as the log and `io/grpc` as the listener.
  */
 export { createTokens } from './auth/auth-tokens.ts';
 export { storeMissing } from './membership/join.ts';

@@ -6,11 +6,11 @@ import type { Encoder } from './services/encode.ts';
 import type { LeaseService } from './services/lease-service.ts';
 import type { WatchService } from './watch/watch-service.ts';
 
-/** The parts of a store that need its identity: `start` sets them once the log is open. */
+/** Parts of a store that require its identity. `start` sets them once the log is open. */
 export class OpenParts {
   encoder: Encoder | undefined;
   router: Router | undefined;
-  /** Undefined also on a member without peers. */
+  /** Also undefined on a member without peers. */
   peers: Peers | undefined;
   watches: WatchService | undefined;
   leases: LeaseService | undefined;

@@ -13,13 +13,13 @@ export interface StoredEntry {
   readonly index: number;
   readonly term: number;
   readonly kind: EntryKind;
-  /** The revision that the entry makes; 0: none. */
+  /** Revision that the entry creates, or 0. */
   readonly revision: number;
-  /** The lease that a `revoke` revokes; 0n otherwise. */
+  /** Lease that a `revoke` revokes, otherwise 0n. */
   readonly lease: bigint;
   /**
-   * The encoded events of the transaction (`etcdserverpb.WatchResponse.events` fields, in order) if it makes a
-   * revision; otherwise a command or a configuration change.
+   * For an entry that creates a revision, the encoded events of the transaction (`etcdserverpb.WatchResponse.events`
+   * fields, in order). Otherwise a command or a configuration change.
    */
   readonly body: Uint8Array;
 }
@@ -27,7 +27,7 @@ export interface StoredEntry {
 export interface LeaseRecord {
   readonly id: bigint;
   readonly ttlSeconds: number;
-  /** The remaining time of the last checkpoint; undefined: the full TTL. */
+  /** Remaining time at the last checkpoint. Undefined means the full TTL. */
   readonly remainingSeconds?: number;
 }
 
@@ -60,29 +60,29 @@ export interface AppliedChanges {
   readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Atomic: a batch becomes durable as a whole or not at all. */
+/** Atomic batch: it becomes durable as a whole or not at all. */
 export interface LogBatch {
-  /** Consecutive. Stored entries at or behind the first one's index are removed. */
+  /** Consecutive entries. Stored entries at or behind the first one's index are removed. */
   readonly entries: readonly StoredEntry[];
   readonly discards: readonly Discard[];
   readonly hardState?: StoredHardState;
   readonly applied?: AppliedChanges;
   /**
-   * The new base of the log: entries up to here that make no revision are removed. Not above the applied index on disk.
+   * New base of the log: entries up to here that create no revision are removed. Not above the applied index on disk.
    */
   readonly base?: LogPosition;
-  /** No revision above this was ever visible before it was on disk; undefined: unchanged. */
+  /** No revision above this was ever visible before it was on disk. Undefined leaves it unchanged. */
   readonly reserved?: number;
 }
 
-/** The cluster and member that a store belongs to; written once. */
+/** Cluster and member that a store belongs to. Written once. */
 export interface StoreIdentity {
   readonly clusterId: bigint;
   readonly memberId: bigint;
 }
 
 export interface LogState {
-  /** Undefined: the store is new. */
+  /** Undefined for a new store. */
   readonly identity: StoreIdentity | undefined;
   readonly hardState: StoredHardState;
   readonly base: LogPosition;
@@ -93,7 +93,6 @@ export interface LogState {
   readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
-/** The peer URLs of each member. */
 export type PeerUrls = ReadonlyArray<readonly string[]>;
 
 export interface LogSize {
@@ -101,7 +100,7 @@ export interface LogSize {
   readonly inUseBytes: number;
 }
 
-/** The parts of a snapshot for another member beside the rows. */
+/** Parts of a snapshot for another member except the rows. */
 export interface SnapshotHead {
   readonly position: LogPosition;
   /** The snapshot contains the rows up to this revision. */
@@ -130,68 +129,68 @@ export interface SnapshotHead {
  */
 export interface StoreLog {
   /**
-   * Locks the data directory. Throws CodedError 'in-use' naming the pid of the process that holds it, 'unsupported'
-   * when this SQLite is unsafe, 'schema-too-new' when a newer build has changed the tables, 'corrupt' when the file is
+   * Locks the data directory. Throws CodedError 'in-use' with the PID of the process that holds it, 'unsupported' when
+   * this SQLite is unsafe, 'schema-too-new' when a newer build has changed the tables, 'corrupt' when the file is
    * damaged.
    */
   open(onFatal: (error: Error) => void): Promise<LogState>;
   /** Writes a new store's identity and first state durably. */
   initialise(identity: StoreIdentity, first: LogBatch): Promise<void>;
   /**
-   * Passes every stored row that makes a revision, up to log index `upTo`, to `rows` in order. Throws CodedError
+   * Passes every stored row that creates a revision, up to log index `upTo`, to `rows` in order. Throws CodedError
    * 'corrupt'.
    */
   load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
   /** Resolves when the batch is on disk. `full`: the disk is almost full and the reserved space is in use. */
   commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
-  /** Bytes that can still be written after `full`; 0: none. */
+  /** Bytes that can still be written after `full`, or 0. */
   reserveBytes(): number;
-  /** Reserves space again after `full`. False while there is none. */
+  /** Reserves space again after `full`. Returns false while the disk has none. */
   recoverSpace(): Promise<boolean>;
   /**
-   * Log entries from index `from` on, at least one if there is one, up to about `maxBytes`; none if they are not
+   * Log entries from index `from` on, at least one if there is one, up to about `maxBytes`. Empty if they are not
    * stored.
    */
   entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]>;
-  /** The events of rows, in the order requested; undefined for rows that were discarded. */
+  /** Events of rows, in the requested order. Undefined for discarded rows. */
   read(revisions: readonly number[]): Promise<readonly (Uint8Array | undefined)[]>;
-  /** Rows with revisions above `after` and up to `upTo`, about a megabyte; none at the end. */
+  /** Rows with revisions above `after` and up to `upTo`, about a megabyte. Empty at the end. */
   rows(after: number, upTo: number): Promise<readonly StoredEntry[]>;
   /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
   /**
-   * Verifies the checksums of about a megabyte of rows above `after`. Resolves with the last revision read, 0 at the
+   * Verifies the checksums of about a megabyte of rows above `after`. Resolves with the last revision read, or 0 at the
    * end. Rejects with 'corrupt'.
    */
   scrub(after: number): Promise<number>;
   size(): Promise<LogSize>;
-  /** Makes the changes of the stored format that wait for this level of the cluster's log, see log-level.ts. */
+  /** Applies the changes of the stored format that require this level of the cluster's log, see log-level.ts. */
   changeSchema(level: number): Promise<void>;
   /** Returns free pages to the file system, in small steps. */
   defragment(): Promise<void>;
   /**
-   * A copy of the store as one file, in pieces: everything committed up to index `upTo`, at least what is applied on
-   * disk, and nothing uncommitted. `size` is that of the whole copy.
+   * Copy of the store as one file, in pieces: everything committed up to index `upTo`, at least the state applied on
+   * disk, and no uncommitted data. `size` is that of the whole copy.
    */
   snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
   /**
-   * Begins or resumes receiving another member's snapshot beside the store. Returns the last revision already received:
-   * not 0 only when `id` is the snapshot that was begun before.
+   * Starts or resumes receiving another member's snapshot beside the store. Returns the last revision already received,
+   * which is 0 unless `id` is the snapshot of an earlier attempt.
    */
   receive(id: string): Promise<number>;
   received(id: string, rows: readonly StoredEntry[]): Promise<void>;
-  /** Replaces the store by the received snapshot, keeping this member's identity. */
+  /** Replaces the store with the received snapshot and keeps this member's identity. */
   install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState>;
-  /** The log may be opened again afterwards. */
+  /** Closes the log, which may be opened again afterwards. */
   close(): Promise<void>;
   /** Renames the closed store to a name with a timestamp; it is never deleted automatically. Resolves with the name. */
   quarantine(): Promise<string>;
   /**
-   * Saves the peer URLs of the other members beside the store, readable even if the store is not. Works on a closed
-   * store too.
+   * Saves the peer URLs of the other members beside the store, readable even if the store is not. Also works on a
+   * closed store.
    */
   noteOthers(peerUrls: PeerUrls): Promise<void>;
-  /** The peer URLs saved last; undefined when none were, or they cannot be read. */
+  /** The peer URLs saved last. Undefined when there are none or they cannot be read. */
   notedOthers(): Promise<PeerUrls | undefined>;
 }
 
@@ -214,7 +213,7 @@ export interface PeerChannel {
 }
 
 /**
- * Opens a channel to the member at `urls`. `refused` is called when the connection is refused: no process listens
- * there.
+ * Opens a channel to the member at `urls`. `refused` is called when the connection is refused, which means that no
+ * process listens there.
  */
 export type DialPeer = (urls: readonly string[], refused: () => void) => PeerChannel;

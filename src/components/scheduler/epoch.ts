@@ -132,7 +132,7 @@ class Epoch implements EpochState {
   }
 
   #discover(): void {
-    // The end of the epoch does not wait for this: discovery may hang while the server is unreachable, and has no effect
+    // The end of the epoch does not wait for this. Discovery may hang while the server is unreachable, and has no effect
     // once stopped.
     void discoverOptionalSources(this.deps).then(
       (more) => {

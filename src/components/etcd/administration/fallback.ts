@@ -1,8 +1,8 @@
 /**
- * The fallback of a store without other members that is damaged, or that this build does not read after an update was
- * rolled back: the newest intact snapshot of this host, or the one before the update. It is prepared beside
- * the store and renamed into place, so that a power cut leaves either the old or the new one. The damaged database is
- * kept.
+ * Fallback of a damaged store without other members, and of one that this build cannot read after an update was rolled
+ * back: restores the newest intact snapshot of this host, or the one before the update. The snapshot is prepared beside
+ * the store and renamed into place, so that a power failure leaves either the old or the new store. The damaged
+ * database is kept.
  */
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -22,16 +22,21 @@ export interface FallbackOptions {
   readonly name: string;
   readonly peerUrls: readonly string[];
   readonly token: string;
-  /** The snapshot directory of this host, or the one snapshot that is restored. */
+  /** Snapshot directory of this host, or the single snapshot to restore. */
   readonly snapshots: string | { readonly only: string };
   readonly files: StoreFiles;
   readonly nowMs: () => number;
   readonly log: Log;
 }
 
-/** More revisions than a store writes between two snapshots. Source: etcd's disaster recovery guide. */
+/**
+ * Added to the revision. Larger than the number of revisions that a store writes between two snapshots. Source: etcd's
+ * disaster recovery guide.
+ */
 const BUMP = 1_000_000_000;
-/** Every fallback loses revisions; more than these within a day indicate a failing disk. */
+/**
+ * Maximum number of fallbacks within a day. Every fallback loses revisions, and more of them indicate a failing disk.
+ */
 const MAX_FALLBACKS = 3;
 const WINDOW_MS = 24 * 3600_000;
 /** Directory of a restore in progress. */
@@ -45,9 +50,8 @@ const HISTORY = 'went-back.json';
 const MARKER = 'WENT-BACK';
 const CONDITION = 'StoreRestored';
 
-/** The content of `went-back.json`. */
 interface FallbackHistory extends Omit<WentBack, 'kept'> {
-  /** Milliseconds since 1970; the last is the latest fallback. */
+  /** Milliseconds since 1970, the latest fallback last. */
   readonly times: readonly number[];
 }
 
@@ -77,7 +81,7 @@ async function goBack(lastSeen: number, options: FallbackOptions): Promise<WentB
   const known = Math.max(lastSeen, last ?? 0);
   const to = last !== undefined || known > snapshot.revision ? known : undefined;
   const back = { snapshot: snapshot.file, from: snapshot.revision, to, revision };
-  // On disk before any client sees the new revisions: the next fallback must start above them.
+  // Written to disk before any client sees the new revisions, because the next fallback must start above them.
   const history: FallbackHistory = { ...back, times: [...times, now] };
   await writeDurably(join(dataDirectory, HISTORY), `${JSON.stringify(history, undefined, 2)}\n`, 0o644);
   await writeDurably(join(dataDirectory, MARKER), `${markerText(history, options)}\n`, 0o644);
@@ -134,9 +138,9 @@ async function candidates(options: FallbackOptions): Promise<ListedSnapshot[]> {
 }
 
 /**
- * Replaces the store with a complete restore and keeps the old database. Called before every start too, to finish a
- * restore that a power cut interrupted. Resolves with the path of the old database; undefined when no restore was
- * pending.
+ * Replaces the store with a complete restore and keeps the old database. Also called before every start, to complete a
+ * restore that a power failure interrupted. Resolves with the path of the old database, or undefined when no restore
+ * was pending.
  */
 export async function finishGoingBack(dataDirectory: string, storage: StoreLog): Promise<string | undefined> {
   const ready = join(dataDirectory, READY);
@@ -152,9 +156,7 @@ export async function finishGoingBack(dataDirectory: string, storage: StoreLog):
   return kept;
 }
 
-/**
- * Conditions of the host's Node until the marker file is removed; `present` are the condition types that the Node has.
- */
+/** Conditions of the host's Node until the marker file is removed. `present`: condition types that the Node has. */
 export async function storeConditions(
   dataDirectory: string,
   present: ReadonlySet<string>,
@@ -175,7 +177,7 @@ function markerText(
   return `at ${at} the store ${why} and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
 }
 
-/** Undefined before the first fallback. */
+/** Returns undefined before the first fallback. */
 async function historyOf(dataDirectory: string): Promise<FallbackHistory | undefined> {
   try {
     const note: Record<keyof FallbackHistory, unknown> = JSON.parse(

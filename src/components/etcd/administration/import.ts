@@ -5,7 +5,7 @@ import type { Foreign } from '../membership/offline.ts';
 import type { EtcdAdmin } from './port.ts';
 
 const PAGE = 2000;
-/** Values per request. */
+/** Maximum number of values per request. */
 const VALUES = 32;
 
 interface Place {
@@ -13,7 +13,7 @@ interface Place {
   readonly modRevision: number;
 }
 
-/** Keys and leases at the revision that the store has now. Throws CodedErrors of the store. */
+/** Keys and leases at the store's current revision. Throws CodedErrors of the store. */
 export async function foreignContent(admin: EtcdAdmin, progress: (done: number, of: number) => void): Promise<Foreign> {
   const { revision, places } = await listKeys(admin);
   const leases = new Map(
@@ -28,7 +28,7 @@ export async function foreignContent(admin: EtcdAdmin, progress: (done: number, 
     for (let at = 0; at < places.length; at += VALUES) {
       const wanted = places.slice(at, at + VALUES).map(({ key }) => key);
       for (const kv of await admin.getAll(wanted, revision)) {
-        // Keys of a lease that has expired since are deleted in the other store too.
+        // Keys of a lease that has expired in the meantime are deleted in the other store too.
         if (kv.lease === 0n || leases.has(kv.lease)) yield kv;
       }
       progress(Math.min(at + VALUES, places.length), places.length);

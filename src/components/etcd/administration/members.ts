@@ -9,7 +9,7 @@ export interface MemberReport {
   readonly state: 'ok' | 'not-started' | 'unreachable';
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
-  /** Log entries behind the most advanced member's applied index. */
+  /** Number of log entries behind the most advanced member's applied index. */
   readonly lag?: number;
   readonly revision?: number;
   readonly raftTerm?: number;
@@ -18,25 +18,25 @@ export interface MemberReport {
   readonly dbBytes?: number;
   readonly dbInUseBytes?: number;
   readonly version?: string;
-  /** Alarms, or why the member is unreachable. */
+  /** Alarms, or the reason why the member is unreachable. */
   readonly errors: readonly string[];
 }
 
 export interface ClusterReport {
   readonly members: readonly MemberReport[];
-  /** False: without quorum; the list is one member's own configuration. */
+  /** False without a quorum. The list is then one member's own configuration. */
   readonly quorum: boolean;
 }
 
 const QUORUM_MS = 5000;
 const STATUS_MS = 5000;
 
-/** Throws CodedError 'unavailable' when no member answers at all. */
+/** Throws CodedError 'unavailable' when no member responds. */
 export async function clusterReport(access: StoreAccess): Promise<ClusterReport> {
   const { members, quorum } = await listMembers(access);
   const statuses = await Promise.all(members.map((member) => statusOf(access, member)));
   const furthest = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftApplied)));
-  // A paused member may still report itself as leader: the highest term is current.
+  // A paused member may still report itself as leader, so the highest term is used.
   const term = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftTerm)));
   const leader = statuses
     .filter((status) => typeof status !== 'string')
@@ -57,7 +57,7 @@ async function listMembers(
   }
 }
 
-/** The member list of a cluster without quorum, from the first member that answers. */
+/** Member list of a cluster without a quorum, from the first member that responds. */
 async function remembered(access: StoreAccess): Promise<readonly EtcdMember[]> {
   let failure: unknown = new CodedError('unavailable', 'no endpoints');
   for (const endpoint of access.endpoints) {
@@ -102,7 +102,7 @@ function reportOf(
   return { ...known, state: 'ok', ...counts, version, errors };
 }
 
-/** The member of this name or id. Throws CodedError 'not-found' naming those there are. */
+/** Member with this name or ID. Throws CodedError 'not-found' that lists the existing ones. */
 export function memberNamed<T extends Pick<EtcdMember, 'id' | 'name'>>(members: readonly T[], wanted: string): T {
   const id = wanted.toLowerCase().replace(/^0x/, '');
   const byName = members.filter((member) => member.name === wanted);

@@ -3,7 +3,7 @@ import type { RangeRequest, WireKeyValue, WireRangeResponse } from '../../../api
 import type { StoreLog } from '../port.ts';
 
 export interface EtcdMember {
-  /** Hex, as etcdctl shows it. */
+  /** Member ID in hex, as etcdctl shows it. */
   readonly id: string;
   /** Empty until the member has started once. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface EtcdStatus {
   readonly version: string;
   readonly dbBytes: number;
   readonly dbInUseBytes: number;
-  /** Hex; '' without one. */
+  /** Member ID in hex, or '' without a leader. */
   readonly leader: string;
   readonly raftTerm: number;
   readonly raftIndex: number;
@@ -33,7 +33,7 @@ export interface EtcdLease {
   readonly remainingSeconds: number;
 }
 
-/** How far the log of a member of this project reaches; other stores do not implement the call. */
+/** End of the log of a member of this project. Other stores do not implement the call. */
 export interface EtcdLogEnd {
   readonly memberId: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export interface EtcdLogEnd {
   readonly lastIndex: number;
   readonly lastTerm: number;
   readonly commit: number;
-  /** The last revision that is known to be committed. */
+  /** Last revision known to be committed. */
   readonly revision: number;
   /** The last revision in the log, committed or not. */
   readonly lastRevision: number;
@@ -52,22 +52,25 @@ export interface EtcdLogEnd {
  * with the endpoint after the timeout, 'unsupported', or 'refused' with the store's own message.
  */
 export interface EtcdAdmin {
-  /** `linearizable`: confirmed by a quorum; otherwise from the serving member's own configuration. */
+  /** `linearizable` requires a quorum. Otherwise the serving member returns its own configuration. */
   members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]>;
-  /** Returns the resulting member list too: until the new member has started, a quorum may be missing. */
+  /** Also returns the resulting member list, because a quorum may be missing until the new member has started. */
   addMember(
     peerUrls: readonly string[],
     learner: boolean,
   ): Promise<{ readonly added: EtcdMember; readonly members: readonly EtcdMember[] }>;
   removeMember(id: string): Promise<void>;
-  /** The member is reached at these URLs from now on. */
+  /** Sets the URLs under which the member is reachable. */
   updateMember(id: string, peerUrls: readonly string[]): Promise<void>;
   promoteMember(id: string): Promise<void>;
   status(timeoutMs?: number): Promise<EtcdStatus>;
   logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;
-  /** Raises the level of the log to the one that all members support, see log-level.ts. */
+  /** Raises the log level to the highest one that all members support, see log-level.ts. */
   raiseLevel(timeoutMs?: number): Promise<{ readonly level: number; readonly supported: number }>;
-  /** Streams a snapshot to `piece`; the last piece is the SHA-256 of the others. Resolves with the store's revision. */
+  /**
+   * Streams a snapshot to `piece`. The last piece is the SHA-256 of the preceding ones. Resolves with the store's
+   * revision.
+   */
   snapshot(piece: (bytes: Buffer) => void): Promise<number>;
   range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse>;
   /** Values of keys at a revision, in the order of `keys`; missing keys are omitted. */
@@ -84,17 +87,17 @@ export interface EtcdAdmin {
 /** The endpoints of a store and a client factory for them. */
 export interface StoreAccess {
   readonly endpoints: readonly string[];
-  /** A client of these endpoints, by default of all, with the same certificates. */
+  /** Creates a client with the same certificates for these endpoints. Default: all endpoints. */
   open(endpoints?: readonly string[]): EtcdAdmin;
 }
 
 export interface SnapshotSummary {
-  /** The last revision. */
+  /** Last revision. */
   readonly revision: number;
   readonly compacted: number;
-  /** Keys that exist at `revision`. */
+  /** Number of keys at `revision`. */
   readonly keys: number;
-  /** Rows of history. */
+  /** Number of rows of history. */
   readonly revisions: number;
   /** CRC-32 over the rows, in hex: equal to HashKV of a store with the same history. */
   readonly hash: string;
@@ -104,17 +107,17 @@ export interface SnapshotSummary {
 
 /** Snapshot files and data directories, provided from `io/sqlite`. */
 export interface StoreFiles {
-  /** The log in `directory`, not opened yet. `isCopy`: the directory holds a copied database file and nothing else. */
+  /** Returns the unopened log in `directory`. `isCopy`: the directory contains only a copied database file. */
   openLog(directory: string, isCopy?: boolean): Promise<StoreLog>;
   /**
-   * Checks the file header; `live` accepts a store's own database file too. Throws CodedError 'unreadable',
+   * Checks the file header. `live` also accepts a store's own database file. Throws CodedError 'unreadable',
    * 'unsupported'.
    */
   checkKind(path: string, live?: boolean): void;
-  /** The last revision of a snapshot. Throws CodedError 'corrupt', 'unsupported' with the file. */
+  /** Last revision of a snapshot. Throws CodedError 'corrupt', 'unsupported' with the file. */
   revisionOf(path: string): Promise<number>;
-  /** Checks the checksum of every row. Throws as `revisionOf`. */
+  /** Checks the checksum of every row. Throws like `revisionOf`. */
   summarize(path: string): Promise<SnapshotSummary>;
-  /** The last revision of a damaged database whose row is intact; undefined when no row can be read. Read-only. */
+  /** Last revision of a damaged database whose row is intact. Undefined when no row can be read. Read-only. */
   lastIntactRevision(path: string): Promise<number | undefined>;
 }

@@ -1,6 +1,6 @@
 /**
- * `hyperedge members recover`: a surviving member of a cluster without quorum becomes a single-member cluster with its
- * data.
+ * `hyperedge members recover`: turns a surviving member of a cluster without quorum into a single-member cluster with
+ * its data.
  */
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { EtcdAdmin, EtcdLogEnd, EtcdMember, StoreFiles } from './port.ts';
 export interface RecoveryDeps {
   readonly dataDirectory: string;
   readonly files: StoreFiles;
-  /** A client of this store, or of another member's client URLs. Throws CodedErrors of the configuration. */
+  /** Opens a client of this store, or of another member's client URLs. Throws CodedErrors of the configuration. */
   open(clientUrls?: readonly string[]): Promise<EtcdAdmin>;
   readonly monotonicMs: () => number;
 }
@@ -28,7 +28,7 @@ export interface Survivor {
   readonly name: string;
   readonly id: string;
   readonly voter: boolean;
-  /** `here`: the member to recover. `refuses`: it runs and rejects the user. `gone`: it is not reachable. */
+  /** `here`: the member to recover. `refuses`: it runs but rejects the user. `gone`: it is unreachable. */
   readonly state: 'here' | 'answers' | 'refuses' | 'gone';
   readonly end?: Omit<EtcdLogEnd, 'memberId' | 'name'>;
   readonly peerUrls: readonly string[];
@@ -37,17 +37,17 @@ export interface Survivor {
 
 export interface RecoveryPlan {
   readonly dataDirectory: string;
-  /** A process has the data directory open. */
+  /** Whether a process has the data directory open. */
   readonly running: boolean;
   readonly members: readonly Survivor[];
   readonly self: Survivor;
   /** The member with the most advanced log. */
   readonly best: Survivor;
-  /** Revisions in this log that are not known to be committed; they are kept. */
+  /** Revisions in this log that are not known to be committed. They are kept. */
   readonly unsure: Range | undefined;
-  /** Revisions that another survivor has and this log does not. */
+  /** Revisions that another survivor has and this log lacks. */
   readonly lost: Range | undefined;
-  /** Why recovery is rejected without --force; undefined: it is not. */
+  /** Reason why recovery requires --force. Undefined when it does not. */
   readonly objection: string | undefined;
 }
 
@@ -56,17 +56,19 @@ interface Range {
   readonly to: number;
 }
 
-/** Long enough for a host under load: an unreachable member may be given up. */
+/** Long enough for a loaded host, because an unreachable member may be given up. */
 const CALL_MS = 5000;
 const RESTART_MS = 30_000;
 const POLL_MS = 200;
 
-/** While the file exists, the next start of the store makes the member a single-member cluster. */
+/**
+ * Path of a marker file. While it exists, the next start of the store turns the member into a single-member cluster.
+ */
 export function recoverMark(dataDirectory: string): string {
   return join(dataDirectory, 'recover-alone');
 }
 
-/** Read-only. Throws CodedErrors with the data directory or the endpoint. */
+/** Plans the recovery without changes. Throws CodedErrors with the data directory or the endpoint. */
 export async function planRecovery(deps: RecoveryDeps): Promise<RecoveryPlan> {
   const { dataDirectory } = deps;
   await access(join(dataDirectory, 'revisions.db')).catch(() => {
@@ -107,7 +109,7 @@ interface Here {
   readonly voters: readonly string[];
 }
 
-/** Undefined when a process has the data directory open. */
+/** Returns undefined when a process has the data directory open. */
 async function stopped(deps: RecoveryDeps): Promise<Here | undefined> {
   const end = await withStore(deps, endOf);
   return end === undefined ? undefined : { running: false, ...end, end: endAlone(end) };
@@ -172,12 +174,12 @@ async function survivor(member: Here['members'][number], here: Here, { open }: R
   }
 }
 
-/** etcd's authentication and authorization errors. */
+/** Whether it is one of etcd's authentication and authorization errors. */
 function isRefusal(error: unknown): boolean {
   return /user name is empty|authentication failed|permission denied|invalid auth token/.test(messageOf(error));
 }
 
-/** The order of raft's vote rule: last term, then last index. */
+/** Compares as raft's vote rule does: last term, then last index. */
 function isFurther({ end: left }: Survivor, { end: right }: Survivor): boolean {
   if (left === undefined || right === undefined) return left !== undefined;
   return left.lastTerm > right.lastTerm || (left.lastTerm === right.lastTerm && left.lastIndex > right.lastIndex);
@@ -202,8 +204,8 @@ function objectionTo(members: readonly Survivor[], self: Survivor, best: Survivo
 }
 
 /**
- * Recovers the member. Resolves when it serves as a single-member cluster or, where no process ran, when its data is
- * ready. `storeProcess`: the host process that runs this store; undefined: another process does. Throws CodedErrors.
+ * Recovers the member. Resolves when it serves as a single-member cluster or, if no process ran, when its data is
+ * ready. `storeProcess`: the host process that runs this store. Undefined: another process runs it. Throws CodedErrors.
  */
 export async function recover(
   plan: RecoveryPlan,

@@ -18,15 +18,17 @@ export interface RestoreTarget {
   readonly name: string;
   readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrls: readonly string[] }>;
   readonly token: string;
-  /** The token is a default: a suffix is added so that the new cluster's id differs from the original's. */
+  /**
+   * Whether the token is a default. Then a suffix is added, so that the new cluster's ID differs from the original's.
+   */
   readonly anyToken: boolean;
 }
 
 export interface RestoreOptions {
-  /** Accept a file without SHA-256, such as a copied database file. */
+  /** Whether to accept a file without SHA-256, such as a copied database file. */
   readonly skipHashCheck: boolean;
   readonly bumpRevision: number;
-  /** Reject a snapshot of a cluster with other members. */
+  /** Whether to reject a snapshot of a cluster with other members. */
   readonly onlyAlone?: boolean;
 }
 
@@ -44,7 +46,7 @@ export async function restoreSnapshot(
   const { bytes, sha256 } = options.skipHashCheck
     ? { bytes: await wholePages(file), sha256: '' }
     : await checkDigest(file, files);
-  // Members that restore the same file must derive the same cluster id.
+  // Members that restore the same file must derive the same cluster ID.
   const token = target.anyToken ? `${target.token}-${sha256.slice(0, 16)}` : target.token;
   return intoNew(target.dataDirectory, async (directory) => {
     await copy(file, join(directory, FILE_NAME), bytes);
@@ -75,7 +77,7 @@ export async function restoreFromEtcd(
   );
 }
 
-/** Bytes of the database without an appended SHA-256. */
+/** Size of the database in bytes without an appended SHA-256. */
 async function wholePages(file: string): Promise<number> {
   const { size } = await stat(file);
   return size - (size % 512);
@@ -142,7 +144,7 @@ async function opened<T>(
 export interface Pushed {
   readonly keys: number;
   readonly leases: number;
-  /** The target store's revision after the last write. */
+  /** Target store's revision after the last write. */
   readonly revision: number;
 }
 
@@ -150,7 +152,7 @@ const PUSH_BYTES = 1 << 20;
 const PUSH_OPERATIONS = 100;
 
 /**
- * Writes the keys and leases of a snapshot into another store through its API. Throws CodedError 'not-empty' unless
+ * Writes the keys and leases of a snapshot to another store through its API. Throws CodedError 'not-empty' without
  * `overwrite`.
  */
 export async function pushSnapshot(

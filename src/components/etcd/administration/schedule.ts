@@ -1,4 +1,4 @@
-/** Snapshots of the store at intervals. One timer runs between them. */
+/** Saves snapshots of the store at intervals with one timer. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -7,7 +7,7 @@ import { listSnapshots } from './snapshots.ts';
 
 export interface SnapshotSchedule {
   readonly enabled: boolean;
-  /** An interval such as 30m, 6h or 7d. */
+  /** Interval such as 30m, 6h or 7d. */
   readonly every: string;
   readonly keep: number;
   readonly directory: string;
@@ -18,14 +18,14 @@ const MIN_MS = 60_000;
 const MAX_MS = 365 * 86_400_000;
 export const EVERY_FORMAT = 'give minutes, hours or days such as 30m, 6h or 7d';
 
-/** Milliseconds; undefined when the text is not an interval from 1m to 365d. */
+/** Milliseconds, or undefined when the text is not an interval from 1m to 365d. */
 export function parseEvery(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   const ms = Number(digits) * (UNITS[unit] ?? 0);
   return ms >= MIN_MS && ms <= MAX_MS ? ms : undefined;
 }
 
-/** Keeps a restarting host process from saving a snapshot at every start. */
+/** Delay after start, so that a host process that restarts repeatedly does not save a snapshot each time. */
 const FIRST_MS = 60_000;
 const RETRY_MS = 3_600_000;
 
@@ -47,7 +47,7 @@ export interface ScheduleOptions {
   readonly firstMs?: number;
 }
 
-/** An overdue snapshot is saved after the start. An unreadable schedule is logged, and no snapshot is saved. */
+/** Saves an overdue snapshot after the start. An unreadable schedule is logged, and no snapshot is saved. */
 export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots {
   const { read, files, clock, log, take, firstMs = FIRST_MS } = options;
   const notBefore = clock.monotonicMs() + firstMs;
@@ -74,7 +74,7 @@ export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots 
       }
       retryAt = now + Math.min(everyMs, RETRY_MS);
       const outcome = await take(schedule);
-      // An unchanged store leaves no newer file to count from.
+      // An unchanged store writes no newer file from which to count.
       retryAt = now + everyMs;
       log.v(2, 'snapshot', { outcome });
       arm(everyMs);

@@ -1,4 +1,4 @@
-/** Snapshot files of the store: saved through its API, listed, verified, pruned. */
+/** Snapshot files of the store: saved through its API, listed, verified and pruned. */
 import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, createReadStream, fsyncSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import type { EtcdAdmin, SnapshotSummary, StoreFiles } from './port.ts';
 
 const DIGEST_BYTES = 32;
 const PART = /^\.snapshot-\d+-[0-9a-f]{8}\.part$/;
-/** A save that has written nothing for this long has ended. */
+/** A partial file that was not written for this long belongs to an interrupted save. */
 const PART_MS = 3_600_000;
 const NAME = /^etcd-(\d+)-(\d{8}T\d{6}Z)\.db$/;
 
@@ -23,8 +23,8 @@ export interface SavedSnapshot {
 export type SnapshotTarget = { readonly file: string } | { readonly directory: string };
 
 /**
- * Saves a snapshot into `directory`, or as exactly `file`: atomically, flushed, with mode 0600. Throws CodedError
- * 'unwritable', 'no-space', 'corrupt' when the received bytes do not match their SHA-256, and those of the store.
+ * Saves a snapshot to `directory`, or to exactly `file`: atomic, flushed, mode 0600. Throws CodedErrors of the store,
+ * 'unwritable', 'no-space', and 'corrupt' when the received bytes do not match their SHA-256.
  */
 export async function saveSnapshot(
   admin: EtcdAdmin,
@@ -49,7 +49,7 @@ export async function saveSnapshot(
   }
 }
 
-/** Removes what an earlier save has left behind that was killed. */
+/** Removes partial files of saves that were killed. */
 async function removeParts(directory: string, nowMs: number): Promise<void> {
   for (const name of await readdir(directory).catch(() => [])) {
     if (!PART.test(name)) continue;
@@ -58,7 +58,7 @@ async function removeParts(directory: string, nowMs: number): Promise<void> {
   }
 }
 
-/** Writes synchronously: this process does nothing else, and the writes apply back-pressure to the store. */
+/** Writes synchronously, because this process has no other work and back-pressure then slows down the store. */
 async function receive(
   admin: EtcdAdmin,
   part: string,
@@ -85,7 +85,7 @@ async function receive(
   }
 }
 
-/** Undefined for a file in etcd's own format. */
+/** Returns undefined for a file in etcd's own format. */
 async function revisionOf(path: string, files: StoreFiles): Promise<number | undefined> {
   try {
     return await files.revisionOf(path);
@@ -105,7 +105,7 @@ function unwritable(directory: string, error: unknown): CodedError {
     : new CodedError('unwritable', `cannot write to ${directory}: ${messageOf(error)}`, { cause: error });
 }
 
-/** `20260102T030405Z` */
+/** Time stamp such as `20260102T030405Z`. */
 function stampOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
 }
@@ -123,11 +123,14 @@ export interface ListedSnapshot {
   readonly revision: number;
   readonly takenMs: number;
   readonly bytes: number;
-  /** Why verification failed; '' when the snapshot is valid. */
+  /** Reason of a failed verification, or '' when the snapshot is valid. */
   readonly problem: string;
 }
 
-/** Newest first. `verify`: read every file and compare its SHA-256. A missing directory is an empty list. */
+/**
+ * Lists snapshots, newest first. `verify`: also verifies the SHA-256 of every file. Returns an empty list when the
+ * directory does not exist.
+ */
 export async function listSnapshots(directory: string, verify: boolean, files: StoreFiles): Promise<ListedSnapshot[]> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -169,8 +172,9 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
 }
 
 /**
- * Removes all but the `keep` newest snapshots that the schedule saved into `directory`. Resolves with the removed
- * paths. `taken`, the snapshot just saved, counts as the newest whatever its date: the clock may have been set back.
+ * Removes all but the `keep` newest snapshots that the schedule saved to `directory`. Resolves with the removed paths.
+ * `taken`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been set
+ * back.
  */
 export async function pruneSnapshots(directory: string, keep: number, taken: string): Promise<string[]> {
   const rank = (name: string): readonly [number, number] => [
@@ -189,8 +193,8 @@ export async function pruneSnapshots(directory: string, keep: number, taken: str
 }
 
 /**
- * Verifies the appended SHA-256. Resolves with the bytes of the database. Throws CodedError 'corrupt', 'unreadable',
- * 'unsupported'.
+ * Verifies the appended SHA-256. Resolves with the size of the database in bytes. Throws CodedError 'corrupt',
+ * 'unreadable', 'unsupported'.
  */
 export async function checkDigest(
   file: string,
@@ -226,7 +230,7 @@ export interface SnapshotStatus extends SnapshotSummary {
   readonly sha256: string;
 }
 
-/** Reads the file and verifies every row. Throws CodedError 'corrupt', 'unreadable', 'unsupported'. */
+/** Verifies every row of the file. Throws CodedError 'corrupt', 'unreadable', 'unsupported'. */
 export async function snapshotStatus(path: string, files: StoreFiles): Promise<SnapshotStatus> {
   const file = resolve(path);
   const { sha256 } = await checkDigest(file, files);

@@ -1,9 +1,9 @@
 /**
- * Authorizes every call while auth is on. Source: etcd server/etcdserver/apply/auth.go, v3rpc/maintenance.go,
- * v3rpc/watch.go. Stricter as in newer releases: transactions that return previous values or attach leases, watches
- * without an end, leases, alarms, member lists and compactions (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283,
- * GHSA-xg4h-6gfc-h4m8). An unknown method requires the role root. Locks and elections are not checked here, their
- * operations on keys are.
+ * Authorizes every call while auth is on. Stricter than etcd 3.4, like newer releases, for transactions that return
+ * previous values or attach leases, open-ended watches, leases, alarms, member lists and compactions (CVE-2023-28235,
+ * CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). An unknown method requires the role root. Locks and elections
+ * are not checked here; their key operations are. Source: etcd server/etcdserver/apply/auth.go, v3rpc/maintenance.go,
+ * v3rpc/watch.go.
  */
 import { decodeNamedRequest } from '../../../api/etcd/auth.ts';
 import {
@@ -27,7 +27,7 @@ import type { Auth } from './auth.ts';
 export interface AuthGuardDeps {
   readonly auth: Auth;
   readonly log: Log;
-  /** The keys attached to a lease; none when there is no such lease. */
+  /** Keys attached to a lease. Empty when the lease does not exist. */
   readonly leaseKeys: (id: bigint) => Iterable<string>;
 }
 
@@ -52,7 +52,7 @@ export class AuthGuard {
     this.#checks = new Map(Object.entries(this.#table()));
   }
 
-  /** Throws AuthError when the caller of `call` lacks permission by the current auth state. */
+  /** Throws AuthError when the caller of `call` lacks permission in the current auth state. */
   check(path: string, message: Uint8Array, call: CallIdentity): void {
     if (this.#machine.enabled) this.#checkOf(path)(this.#auth.caller(call), message);
   }
@@ -85,7 +85,7 @@ export class AuthGuard {
     return Object.fromEntries(guarded);
   }
 
-  /** As `unary`; a stream is checked with its first message. Watches are checked one by one, see `watchRefusal`. */
+  /** Like `unary`. A stream is checked with its first message. Watches are checked individually, see `watchRefusal`. */
   streams(handlers: StreamHandlers): StreamHandlers {
     const guarded = Object.entries(handlers).map(([path, open]): [string, StreamHandlers[string]] => {
       const check = this.#checkOf(path);
@@ -94,7 +94,7 @@ export class AuthGuard {
     return Object.fromEntries(guarded);
   }
 
-  /** Why `call` may not watch the range, in etcd's words for the cancelled watch; undefined when it may. */
+  /** Reason why `call` may not watch the range, in etcd's text for the cancelled watch. Undefined when it may. */
   watchRefusal(call: StreamCall, key: string, end: string): string | undefined {
     if (!this.#machine.enabled) return undefined;
     try {
@@ -114,7 +114,10 @@ export class AuthGuard {
     this.#machine.requireAccess(caller, 'write', key, end);
   }
 
-  /** A client that attaches a key to a lease can revoke it, and with it delete all its keys. */
+  /**
+   * Requires permission to all keys of a lease, because a client that attaches a key to a lease can revoke it and
+   * delete them.
+   */
   useLease(caller: Caller | undefined, id: bigint): void {
     this.#machine.requireUser(caller);
     for (const key of this.#leaseKeys(id)) this.write(caller, key);
@@ -216,7 +219,7 @@ export class AuthGuard {
   }
 }
 
-/** The same handler; its calls are queued until `awaited` has resolved and then run in order. */
+/** Queues the calls of a handler until `awaited` has resolved, and then runs them in order. */
 function afterwards(handler: StreamHandler, awaited: Promise<void>): StreamHandler {
   let held: Array<() => void> | undefined = [];
   const run = (call: () => void): void => {
@@ -236,7 +239,7 @@ function afterwards(handler: StreamHandler, awaited: Promise<void>): StreamHandl
   };
 }
 
-/** As gRPC for Go names the codes that a watch can be refused with. */
+/** Status names of gRPC for Go with which a watch can be rejected. */
 const STATUS_NAMES: Partial<Record<RpcCode, string>> = {
   [RpcCode.invalidArgument]: 'InvalidArgument',
   [RpcCode.permissionDenied]: 'PermissionDenied',

@@ -21,11 +21,11 @@ export interface AuthServiceDeps {
   readonly revision: () => number;
   /** Resolves when everything acknowledged before the call is applied here. */
   readonly upToDate: () => Promise<void>;
-  /** Whether there is a leader, or soon will be. */
+  /** Whether a leader exists or is elected soon. */
   readonly isLed: () => Promise<boolean>;
 }
 
-/** `etcdserverpb.Auth`. Authorization is the guard's task (auth-guard.ts). */
+/** `etcdserverpb.Auth`. The guard (auth-guard.ts) authorizes its calls. */
 export function authService({ auth, encoder, log, revision, upToDate, isLed }: AuthServiceDeps): UnaryHandlers {
   const { machine } = auth;
   const changes =
@@ -63,7 +63,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
     '/etcdserverpb.Auth/UserAdd': changes(async (message) => {
       const { name, password, noPassword } = decodeUserAddRequest(message);
       const command = { kind: 'user-add', name, noPassword, passwordHash: '' } as const;
-      // Hashing is expensive: reject invalid requests first.
+      // Hashing is expensive, so invalid requests are rejected first.
       machine.check(command);
       return noPassword ? command : { ...command, passwordHash: await auth.hash(password) };
     }),
@@ -134,11 +134,11 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
   };
 }
 
-/** What may be logged of a command: never the hash. */
+/** Command without the hash, for the log. */
 /**
- * Waits until users added, or auth enabled, through another member are known here. False: there is no leader, and
- * operators of the cluster must still be able to log in. Source: etcd v3_server.go, Authenticate, which waits for a
- * leader without a bound.
+ * Waits until users added, or auth enabled, through another member are applied here. Returns false without a leader;
+ * operators must still be able to log in then. Source: etcd v3_server.go, Authenticate, which waits for a leader
+ * without a limit.
  */
 async function knowsAll(upToDate: AuthServiceDeps['upToDate'], isLed: AuthServiceDeps['isLed']): Promise<boolean> {
   if (!(await isLed())) return false;

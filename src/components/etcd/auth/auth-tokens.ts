@@ -8,13 +8,13 @@ import type { Tokens } from './tokens.ts';
 export const SIMPLE_TOKEN_TTL_MS = 300_000;
 const MAX_SIMPLE_TOKENS = 50_000;
 
-/** Random strings in the memory of every member. Source: etcd server/auth/simple_token.go. */
+/** Simple tokens: random strings in the memory of every member. Source: etcd server/auth/simple_token.go. */
 export function simpleTokens(
   clock: Clock,
   ttlMs: number = SIMPLE_TOKEN_TTL_MS,
   bytes: (length: number) => Uint8Array = randomBytes,
 ): Tokens {
-  // In the order of their last use: the first is the next to expire.
+  // Ordered by last use, so the first token expires next.
   const tokens = new Map<string, { readonly user: string; readonly expiresAtMs: number }>();
   const use = (token: string, user: string): void => {
     tokens.delete(token);
@@ -47,8 +47,8 @@ export function simpleTokens(
 }
 
 /**
- * The token provider of etcd's `--auth-token`: `simple`, or `jwt,pub-key=FILE,priv-key=FILE,sign-method=RS512,ttl=10m`.
- * Throws CodedError 'bad-config' naming the option and the fix; errors of `readFile` pass through.
+ * Token provider for etcd's `--auth-token`: `simple`, or `jwt,pub-key=FILE,priv-key=FILE,sign-method=RS512,ttl=10m`.
+ * Throws CodedError 'bad-config' with the option and the fix, and errors of `readFile`.
  */
 export async function createTokens(
   option: string,

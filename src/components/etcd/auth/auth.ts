@@ -1,6 +1,6 @@
 /**
- * Auth on this member: the replicated state, the tokens it has issued, and the identity of callers. Changes are
- * proposed with `change`, replicated through the log, and take effect in `apply` on every member.
+ * Auth state of this member: the replicated state, the tokens it has issued, and the identity of callers. `change`
+ * proposes a change to the log, and `apply` executes it on every member.
  */
 import { randomBytes } from 'node:crypto';
 import { CodedError } from '../../../base/errors.ts';
@@ -18,14 +18,14 @@ export interface AuthProgress {
   appliedAt(index: number): Promise<void>;
   /** Whether there is a leader that may have newer state. */
   isLed(): boolean;
-  /** This member stops: what it has not applied it will not know. */
+  /** Whether this member is stopping, so that it will not apply further entries. */
   readonly stopped: boolean;
-  /** Settles when the permission changes in flight here have been applied; undefined: there are none. */
+  /** Settles when the permission changes in progress have been applied here. Undefined when there are none. */
   changed(): Promise<void> | undefined;
 }
 
 export interface AuthDeps {
-  /** Replicates a command; resolves when `apply` has processed it on this member. */
+  /** Replicates a command. Resolves when `apply` has processed it on this member. */
   readonly replicate: (command: Uint8Array) => Promise<void>;
   readonly tokens: Tokens;
   /** Progress of this member in the log. */
@@ -33,15 +33,15 @@ export interface AuthDeps {
   readonly hasher: PasswordHasher;
   /** Whether all members support replicated tokens. */
   readonly replicatesTokens: () => boolean;
-  /** The certificate's common name is the user of a client without a token. */
+  /** Whether the certificate's common name is the user of a client without a token. */
   readonly clientCertAuth: boolean;
-  /** Random bytes; Node's own by default. */
+  /** Random bytes. Default: those of Node.js. */
   readonly bytes?: (length: number) => Uint8Array;
 }
 
-/** A password that changes during the check is checked again, as in etcd, up to this bound. */
+/** Maximum number of checks, because a password that changes during the check is checked again, as in etcd. */
 const ATTEMPTS = 5;
-/** Bound on local tokens: enough for the operators of a cluster without a quorum. */
+/** Maximum number of local tokens, which suffices for the operators of a cluster without a quorum. */
 const MAX_ALONE = 100;
 
 export class Auth {
@@ -58,8 +58,8 @@ export class Auth {
   }
 
   /**
-   * The caller of `call`: undefined when it has no identity. Throws AuthError 'invalid-token'; CodedError 'closed' when
-   * the token may be known to members that go on. Meaningless while auth is off.
+   * Caller of `call`. Undefined when it has no identity. Throws AuthError 'invalid-token', or CodedError 'closed' when
+   * members that continue may have the token. Must not be used while auth is off.
    */
   caller(call: CallIdentity): Caller | undefined {
     if (!this.machine.enabled) return undefined;
@@ -73,7 +73,7 @@ export class Auth {
       if (this.#deps.progress.stopped) throw new CodedError('closed', 'the store is stopping');
       throw new AuthError('invalid-token');
     }
-    // A gateway's certificate does not identify its client.
+    // The certificate of a gateway does not identify its client.
     if (!this.#deps.clientCertAuth || call.metadata('grpcgateway-accept') !== undefined) return undefined;
     const user = call.peerCommonName();
     return user === '' ? undefined : { user, revision };
@@ -81,7 +81,7 @@ export class Auth {
 
   /**
    * Resolves when this member can authorize `call`: it has applied the latest permission changes and the entry of the
-   * call's token; undefined when it need not wait. A token issued by one member is valid on the others.
+   * call's token, which another member may have issued. Undefined when no wait is required.
    */
   awaited(call: CallIdentity): Promise<void> | undefined {
     const changed = this.#deps.progress.changed();
@@ -96,18 +96,18 @@ export class Auth {
     return index > applied() ? appliedAt(index) : undefined;
   }
 
-  /** A replicated token ends in the log index of its entry. */
+  /** Splits a replicated token, which ends with the log index of its entry. */
   #split(token: string): { readonly name: string; readonly index: number } {
     const [, name, index] = this.#deps.tokens.remember === undefined ? [] : (/^(.*)\.(\d{1,15})$/.exec(token) ?? []);
     return { name: name ?? token, index: Number(index ?? 0) };
   }
 
-  /** The user of `token`, for members that forward a call; undefined when it is not valid here. */
+  /** User of `token`, for members that forward a call. Undefined when the token is invalid here. */
   tokenUser(token: string): string | undefined {
     return this.#deps.tokens.caller(this.#split(token).name, this.machine.revision)?.user;
   }
 
-  /** Replicates a change. Throws AuthError when it is rejected, here or in log order. */
+  /** Replicates a change. Throws AuthError when it is rejected, either here or when applied. */
   async change(command: AuthCommand): Promise<void> {
     this.machine.check(command);
     const id = Buffer.from((this.#deps.bytes ?? randomBytes)(8)).readBigInt64BE();
@@ -122,9 +122,9 @@ export class Auth {
   }
 
   /**
-   * Applies a command from the log, on every member in log order. A command that was valid when proposed and no longer
-   * is changes nothing; its proposer gets the error. Returns whether the state has changed. Throws WireError for bytes
-   * that are no command: the log is damaged, or newer than this build.
+   * Applies a command from the log; called on every member in log order. A command that is no longer valid changes no
+   * state, and its proposer gets the error. Returns whether the state has changed. Throws WireError for invalid bytes,
+   * which indicate a damaged log or a newer build.
    */
   apply(bytes: Uint8Array): boolean {
     const { id, command } = decodeProposal(bytes);
@@ -150,7 +150,7 @@ export class Auth {
     return this.machine.export();
   }
 
-  /** Replaces the whole state by an exported one. Throws WireError, and nothing has changed then. */
+  /** Replaces the whole state with an exported one. Throws WireError without any change. */
   import(bytes: Uint8Array): void {
     this.machine.import(bytes);
     this.#deps.tokens.clear();
@@ -166,8 +166,8 @@ export class Auth {
   }
 
   /**
-   * A token for a user with a correct password. `alone`: it is valid here and while there is no leader, when it cannot
-   * be replicated. Throws AuthError.
+   * Issues a token for a user with a correct password. `alone`: without a leader, issues a token that is valid only on
+   * this member until there is one. Throws AuthError.
    */
   async authenticate(name: string, password: string, alone = false): Promise<string> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -175,7 +175,7 @@ export class Auth {
       const { revision } = this.machine;
       const user = this.machine.user(name);
       if (user?.noPassword) throw new AuthError('password-for-no-password-user');
-      // Unknown users take as long as existing ones.
+      // Verification for an unknown user takes as long as for an existing one.
       const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
       if (user === undefined || !known) throw new AuthError('authentication-failed');
       if (this.machine.revision !== revision) continue;
@@ -183,7 +183,7 @@ export class Auth {
       const token = await tokens.issue(name, revision);
       if (tokens.remember === undefined) return token;
       if (!alone && !replicatesTokens()) {
-        // Some members do not support replicated tokens yet: it is valid on this member.
+        // Some members do not support replicated tokens yet, so the token is valid only on this member.
         tokens.remember(token, name);
         return token;
       }

@@ -1,7 +1,6 @@
 /**
- * JSON web tokens (RFC 7519) as etcd's auth uses them: claims `username`, `revision` and `exp`, one signing method that
- * is configured and never taken from the token. Source: etcd server/auth/jwt.go and options.go; algorithms of RFC 7518
- * §3.
+ * JSON web tokens (RFC 7519) of etcd's auth, with the claims `username`, `revision` and `exp`. The signing method is
+ * configured and never taken from the token. Source: etcd server/auth/jwt.go and options.go; algorithms of RFC 7518 §3.
  */
 import {
   constants,
@@ -25,7 +24,7 @@ interface Method {
   readonly hash: 'sha256' | 'sha384' | 'sha512';
 }
 
-/** The curve that goes with each ECDSA method, by OpenSSL's names. */
+/** Curve of each ECDSA method, with OpenSSL's names. */
 const CURVES: Readonly<Record<Method['hash'], string>> = {
   sha256: 'prime256v1',
   sha384: 'secp384r1',
@@ -34,13 +33,13 @@ const CURVES: Readonly<Record<Method['hash'], string>> = {
 
 interface JwtOptions {
   readonly method: Method;
-  /** Undefined: tokens are only checked here. */
+  /** Undefined when tokens are only verified here. */
   readonly signKey: KeyObject | Buffer | undefined;
   readonly verifyKey: KeyObject | Buffer;
   readonly ttlMs: number;
 }
 
-/** Reads a key; a private key file must not be readable by other users. */
+/** Reads a key. Other users must not be able to read a private key file. */
 export type ReadKeyFile = (path: string, kind: 'public' | 'private') => Promise<string>;
 
 const DEFAULT_TTL_MS = 300_000;
@@ -84,7 +83,7 @@ export async function parseJwtOptions(pairs: readonly string[], readFile: ReadKe
 export function jwtTokens(options: JwtOptions, clock: Clock): Tokens {
   const { method, signKey, verifyKey, ttlMs } = options;
   const header = encode({ alg: method.name, typ: 'JWT' });
-  // Tokens with a verified signature: a client sends the same one with each request.
+  // Claims of verified tokens, because a client sends the same token with each request.
   const checked = new Map<string, Claims>();
   const claimsOf = (token: string): Claims | undefined => {
     const known = checked.get(token);
@@ -108,7 +107,7 @@ export function jwtTokens(options: JwtOptions, clock: Clock): Tokens {
       if (claims === undefined || now >= claims.expires || now < claims.notBefore) return undefined;
       return claims.caller;
     },
-    // Issued tokens carry the auth revision: a change of the user makes a new one, and older tokens are rejected.
+    // Tokens contain the auth revision. A change of the user increases it, so older tokens are rejected.
     forget: () => {},
     clear: () => checked.clear(),
   };
@@ -125,7 +124,8 @@ function verified(token: string, method: Method, key: KeyObject | Buffer): Claim
   const [head = '', payload = '', signature = '', ...rest] = token.length > MAX_TOKEN ? [] : token.split('.');
   if (rest.length > 0 || signature === '') return undefined;
   const header = decode(head);
-  // The configured method decides: 'none' or another one in the token is a forgery. No critical extension is supported.
+  // Only the configured method is accepted; 'none' or another one in the token is a forgery. Critical extensions are
+  // not supported.
   if (header?.['alg'] !== method.name || header['crit'] !== undefined) return undefined;
   if (!isSignature(`${head}.${payload}`, Buffer.from(signature, 'base64url'), method, key)) return undefined;
   const claims = decode(payload);
@@ -179,7 +179,7 @@ function parametersOf(method: Method): { dsaEncoding?: 'ieee-p1363'; padding?: n
   return { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
 }
 
-/** On the thread pool: a signature with a long RSA key takes milliseconds. */
+/** Signs on the thread pool, because a signature with a long RSA key takes milliseconds. */
 function signed(body: string, method: Method, key: KeyObject | Buffer): Promise<Buffer> {
   if (Buffer.isBuffer(key)) return Promise.resolve(createHmac(method.hash, key).update(body).digest());
   return new Promise((resolve, reject) => {
@@ -200,7 +200,7 @@ function isSignature(body: string, signature: Buffer, method: Method, key: KeyOb
 
 const UNIT_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** A duration as Go writes it, such as 10m or 1h30m. */
+/** Parses a duration in Go's format, such as 10m or 1h30m. */
 function parseDuration(text: string): number {
   if (!/^(\d+(\.\d+)?(h|ms|m|s))+$/.test(text)) throw bad(`ttl=${text} is not a duration such as 10m or 1h30m`);
   let total = 0;

@@ -4,7 +4,7 @@ import { CodedError } from '../../../base/errors.ts';
 /** Hashes passwords and verifies them. Errors: CodedError 'too-many-requests'. */
 export interface PasswordHasher {
   hash(password: string): Promise<string>;
-  /** False also for a `hash` that this hasher does not understand. */
+  /** Also returns false for a `hash` in an unknown format. */
   verify(password: string, hash: string): Promise<boolean>;
 }
 
@@ -15,31 +15,29 @@ interface ScryptCost {
   readonly p: number;
 }
 
-/** 16 MiB, and about as much time as bcrypt at its usual cost. */
+/** 16 MiB, and about the same time as bcrypt at its default cost. */
 const USUAL: ScryptCost = { ln: 14, r: 8, p: 2 };
 const USUAL_BCRYPT_COST = 10;
 /** From this cost on a hash takes minutes. */
 const HIGHEST_BCRYPT_COST = 20;
-/** Memory that a stored hash may ask for, so that a damaged one cannot take the process down. */
+/** Maximum memory for a stored hash, so that a damaged one cannot exhaust the memory of the process. */
 const MAX_MEMORY = 256 << 20;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
-/** Concurrent hashes, so that the thread pool keeps room for others, and waiting ones. */
+/** Maximum number of concurrent hashes, which leaves room in the thread pool for other work, and of waiting ones. */
 const RUNNING = 2;
 const WAITING = 128;
 
 /**
- * What takes about as long as etcd's `--bcrypt-cost`: each step doubles the time, and none takes more memory than the
- * usual one.
+ * Cost that takes about as long as etcd's `--bcrypt-cost`: each step doubles the time without using more memory than
+ * the default cost.
  */
 export function costLikeBcrypt(bcryptCost: number): ScryptCost {
   const steps = Math.min(bcryptCost, HIGHEST_BCRYPT_COST) - USUAL_BCRYPT_COST;
   return { ln: USUAL.ln + Math.min(steps, 0), r: USUAL.r, p: USUAL.p * 2 ** Math.max(steps, 0) };
 }
 
-/**
- * scrypt on Node's thread pool. Hashes are in PHC form and carry their parameters: `$scrypt$ln=14,r=8,p=2$salt$key`.
- */
+/** scrypt on Node's thread pool. Hashes are in PHC format with their parameters: `$scrypt$ln=14,r=8,p=2$salt$key`. */
 export function scryptHasher(cost: ScryptCost = USUAL): PasswordHasher {
   const gate = new Gate();
   return {
@@ -80,7 +78,7 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }
 
-/** Lets a few through at a time; refuses when too many wait. */
+/** Limits concurrency, and rejects when too many requests wait. */
 class Gate {
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -95,7 +93,7 @@ class Gate {
     try {
       return await work();
     } finally {
-      // The slot passes to the next waiting request.
+      // Passes the slot to the next waiting request.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();

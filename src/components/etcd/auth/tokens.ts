@@ -5,13 +5,13 @@ export interface Tokens {
   /** Issues a token for `user`. Throws AuthError 'verify-only' without a signing key. */
   issue(user: string, revision: number): Promise<string>;
   /**
-   * Registers `token` of `user`. Present only for tokens that are not self-contained: every member has to know them.
+   * Registers `token` of `user`. Present only for tokens that are not self-contained, which every member must store.
    */
   remember?(token: string, user: string): void;
-  /** The user of `token`; undefined when it is unknown, forged or expired. `revision` is the current auth revision. */
+  /** User of `token`. Undefined when it is unknown, forged or expired. `revision`: current auth revision. */
   caller(token: string, revision: number): Caller | undefined;
-  /** The password of `user` was changed, or the user was deleted. */
+  /** Invalidates the tokens of a user who was deleted or whose password changed. */
   forget(user: string): void;
-  /** Auth was turned off, or the whole state was replaced. */
+  /** Invalidates all tokens, because auth was disabled or the whole state was replaced. */
   clear(): void;
 }

@@ -1,6 +1,7 @@
 /**
- * How a new host's store becomes a member without an administrator: it asks any member's peer port, with a certificate
- * of the cluster's own CA; the leader adds it as a learner that the promoter promotes when it has caught up.
+ * Admission of a new host's store as a member without an administrator. It sends a request to any member's peer port
+ * with a certificate of the cluster's own CA. The leader adds it as a learner, which the promoter promotes after it has
+ * caught up.
  */
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -31,7 +32,7 @@ export interface AdmissionContext {
 }
 
 /**
- * Serves a request to join on the leader; a repeated one changes nothing. A host that has been a member and has lost
+ * Handles a request to join on the leader. A repeated request changes nothing. A host that was a member and has lost
  * its data replaces that member. Throws CodedError 'not-leader', 'too-many-learners', 'unhealthy-cluster', 'refused'.
  */
 export async function admitMember(
@@ -52,13 +53,16 @@ export async function admitMember(
   log.info('member added as learner', { name, member: added.id, peerUrls: peerUrls.join() });
 }
 
-/** Members that have joined and wait to be promoted. They do not use up the limit of learners that are being filled. */
+/**
+ * Number of members that have joined and wait for promotion. They do not count against the limit of learners that are
+ * being filled.
+ */
 function waitingLearners({ cluster }: Engine): number {
   return cluster.members.filter(({ id, name, joining }) => joining === true && name !== '' && cluster.isLearner(id))
     .length;
 }
 
-/** Asks `others` to join until their leader has added this member. Throws CodedError 'closed'. */
+/** Requests admission from `others` until their leader has added this member. Throws CodedError 'closed'. */
 export async function requestAdmission(
   request: ReplaceRequest,
   others: PeerUrls,

@@ -26,23 +26,23 @@ export interface BootstrapDeps {
   readonly dial: DialPeer | undefined;
   /** See `EtcdServerDeps`. */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
-  /** Random bytes. */
   readonly bytes: (length: number) => Uint8Array;
   readonly stopped: () => boolean;
   /** The log level that this member supports. */
   readonly logLevel: number;
   /**
-   * Peer URLs of the other members of a cluster that this member rejoins without its data; undefined: a regular start.
+   * Peer URLs of the other members of a cluster that this member rejoins without its data. Undefined for a regular
+   * start.
    */
   readonly replaces: ReadonlyArray<readonly string[]> | undefined;
 }
 
 const RETRY_MS = 500;
 const ASK_MS = 3000;
-/** A first start does not wait long for unreachable hosts. */
+/** Shorter timeout, so that a first start does not wait long for unreachable hosts. */
 const FIRST_ASK_MS = 1000;
 
-/** The state of the store, with an identity. Throws CodedError. */
+/** Returns the state of the store with an identity. Throws CodedError. */
 export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
   if (state.identity !== undefined) {
     const known = state.documents.has('cluster') ? state : await adopted(state, deps);
@@ -83,8 +83,8 @@ async function alone(deps: BootstrapDeps) {
 }
 
 /**
- * A member with saved peers, or whose host has recorded its cluster, has lost its data: bootstrapping would begin
- * another history. Throws CodedError 'wiped', 'store-missing'.
+ * Throws CodedError 'wiped' or 'store-missing' for a member with saved peers, or whose host has recorded its cluster:
+ * it has lost its data, and bootstrapping would start a second history.
  */
 async function requireNoOthers({ storage, name, formerCluster }: BootstrapDeps): Promise<void> {
   const noted = await storage.notedOthers();
@@ -92,7 +92,7 @@ async function requireNoOthers({ storage, name, formerCluster }: BootstrapDeps):
   if (formerCluster !== undefined) throw storeMissing(formerCluster);
 }
 
-/** Gives up the other members: this member continues alone with its data. */
+/** Removes the other members, so that this member continues alone with its data. */
 async function forced(state: LogState, done: () => Promise<void>, { storage, log }: BootstrapDeps): Promise<LogState> {
   const alone = await recoverAlone(state, storage);
   if (alone !== state) {
@@ -104,7 +104,7 @@ async function forced(state: LogState, done: () => Promise<void>, { storage, log
   return alone;
 }
 
-/** A store written by a build without clusters. */
+/** Converts a store written by a build without clusters. */
 async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> {
   const memberId = state.identity?.memberId ?? 0n;
   const cluster = new Cluster();
@@ -127,7 +127,7 @@ async function replacing(others: ReadonlyArray<readonly string[]>, deps: Bootstr
   return joined({ clusterId, members }, own);
 }
 
-/** Added by the leader on request. */
+/** Waits until the leader has added this member on request. */
 async function admitted(others: PeerUrls, deps: BootstrapDeps) {
   const { dial, name, peerUrls } = deps;
   if (dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
@@ -137,7 +137,7 @@ async function admitted(others: PeerUrls, deps: BootstrapDeps) {
 }
 
 function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members'>, own: Member) {
-  // The log is empty and has no configuration; the leader sends a snapshot.
+  // The log is empty and has no configuration. The leader sends a snapshot.
   const cluster = new Cluster();
   for (const member of members) cluster.put(member);
   return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
@@ -145,7 +145,7 @@ function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members
 
 type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
 
-/** The member table of each peer, or why there is none. */
+/** Member table of each peer, or the error. */
 async function askAll(
   { members }: InitialCluster,
   { name, dial }: Asking,
@@ -173,16 +173,16 @@ function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefin
 }
 
 /**
- * Whether the peers at these addresses form another cluster with another token: in etcd such a cluster has other member
- * ids.
+ * Whether the peers at these addresses form another cluster with another token. In etcd such a cluster has other member
+ * IDs.
  */
 function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): boolean {
-  // An older build does not report its token. After a restore the id may differ while the token is the same.
+  // An older build does not report its token. After a restore the ID may differ although the token is the same.
   if (token === undefined || token === initial.token) return false;
   return clusterId !== clusterIdOf(initial.members.map(({ peerUrls }) => memberIdOf(peerUrls, initial.token)));
 }
 
-/** This member as the reachable peers know it. Throws CodedError 'wiped'. */
+/** Entry of this member in the tables of reachable peers. Throws CodedError 'wiped'. */
 async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
   for (const table of await tablesOf(initial, asking)) {
     if (isForeign(table, initial)) {
@@ -203,8 +203,8 @@ async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapD
 }
 
 /**
- * Whether a member that started as new, and whose id was removed, has been part of the cluster under another id since
- * and has lost its data: it then has to rejoin as a replacement.
+ * Whether a member that started as new under a removed ID has since been part of the cluster under another ID and has
+ * lost its data. It then has to rejoin as a replacement.
  */
 export async function wasReplaced(
   initial: InitialCluster,
@@ -267,7 +267,7 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   }
 }
 
-/** A peer may lag behind and not know yet that this member was added, or that it has been part of the cluster. */
+/** A peer may be behind and not have applied yet that this member was added or replaced. */
 function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
   const found = tables.flatMap((table) => {
     const own = ownIn(table, deps);

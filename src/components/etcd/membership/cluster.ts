@@ -20,14 +20,14 @@ export class Cluster {
   readonly #removed = new Set<string>();
   #alarms: Alarm[] = [];
   conf: ConfState = { voters: [], outgoing: [], learners: [], learnersNext: [] };
-  /** As etcd's cluster version: the level of the log, see log-level.ts. */
+  /** etcd's cluster version: the level of the log, see log-level.ts. */
   version = '';
 
   get level(): number {
     return Math.max(1, Math.trunc(Number(this.version)) || 0);
   }
 
-  /** By id, as etcd lists them. */
+  /** Sorted by ID, as etcd lists them. */
   get members(): Member[] {
     return [...this.#members.values()].sort((a, b) => (BigInt(`0x${a.id}`) < BigInt(`0x${b.id}`) ? -1 : 1));
   }
@@ -78,7 +78,7 @@ export class Cluster {
     if (member !== undefined) this.put({ ...member, peerUrls });
   }
 
-  /** False if it was set so already. */
+  /** Returns false when the alarm was already in that state. */
   setAlarm(raised: boolean, member: string, alarm: number): boolean {
     const without = this.#alarms.filter((each) => each.member !== member || each.alarm !== alarm);
     const was = without.length < this.#alarms.length;
@@ -104,7 +104,7 @@ export class Cluster {
     return out.string(5, this.version).finish();
   }
 
-  /** Replaces everything. Throws WireError. */
+  /** Replaces the whole state. Throws WireError. */
   decode(bytes: Uint8Array): void {
     this.#members.clear();
     this.#removed.clear();
@@ -156,8 +156,8 @@ function decodeJoining(bytes: Uint8Array | undefined): Pick<Member, 'peerUrls' |
 }
 
 /**
- * etcd's derivation: members with the same list agree on ids without communication. `nowSeconds` for a member that is
- * added later. Source: etcd membership/member.go.
+ * etcd's derivation: members with the same list derive the same IDs without communication. `nowSeconds` is used for a
+ * member that is added later. Source: etcd membership/member.go.
  */
 export function memberIdOf(peerUrls: readonly string[], token: string, nowSeconds?: number): bigint {
   const hash = createHash('sha1')

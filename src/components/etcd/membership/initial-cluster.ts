@@ -7,8 +7,8 @@ export interface InitialMember {
 export interface InitialCluster {
   readonly members: readonly InitialMember[];
   readonly token: string;
-  /** The cluster exists and this member has been added to it. */
+  /** Whether the cluster exists and this member has been added to it. */
   readonly existing: boolean;
-  /** A member that has not been added to the existing cluster asks its leader to add it. */
+  /** Whether a member that was not added to the existing cluster requests that from its leader. */
   readonly joins?: boolean;
 }

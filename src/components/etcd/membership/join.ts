@@ -6,21 +6,20 @@ import type { MemberTable } from '../replication/peer-protocol.ts';
 export interface JoinCheckDeps {
   readonly id: NodeId;
   readonly log: Log;
-  /** The other members when this one started with an empty log; none otherwise. */
+  /** Other members if this one started with an empty log, otherwise empty. */
   readonly others: readonly NodeId[];
   /** Whether its log is still empty. */
   readonly isNew: () => boolean;
   readonly ask: (member: NodeId) => Promise<MemberTable>;
   readonly step: (message: Message) => void;
-  /** This member has been part of the cluster before and its disk was wiped. */
+  /** Called when this member was part of the cluster before and its disk was wiped. */
   readonly wiped: (error: CodedError) => void;
 }
 
 /**
  * Filters raft messages of a member with an empty log. A member whose disk was wiped also starts with an empty log and
- * must not vote, so before it accepts messages of a peer it requests that peer's member table. A sender that is not
- * among the known members has joined later, perhaps as the replacement of one of them. The check ends with the first
- * entry in the log.
+ * must not vote, so it requests a peer's member table before it accepts messages of that peer. An unknown sender has
+ * joined later, perhaps as the replacement of a known member. The check ends with the first entry in the log.
  */
 export class JoinCheck {
   readonly #deps: JoinCheckDeps;
@@ -36,7 +35,7 @@ export class JoinCheck {
     return others.length === 0 || !isNew();
   }
 
-  /** Delivers `message`, or drops it: raft retries. */
+  /** Delivers `message`, or drops it because raft retries. */
   message(message: Message): void {
     const { from } = message;
     if (this.#isOver || this.#proven.has(from)) this.#deps.step(message);
@@ -61,7 +60,10 @@ export class JoinCheck {
     }
   }
 
-  /** The member table of `member`, wherever it listens. Rejects when it cannot be located or does not answer. */
+  /**
+   * Requests the member table of `member` from wherever it listens. Rejects when it cannot be located or does not
+   * respond.
+   */
   async #ask(member: NodeId): Promise<MemberTable> {
     const { others, ask } = this.#deps;
     if (others.includes(member)) return ask(member);
@@ -78,13 +80,16 @@ export function wipedError(name: string): CodedError {
   return new CodedError('wiped', `member ${name} has been part of the cluster before, and its data directory is empty`);
 }
 
-/** The cluster that a host's store has belonged to before its data went missing. */
+/** Cluster to which a host's store belonged before its data went missing. */
 export interface FormerCluster {
   readonly id: string;
   readonly dataDirectory: string;
 }
 
-/** An empty store would hide the data of the cluster, which may be on a file system that is not mounted yet. */
+/**
+ * Error for missing data: an empty store would hide the data of the cluster, which may be on a file system that is not
+ * mounted yet.
+ */
 export function storeMissing({ id, dataDirectory }: FormerCluster): CodedError {
   return new CodedError(
     'store-missing',

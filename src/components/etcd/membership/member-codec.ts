@@ -2,19 +2,21 @@
 import { Reader, type Writer } from '../../../api/etcd/wire.ts';
 
 export interface Member {
-  /** Hex of etcd's member id, and raft's name for it. */
+  /** Hex of etcd's member ID, which is also raft's node ID. */
   readonly id: string;
   /** Empty until the member has started once. */
   readonly name: string;
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
-  /** It replaces a member that lost its data and is promoted as soon as it has caught up. */
+  /** Whether it replaces a member that lost its data. It is promoted as soon as it has caught up. */
   readonly replacement?: boolean;
-  /** It has asked to be added: it is promoted when it has caught up, and removed when it falls silent before. */
+  /**
+   * Whether it requested to be added. It is promoted when it has caught up, and removed when it becomes silent before.
+   */
   readonly joining?: boolean;
 }
 
-/** As field `field` of what is being written. */
+/** Writes the member as field `field`. */
 export function writeMember(out: Writer, field: number, member: Member): void {
   const { id, name, peerUrls, clientUrls, replacement, joining } = member;
   const mark = out.begin(field);

@@ -1,8 +1,8 @@
 /**
- * How a removed member stops. The other members may not know yet that the removal is committed, or may lose it in a
- * crash: until it is on their disks they may need this member's vote, and of two voters the other one could never be
- * elected. So it stays, grants votes and accepts entries until a majority of the remaining voters has persisted its
- * removal. etcd waits for one second instead.
+ * Shutdown of a removed member. Until the removal is on the disks of the other members they may need this member's
+ * vote, because they may not know that it is committed or lose it in a crash. Of two voters the other one could never
+ * be elected. So this member continues to vote and to accept entries until a majority of the remaining voters has
+ * persisted its removal. etcd waits for one second instead.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -14,7 +14,7 @@ import type { Member } from './cluster.ts';
 
 export interface RemovalDeps {
   readonly id: NodeId;
-  /** Undefined: there are no peers. */
+  /** Undefined when there are no peers. */
   readonly dial: DialPeer | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,8 +57,7 @@ async function askAll(members: readonly Member[], dial: DialPeer): Promise<Reado
 }
 
 /**
- * Whether a majority of the voters of some configuration without `id` has it on disk. `tables`: what each member
- * reports.
+ * Whether a majority of the voters of some configuration without `id` has it on disk. `tables`: reports of the members.
  */
 export function isRemovalPersisted(id: NodeId, tables: ReadonlyMap<NodeId, MemberTable>): boolean {
   const hasPersisted = (table: MemberTable | undefined): boolean =>

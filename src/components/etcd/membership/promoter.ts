@@ -6,25 +6,25 @@ import type { Engine } from '../replication/engine.ts';
 import type { Member } from './cluster.ts';
 
 const PROMOTE_MS = 200;
-/** While a member waits for another one to join. */
+/** Check interval while a member waits for another one to join. */
 const HELD_MS = 2_000;
-/** Entries that a learner may lag behind when it is promoted: what a busy leader writes in a moment. */
+/** Maximum lag of a learner at promotion: about as many entries as a busy leader writes in a moment. */
 const MAX_LAG = 500;
-/** A joining member that has not answered for so long is removed; a repeated join adds it again. */
+/** A joining member that has not responded for this time is removed. A repeated join adds it again. */
 const SILENT_MS = 120_000;
 
 /**
- * On the leader: promotes them when they have caught up, and removes joining members that fall silent before. A joining
- * member whose vote would make the number of voters even stays a learner until another one can be promoted with it: an
- * even number survives no more failures, and each further voter is one more that can fail.
+ * On the leader: promotes learners that have caught up, and removes joining members that become silent before. A
+ * joining member whose vote would make the number of voters even stays a learner until another one can be promoted with
+ * it: an even number tolerates no more failures than one voter fewer, but has one more member that can fail.
  */
 export class Promoter {
   readonly #engine: Engine;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** When each joining member was last seen, by id. */
+  /** Time at which each joining member was last active, by ID. */
   readonly #seenMs = new Map<string, number>();
-  /** Id of the member that was reported as waiting for another. */
+  /** ID of the member that was logged as waiting for another. */
   #held = '';
   #isHolding = false;
   #timer: Timer | undefined;
@@ -41,7 +41,7 @@ export class Promoter {
     this.#timer?.cancel();
   }
 
-  /** Membership or leadership may have changed. */
+  /** Call when membership or leadership may have changed. */
   consider(): void {
     if (this.#stopped || this.#timer !== undefined || !this.#engine.leads || this.#waiting.length === 0) {
       if (!this.#engine.leads) this.#seenMs.clear();
@@ -68,7 +68,7 @@ export class Promoter {
       const { id, name } = member;
       const { active, state, match } = progress.get(id) ?? { active: false, state: 'probe', match: 0 };
       if (name !== '' && active && state === 'replicate' && match >= lastIndex - MAX_LAG) ready.push(member);
-      // A member that has started may be off for longer, as a voter may.
+      // A member that has started may be off for longer, like a voter.
       else if (member.joining && name === '') await this.#removeSilent(member, active && match > 0);
     }
     const replacements = ready.filter(({ replacement }) => replacement);
@@ -83,7 +83,7 @@ export class Promoter {
     else this.#reportHeld(first);
   }
 
-  /** Two members become voters in one joint step, so that the number of voters is never even in between. */
+  /** Promotes two members in one joint step, so that the number of voters is never even in between. */
   async #promote(members: readonly Member[]): Promise<void> {
     try {
       await this.#engine.changeConf({ steps: members.map(({ id }) => ({ op: 'addVoter' as const, id })) });

@@ -17,7 +17,7 @@ export interface PublishDeps {
 const PUBLISH_RETRY_MS = 1000;
 
 /**
- * Publishes this member's name and client URLs to the cluster. Resolves with false when this member was stopped first.
+ * Publishes this member's name and client URLs to the cluster. Resolves with false when this member was stopped before.
  */
 export async function publishMember({
   engine,
@@ -29,7 +29,7 @@ export async function publishMember({
   stopped,
 }: PublishDeps): Promise<boolean> {
   const { replica, cluster } = engine;
-  // A published name implies a written log: an empty data directory then was wiped and is not a first start.
+  // A published name implies a written log, so an empty data directory afterwards was wiped and is not a first start.
   await engine.appliedAt(2);
   for (;;) {
     if (stopped()) return false;

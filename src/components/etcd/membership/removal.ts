@@ -23,14 +23,14 @@ export class Removal {
   }
 
   /**
-   * Of a member that was removed before it started: resolves when the removal is committed, or this member is stopped.
+   * For a member that was removed before it started: resolves when the removal is committed, or this member is stopped.
    */
   async atStart(): Promise<void> {
     this.#leaving = this.#persisted();
     await this.#leaving;
   }
 
-  /** Stops once member removal is committed, and after the client that requested it here was answered. */
+  /** Stops when the removal is committed and after the response to the client that requested it here. */
   start(): void {
     const { clock, onFatal } = this.#deps;
     this.#leaving ??= new Promise<void>((resolve) => clock.setTimer(REMOVED_STAYS_MS, resolve))
@@ -41,7 +41,8 @@ export class Removal {
   }
 
   /**
-   * Another member reported the removal. An id that a founding member derives from its URLs may not be its last one.
+   * Handles a removal reported by another member. A founding member derives its ID from its URLs, which may not be its
+   * latest ID.
    */
   async reportedByPeer(): Promise<void> {
     const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;
@@ -50,7 +51,7 @@ export class Removal {
     const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
     const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
-    // Removed because it fell silent while it joined: it has never voted, and joins again without data.
+    // Removed because it was silent while joining. It has never voted and joins again without data.
     const joins = initialCluster?.joins === true && this.#engine.cluster.get(this.#engine.replica.id)?.joining === true;
     if (joins || (founds && (await wasReplaced(initialCluster, asking)))) onFatal(wipedError(name));
     else if (!this.#stopped()) this.start();

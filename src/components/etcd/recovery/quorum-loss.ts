@@ -1,8 +1,8 @@
 /**
- * Restarts a store with the data it has: the survivor of a cluster that has lost its quorum, and a snapshot that
- * becomes the first state of a new cluster. The log's base moves to the applied index, so that members added later
- * receive a snapshot without the previous membership; later entries are kept and count as committed, except
- * configuration changes.
+ * Restarts a store with its existing data: the survivor of a cluster without a quorum, or a snapshot that becomes the
+ * first state of a new cluster. The log's base moves to the applied index, so that members added later receive a
+ * snapshot without the previous membership. Later entries are kept and count as committed, except configuration
+ * changes.
  */
 import { encodeDeleteEvent } from '../../../api/etcd/event.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -22,7 +22,7 @@ import { decodeConfChange, encodeCommand } from '../replication/entry-codec.ts';
 const CLUSTER = 'cluster';
 const NOTHING = new Uint8Array();
 
-/** The extent of a store, and its membership. */
+/** End of a store's log, and its membership. */
 export interface StoreEnd {
   readonly memberId: string;
   readonly clusterId: string;
@@ -31,15 +31,15 @@ export interface StoreEnd {
   readonly lastIndex: number;
   readonly lastTerm: number;
   readonly commit: number;
-  /** The last revision known to be committed. */
+  /** Last revision known to be committed. */
   readonly revision: number;
-  /** The last revision in the log; those above `revision` may or may not have been acknowledged. */
+  /** Last revision in the log. Revisions above `revision` may or may not have been acknowledged. */
   readonly lastRevision: number;
   readonly members: readonly Member[];
   readonly voters: readonly string[];
 }
 
-/** Reads, and thereby verifies, the whole store. Throws CodedError 'corrupt', 'not-found' when it is empty. */
+/** Reads and verifies the whole store. Throws CodedError 'corrupt', or 'not-found' when it is empty. */
 export async function endOf(state: LogState, storage: StoreLog): Promise<StoreEnd> {
   const { identity, base, hardState } = state;
   if (identity === undefined) throw new CodedError('not-found', 'the store is empty: it has never started');
@@ -94,8 +94,8 @@ function clusterOf(state: LogState): Cluster {
 }
 
 /**
- * etcd's `--force-new-cluster`: this member becomes the whole cluster and keeps its log. Nothing changes when it is the
- * only member already. Throws CodedError 'removed' when the cluster had removed it before.
+ * etcd's `--force-new-cluster`: this member becomes the whole cluster and keeps its log. Changes nothing when it
+ * already is the only member. Throws CodedError 'removed' when the cluster had removed it before.
  */
 export async function recoverAlone(state: LogState, storage: StoreLog): Promise<LogState> {
   if (state.identity === undefined)
@@ -121,16 +121,16 @@ export async function recoverAlone(state: LogState, storage: StoreLog): Promise<
 }
 
 export interface NewCluster {
-  /** This member's name, one of `members`. */
+  /** Name of this member in `members`. */
   readonly name: string;
   readonly members: readonly InitialMember[];
   readonly token: string;
   /**
-   * Added to the revision; everything up to there counts as compacted, so that no client mistakes the new history for
-   * the old one.
+   * Added to the revision. All revisions up to the result count as compacted, so that no client confuses the new
+   * history with the old one.
    */
   readonly bumpRevision: number;
-  /** Rejects a snapshot of a cluster with other members, which may have the data as well. */
+  /** Whether to reject a snapshot of a cluster with other members, which may also have the data. */
   readonly onlyAlone?: boolean;
 }
 
@@ -183,8 +183,8 @@ function votersOnly(voters: readonly string[]): Cluster['conf'] {
 }
 
 /**
- * The entries to rewrite so that the log holds no configuration change, from the first one on; the new base of the log;
- * and the members named by those changes.
+ * Entries to rewrite so that the log contains no configuration change, from the first one on; the new base of the log;
+ * and the members in those changes.
  */
 async function withoutConfChanges(
   state: LogState,
@@ -227,7 +227,7 @@ function unchanged(
   return { index, compacted, leasesGranted: [], leasesRevoked: [], documents };
 }
 
-/** A revision far ahead that changes nothing (it deletes a key that never existed), and the compaction up to it. */
+/** A no-op revision far ahead, which deletes a key that never existed, and the compaction up to it. */
 function bumped(revision: number, { index, term }: LogPosition): StoredEntry[] {
   const event = encodeDeleteEvent('\0', revision).field;
   const compact = encodeCommand({ type: 'compact', revision });

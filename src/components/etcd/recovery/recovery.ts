@@ -1,27 +1,29 @@
 /**
- * Automatic recovery: when the store is damaged or has lost acknowledged data, its file is quarantined and the member
- * rejoins its cluster without data under a new id; see replacement.ts. A single member falls back to its last snapshot;
- * without a fallback its store is left as it is and the error names the fix. After an update of this host was rolled
- * back, the same holds for data that this build does not read.
+ * Automatic recovery. When the store is damaged or has lost acknowledged data, its file is quarantined and the member
+ * rejoins its cluster without data under a new ID; see replacement.ts. A single member falls back to its last snapshot.
+ * Without a fallback its store is left unchanged and the error contains the fix. After an update of this host was
+ * rolled back, the same applies to data that this build cannot read.
  */
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Member } from '../membership/cluster.ts';
 import type { PeerUrls } from '../port.ts';
 import type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from '../server-port.ts';
 
-/** Errors that make a member with peers rejoin; a single member cannot recover from them without a fallback. */
+/** Errors after which a member with peers rejoins. A single member needs a fallback. */
 const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
-/** Errors of a build that is older than the data. They end the store, unless an update of this host was rolled back. */
+/**
+ * Errors of a build that is older than the data. They stop the store, unless an update of this host was rolled back.
+ */
 const TOO_NEW: ReadonlySet<string> = new Set(['schema-too-new', 'too-old']);
 /** More recoveries than this in the window indicate a failing disk or machine. */
 const MAX_RECOVERIES = 3;
 const RECOVERY_WINDOW_MS = 3600_000;
 
-/** One run of the store: after `stop` another one may start with the same log and listeners. */
+/** One run of the store. After `stop`, another run may start with the same log and listeners. */
 export interface StoreServer extends EtcdServer {
-  /** The members as far as they are known; also after `start` has failed. */
+  /** Known members, also available after `start` has failed. */
   readonly members: readonly Member[];
-  /** The last revision that may have been visible, 0 when none was. */
+  /** Last revision that may have been visible, or 0. */
   readonly revision: number;
 }
 
@@ -71,7 +73,7 @@ export class RecoveringServer implements EtcdServer {
         ...this.#deps,
         // Gossip is closed once, at the end.
         ...(gossip === undefined ? {} : { gossip: { ...gossip, close: async () => {} } }),
-        // While the store starts, its errors are thrown as well.
+        // Errors during the start are thrown as well.
         onFatal: (error) => {
           if (!starting || !isDamage(error)) this.#failed(server, error);
           else damage ??= error;
@@ -121,15 +123,15 @@ export class RecoveringServer implements EtcdServer {
   }
 
   /**
-   * Resolves with the peer URLs of the other members, undefined when the store was restored from a snapshot. Throws
-   * damage that cannot be recovered, with the fix.
+   * Resolves with the peer URLs of the other members, or undefined when the store was restored from a snapshot. Throws
+   * the damage with the fix if it cannot be recovered.
    */
   async #quarantine(damage: CodedError): Promise<PeerUrls | undefined> {
     const { storage, log, clock, name } = this.#deps;
     const beforeUpdate = TOO_NEW.has(damage.code) ? await this.#deps.beforeUpdate?.() : undefined;
     if (!isDamage(damage) && beforeUpdate === undefined) throw damage;
     const others = await this.#others();
-    // The entries that this build does not support are in the logs of the others too.
+    // The other members' logs also contain the entries that this build does not support.
     if (damage.code === 'too-old' && others.length > 0) throw damage;
     const now = clock.monotonicMs();
     this.#recoveries = [...this.#recoveries.filter((at) => now - at < RECOVERY_WINDOW_MS), now];
@@ -154,7 +156,7 @@ export class RecoveringServer implements EtcdServer {
     return others;
   }
 
-  /** No other member has the data. */
+  /** Called when no other member has the data. */
   async #restoreSnapshot(damage: CodedError, fallback: Fallback | undefined): Promise<void> {
     const { forceNewCluster, log, name } = this.#deps;
     // With force-new-cluster an operator handles the store.

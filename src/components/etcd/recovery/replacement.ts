@@ -1,8 +1,8 @@
 /**
- * How a member that has lost acknowledged data rejoins. It must not vote again under its old id: it could elect a
- * leader without entries that it has acknowledged. So the leader, which has a quorum without it, removes the old id and
- * adds a new one in one configuration change; the new member receives everything as a learner and is promoted when it
- * has caught up.
+ * Rejoining of a member that has lost acknowledged data. It must not vote again under its old ID, because it could
+ * elect a leader without entries that it has acknowledged. So the leader, which has a quorum without it, replaces the
+ * old ID with a new one in one configuration change. The new member receives everything as a learner and is promoted
+ * when it has caught up.
  */
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -23,7 +23,7 @@ const RETRY_MS = 500;
 /** How often the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
 
-/** Sends one request to the member at `urls`; a refused connection counts as an answer. Rejects with the cause. */
+/** Sends one request to the member at `urls`. A refused connection counts as a response. Rejects with the cause. */
 export async function askPeer(
   dial: DialPeer,
   urls: readonly string[],
@@ -61,7 +61,7 @@ export async function becomeReplacement(
       try {
         const table = decodeMembers(await askPeer(dial, urls, PeerPath.replace, encodeReplace(request), ASK_MS));
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
-        // Never under its previous id.
+        // Never rejoin under the previous ID.
         if (own?.name === '') return { ...table, own };
         reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
       } catch (error) {
@@ -99,7 +99,8 @@ export async function replaceMember(
     );
   }
   const { progress } = replica.raft.status();
-  // Replaced already, and this leader has seen no entry acknowledged under the new id: a repeated request.
+  // The member was already replaced, and this leader has received no acknowledgement under the new ID, so this is a
+  // repeated request.
   if (old.replacement && old.name === '' && (progress.get(old.id)?.match ?? 0) === 0) return;
   if (old.id === replica.id || progress.get(old.id)?.active)
     throw new CodedError('refused', `member ${old.id} at ${old.peerUrls.join()} still answers`);

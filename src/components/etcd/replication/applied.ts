@@ -1,13 +1,13 @@
 import type { AppliedChanges, LeaseRecord } from '../port.ts';
 
-/** Changes of applied entries to the state beside the keys that have not been handed to the disk yet. */
+/** Changes by applied entries to the state besides the keys that have not been written to disk yet. */
 export class AppliedState {
   #leases = new Map<bigint, LeaseRecord | undefined>();
   #documents = new Map<string, Uint8Array>();
   #handed: AppliedChanges | undefined;
   #dirty = false;
   compacted = 0;
-  /** The applied index that is on disk. */
+  /** Applied index on disk. */
   stored = 0;
 
   get dirty(): boolean {
@@ -34,7 +34,7 @@ export class AppliedState {
     this.#dirty = true;
   }
 
-  /** The changes up to `index`, to be written. */
+  /** Returns the changes up to `index` for writing. */
   take(index: number): AppliedChanges {
     const granted: LeaseRecord[] = [];
     const revoked: bigint[] = [];

@@ -1,4 +1,4 @@
-/** Applies committed entries: the leader's own proposals, and what other leaders have proposed. */
+/** Applies committed entries: the leader's own proposals, and those of other leaders. */
 import { splitEvents } from '../../../api/etcd/event.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -43,7 +43,7 @@ export class Applier {
   readonly #deps: ApplierDeps;
   /** Own revisions that are applied and not visible yet. */
   readonly #settle: Pending[] = [];
-  /** The revision of the last applied entry that made one. */
+  /** Revision of the last applied entry that created one. */
   revision = 0;
   /** Bytes of entries applied since the applied index was last written. */
   bytes = 0;
@@ -75,7 +75,7 @@ export class Applier {
         if (published > 0) this.#publish(published);
         published = 0;
         if (entry.kind === 'data' && proposer.pending > 0) proposer.lose();
-        // Proposed here, before this member lost leadership.
+        // Proposed here before this member lost leadership.
         const lost = proposer.undecided.committed(entry.index, entry.term);
         if (entry.kind === 'data') this.#applyForeign(entry, lost);
         else if (entry.kind === 'conf') this.#applyConf(entry.index, entry.change, conf);
@@ -92,7 +92,7 @@ export class Applier {
     for (const own of this.#settle.splice(0)) own.resolve();
   }
 
-  /** Own proposals are answered when their revision is visible: it is on this disk and on a quorum. */
+  /** Own proposals are acknowledged when their revision is visible: it is on this disk and on a quorum. */
   #applyOwn(own: Pending): void {
     if (own.lease !== undefined) this.#deps.applied.revoked(own.lease.id);
     if (own.decided !== undefined) {
@@ -112,7 +112,7 @@ export class Applier {
     }
   }
 
-  /** `lost`: the proposals of this member that the entry is. */
+  /** `lost`: this member's proposals that became this entry. */
   #applyForeign(entry: Entry, lost: readonly Pending[]): void {
     const { view, leases, applied, onPublish } = this.#deps;
     const stored = toStored(entry);
@@ -185,8 +185,8 @@ export class Applier {
     cluster.applyConf(change, conf);
     applied.document(Document.cluster, cluster.encode());
     this.#confApplied = index;
-    // A removed member waits until its removal is on disk; a member that lost it in a crash could ask removed members
-    // for votes.
+    // A removed member waits until its removal is on disk. If it lost the removal in a crash, it could request votes
+    // from removed members.
     clock.setTimer(0, () => {
       if (!view.stopped) view.replica.wantWrite();
     });

@@ -5,9 +5,9 @@ import type { LogBatch, StoreLog } from '../port.ts';
 export interface CommitsDeps {
   readonly storage: Pick<StoreLog, 'commit'>;
   readonly clock: Clock;
-  /** The disk is full, or its reserved space has been used. */
+  /** Called when the disk is full, or its reserved space has been used. */
   readonly onFull: () => void;
-  /** How long a disk commit took, in milliseconds. */
+  /** Called with the duration of a disk commit in milliseconds. */
   readonly onWritten: (ms: number) => void;
   /** Ends the wait for free space. */
   readonly stopping: () => boolean;
@@ -37,12 +37,15 @@ export class Commits {
     return this.#writes;
   }
 
-  /** The commit in progress waits for free space. */
+  /** Whether the commit in progress waits for free space. */
   get lacksRoom(): boolean {
     return this.#lacksRoom;
   }
 
-  /** Retries until the disk has room: entries acknowledged to raft are never dropped. Throws what the log throws. */
+  /**
+   * Retries until the disk has space, because entries acknowledged to raft are never dropped. Throws the errors of the
+   * log.
+   */
   async commit(batch: LogBatch): Promise<void> {
     const { storage, clock, onFull, onWritten, stopping } = this.#deps;
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Advances the base of the log and discards rows that compaction of revisions has made obsolete, in small steps, each
- * part of a disk write.
+ * Advances the base of the log and discards rows that compaction has made obsolete, in small steps, each part of a disk
+ * write.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -11,11 +11,11 @@ import type { Rider } from './replica-deps.ts';
 
 /** Observes how long compaction takes, in milliseconds. */
 export interface CompactionTimes {
-  /** One pause of the index for the removal of versions. */
+  /** Called after one pause of the index for the removal of versions. */
   indexed(ms: number): void;
-  /** This many rows were removed by one write. */
+  /** Called after one write removed this many rows. */
   removed(rows: number, ms: number): void;
-  /** The compaction is complete. */
+  /** Called when the compaction is complete. */
   finished(ms: number): void;
 }
 
@@ -45,9 +45,11 @@ export class Compactor {
   #writing = false;
   #pauses = 0;
   #timer: Timer | undefined;
-  /** When the compaction in progress was applied; undefined: there is none, or it precedes this start. */
+  /**
+   * Time at which the current compaction was applied. Undefined when there is none or it was applied before this start.
+   */
   #compactedMs: number | undefined;
-  /** When the rows being discarded were handed to the disk. */
+  /** Time at which the rows being discarded were passed to the disk. */
   #handedMs = 0;
   #begun = false;
   #stopped = false;
@@ -58,7 +60,7 @@ export class Compactor {
     this.#deps = deps;
   }
 
-  /** The store has been loaded, all of it applied up to `applied`. */
+  /** Called when the store has been loaded and applied up to `applied`. */
   loaded(compacted: number, applied: number): void {
     this.#collectable = compacted > 0;
     this.#compactedMs = undefined;
@@ -79,7 +81,7 @@ export class Compactor {
     this.#wake();
   }
 
-  /** Compaction of revisions has been applied as the entry at `index`. */
+  /** Called when a compaction has been applied as the entry at `index`. */
   compacted(index: number): void {
     this.#collectable = true;
     this.#wantedBase = index;
@@ -87,7 +89,7 @@ export class Compactor {
     if (this.#begun) this.#deps.clock.setTimer(0, () => this.#goOn());
   }
 
-  /** No row is discarded between `ready`, which resolves after the write in progress, and `release`. */
+  /** Prevents discarding rows between `ready`, which resolves after the write in progress, and `release`. */
   pause(): { readonly ready: Promise<void>; release(): void } {
     this.#pauses += 1;
     let over = false;
@@ -115,7 +117,7 @@ export class Compactor {
     });
   }
 
-  /** Where the log may begin once all entries up to `applied` are written; undefined: unchanged. */
+  /** New base of the log once all entries up to `applied` are written. Undefined when it does not change. */
   nextBase(applied: number): LogPosition | undefined {
     const replica = this.#deps.replica();
     let target = Math.max(this.#collectable ? Math.min(this.#wantedBase, applied) : 0, applied - this.#deps.keep);
@@ -127,7 +129,7 @@ export class Compactor {
     return term === undefined ? undefined : { index: target, term };
   }
 
-  /** Active followers keep the entries that they still need for a few seconds. */
+  /** Lowest index that an active follower still needs. Such entries are kept for a few seconds. */
   #slowestActive(): number {
     let slowest = Number.MAX_SAFE_INTEGER;
     for (const { match, active, state } of this.#deps.replica().raft.status().progress.values()) {

@@ -23,7 +23,7 @@ export interface PeerParts {
 
 const ASK_MS = 3000;
 
-/** The connections of this member, and what it serves to its peers. */
+/** Connections of this member to its peers, and the requests that it serves for them. */
 export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings, parts, open, removal }: PeerParts) {
   const { clock, log, initialCluster } = deps;
   const { engine, corruption, snapshots, peerQueries } = parts;
@@ -54,7 +54,7 @@ export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings,
       forwarded: (forward) => peerQueries.answer(forward.path, forward.message) ?? open.route.forwarded(forward),
       snapshotPiece: (piece) => snapshots.receive(piece),
       members,
-      // Its own log may depend on what the member wrote before its removal.
+      // Its own log may depend on entries that the member wrote before its removal.
       wasRemoved: (member) => engine.cluster.wasRemoved(member) && engine.membersWritten,
       removed: () => void removal.reportedByPeer(),
       unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
@@ -81,7 +81,7 @@ function createJoinCheck(deps: EtcdServerDeps, engine: Engine, replica: Replica,
   });
 }
 
-/** Throws CodedError 'removed': the table of a removed member is outdated. */
+/** Throws CodedError 'removed' on a removed member, whose table is outdated. */
 function memberTable({ cluster, identity, membersWritten }: Engine, token: string, level: number): MemberTable {
   if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
   const { members, conf } = cluster;

@@ -8,7 +8,7 @@ import { decodeCommand } from './entry-codec.ts';
 export interface LiveKey {
   readonly key: string;
   readonly value: Uint8Array;
-  /** 0n: none, or a lease that has ended. */
+  /** Lease of the key. 0n when there is none or it has ended. */
   readonly lease: bigint;
 }
 
@@ -17,11 +17,11 @@ export interface Content {
   readonly keys: number;
   /** Leases with keys attached. */
   readonly leases: ReadonlyArray<{ readonly id: bigint; readonly ttlSeconds: number }>;
-  /** In the order of their mod revisions. */
+  /** Sorted by mod revision. */
   live(): AsyncIterable<LiveKey>;
 }
 
-/** What an opened store holds at its last revision. Throws CodedError 'corrupt'. */
+/** Content of an opened store at its last revision. Throws CodedError 'corrupt'. */
 export async function contentOf(state: LogState, storage: StoreLog): Promise<Content> {
   const written = new Map<string, number>();
   const used = new Set<bigint>();
@@ -61,7 +61,7 @@ async function* rowsOf(storage: StoreLog): AsyncGenerator<StoredEntry> {
   }
 }
 
-/** Reads leases from the end of the log: the tables may lag behind it. */
+/** Reads leases from the end of the log, because the tables may be behind it. */
 async function leasesOf(state: LogState, storage: StoreLog): Promise<ReadonlyMap<bigint, number>> {
   const leases = new Map(state.leases.map(({ id, ttlSeconds }) => [id, ttlSeconds]));
   for (let from = Math.max(state.applied, state.base.index) + 1; ; ) {
@@ -83,16 +83,16 @@ async function leasesOf(state: LogState, storage: StoreLog): Promise<ReadonlyMap
 export interface Foreign {
   readonly revision: number;
   readonly leases: readonly LeaseRecord[];
-  /** In the order of their mod revisions. */
+  /** Sorted by mod revision. */
   readonly keys: AsyncIterable<PutEvent>;
 }
 
 const BATCH_BYTES = 1 << 20;
 
 /**
- * Fills a new, opened store with the content of another one, as that one would be after a compaction at its revision:
- * keys, values, versions, create and mod revisions and leases are kept, so that clients can continue from their
- * revision. Throws CodedError.
+ * Fills a new, opened store with the content of another one in the state after a compaction at its revision. Keys,
+ * values, versions, create and mod revisions and leases are kept, so that clients can continue from their revision.
+ * Throws CodedError.
  */
 export async function importInto(
   storage: StoreLog,
@@ -129,7 +129,7 @@ export async function importInto(
   return { clusterId: hex(identity.clusterId), memberId: hex(identity.memberId), revision, keys: count };
 }
 
-/** Puts of one revision become one row; rows are written by the megabyte. */
+/** Combines puts of one revision into one row and writes rows by the megabyte. */
 class Rows {
   readonly #storage: StoreLog;
   readonly #term: number;
@@ -155,7 +155,7 @@ class Rows {
     this.#bytes += field.length;
   }
 
-  /** The index of the last row. */
+  /** Writes the last row and returns its index. */
   async end(): Promise<number> {
     this.#closeRow();
     await this.#write();

@@ -1,7 +1,7 @@
 /**
- * Corruption checks: rows are read for their checksums, a little at a time, and members compare the checksum of the
- * whole store. A member that differs from a majority replaces itself; without a majority the CORRUPT alarm stops the
- * cluster until an operator disarms it.
+ * Corruption checks: rows are read continuously for their checksums, and members compare the checksum of the whole
+ * store. A member that differs from a majority replaces itself. Without a majority the CORRUPT alarm stops the cluster
+ * until an operator disarms it.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -20,7 +20,7 @@ export interface CorruptionDeps {
   readonly log: Log;
   readonly peers: () => Peers | undefined;
   readonly command: (command: Command) => Promise<void>;
-  /** How often the leader compares, as etcd's `--experimental-corrupt-check-time`; 0: every twelve hours. */
+  /** Interval of the leader's comparison, like etcd's `--experimental-corrupt-check-time`. 0 means twelve hours. */
   readonly compareMs: number;
 }
 
@@ -28,13 +28,13 @@ const DAY_MS = 24 * 3600_000;
 const DEFAULT_COMPARE_MS = DAY_MS / 2;
 const HASH_MS = 60_000;
 const START_COMPARE_MS = 10_000;
-/** How long a member may lag behind the member that compares. */
+/** Maximum lag of a member behind the comparing one. */
 const BEHIND_MS = 5000;
-/** All rows are read once in this time. */
+/** Period in which all rows are read once. */
 const SCRUB_MS = DAY_MS;
 const SCRUB_BYTES = 1 << 20;
 const SCRUB_STEP_MS = [1000, 3600_000] as const;
-/** The member id of an alarm raised when no majority agrees. Source: etcd corrupt.go. */
+/** Member ID of an alarm raised when no majority agrees. Source: etcd corrupt.go. */
 const NO_MAJORITY = '0';
 
 export class Corruption {
@@ -60,8 +60,8 @@ export class Corruption {
   }
 
   /**
-   * This store's checksum at `revision`, where 0 means the newest revision, with the compaction that it holds for.
-   * Throws MvccError, CodedError 'busy'.
+   * Checksum of this store at `revision`, where 0 means the newest one, with the compaction that it applies to. Throws
+   * MvccError, CodedError 'busy'.
    */
   async hashAt(revision: number): Promise<StoreHash> {
     const { engine, storage } = this.#deps;
@@ -93,7 +93,7 @@ export class Corruption {
     });
   }
 
-  /** Runs on the leader. A difference has to show in two comparisons before an alarm is raised. */
+  /** Compares the members; runs on the leader. An alarm is raised after two comparisons that show a difference. */
   async compare(): Promise<void> {
     const { engine, log, command } = this.#deps;
     const first = await this.#dissenters();
@@ -109,7 +109,10 @@ export class Corruption {
     }
   }
 
-  /** Compares this store with the other members' as soon as enough of them answer. Throws CodedError 'dissents'. */
+  /**
+   * Compares this store with those of the other members as soon as enough of them respond. Throws CodedError
+   * 'dissents'.
+   */
   async compareOwn(): Promise<void> {
     const { engine, clock, log } = this.#deps;
     const deadline = clock.monotonicMs() + START_COMPARE_MS;
@@ -124,7 +127,7 @@ export class Corruption {
   }
 
   /**
-   * Voters that differ from a majority of all; `NO_MAJORITY` when no majority agrees; undefined when too few answer.
+   * Voters that differ from a majority of all. `NO_MAJORITY` when no majority agrees. Undefined when too few respond.
    */
   async #dissenters(): Promise<readonly string[] | undefined> {
     const { engine, peers, log } = this.#deps;
@@ -148,7 +151,7 @@ export class Corruption {
     return dissenting(hashes, Math.floor(voters.length / 2) + 1);
   }
 
-  /** Rows are read a megabyte at a time, all of them once a day; a small store is read once an hour. */
+  /** Reads rows a megabyte at a time, all of them once a day, or once an hour for a small store. */
   #armScrub(): void {
     const { clock, storage, log } = this.#deps;
     if (this.#stopped) return;
@@ -176,7 +179,7 @@ export class Corruption {
   }
 }
 
-/** Exported for its test: the members that differ from what at least `majority` members hold; see `NO_MAJORITY`. */
+/** Members that differ from the checksum of at least `majority` members; see `NO_MAJORITY`. Exported for its test. */
 export function dissenting(hashes: ReadonlyMap<string, number>, majority: number): readonly string[] {
   const counts = new Map<number, number>();
   for (const hash of hashes.values()) counts.set(hash, (counts.get(hash) ?? 0) + 1);

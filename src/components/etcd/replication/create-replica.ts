@@ -16,7 +16,7 @@ export interface ReplicaParts {
 
 const TICKS_PER_HEARTBEAT = 2;
 
-/** The replica of member `id` with what its log holds. */
+/** Creates the replica of member `id` from its log. */
 export function createReplica(parts: ReplicaParts, id: NodeId, stored: StoredState): Replica {
   const { deps, settings, engine, metrics, open } = parts;
   const { timing, random } = settings;

@@ -1,30 +1,28 @@
 /**
- * Adapts the election timeout to measured times: long enough that a slow disk, a long round trip or a busy machine is
- * not mistaken for a failed leader, and no longer. All times are milliseconds.
+ * Adapts the election timeout to measured times: long enough that a slow disk, a high latency or a busy machine is not
+ * mistaken for a failed leader, but not longer. All times are milliseconds.
  */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
-/** An election takes two disk writes; the timeout allows for several. */
+/** Multiple of a disk write. An election takes two writes. */
 const WRITES = 10;
-/** Longest round trips. */
+/** Multiple of the longest round trip. */
 const ROUND_TRIPS = 3;
-/**
- * Multiple of the longest pause of a leader that was alive. The timeout itself is randomized up to twice its length.
- */
+/** Multiple of the longest pause of a live leader. The timeout itself is randomized up to twice its length. */
 const SILENCES = 1.5;
-/** A member that has not ticked for this long was paused itself: its measurements say nothing about the others. */
+/** A member that has not ticked for this time was paused itself, so it ignores its measurements. */
 const STOOD_STILL_MS = 250;
 /** Half-life of a measurement. */
 const HALF_LIFE_MS = 15_000;
 /** Smaller relative differences do not change the timeout. */
 const NOTICEABLE = 0.2;
-/** Heartbeat rounds whose responses may still arrive. */
+/** Maximum number of heartbeat rounds for which responses are still expected. */
 const MOST_ASKED = 64;
 /** This many lost leaders within the window indicate a timeout that is too short. */
 const LOSSES = 6;
 const LOSSES_WITHIN_MS = 15_000;
 
-/** A maximum that decays over time. */
+/** Maximum that decays over time. */
 class FadingMaximum {
   #value = 0;
   #at = 0;
@@ -52,31 +50,31 @@ export class ElectionTimeout {
     this.#electionMs = electionMs;
   }
 
-  /** A message of the leader of `term` arrived. */
+  /** Records a message of the leader of `term`. */
   heard(from: string, term: number, nowMs: number): void {
     const before = this.#heard;
     this.#heard = { from, term, atMs: nowMs };
-    // Still the same term: the leader was alive during the whole pause.
+    // The term is unchanged, so the leader was alive during the whole pause.
     if (before?.from === from && before.term === term && !this.#stoodStill(nowMs))
       this.#silence.add(nowMs - before.atMs, nowMs);
   }
 
-  /** The leader was lost. Repeated losses indicate a short timeout rather than failed leaders. */
+  /** Records a lost leader. Repeated losses indicate a short timeout rather than failed leaders. */
   lost(nowMs: number): void {
     this.#losses = [...this.#losses.filter((at) => nowMs - at < LOSSES_WITHIN_MS), nowMs];
     if (this.#losses.length >= LOSSES) this.#silence.add(2 * this.#electionMs, nowMs);
   }
 
-  /** This leader sent a heartbeat round to the other voters. */
+  /** Records a heartbeat round that this leader sent to the other voters. */
   asked(round: number, voters: readonly string[], nowMs: number): void {
     if (this.#asked.at(-1)?.round === round) return;
     if (this.#asked.length >= MOST_ASKED) this.#asked.shift();
-    // Together with this member they are a majority.
+    // Together with this member they form a majority.
     const needed = Math.ceil(voters.length / 2);
     this.#asked.push({ round, atMs: nowMs, missing: new Set(voters), needed });
   }
 
-  /** A round takes as long as a majority takes: one slow or restarted member does not lengthen it. */
+  /** A round takes as long as a majority needs, so a single slow or restarted member does not lengthen it. */
   answered(round: number, from: string, nowMs: number): void {
     const asked = this.#asked.find((each) => each.round === round);
     if (asked === undefined || !asked.missing.delete(from)) return;
@@ -97,7 +95,7 @@ export class ElectionTimeout {
     return nowMs - (this.#tickedAtMs ?? nowMs) > STOOD_STILL_MS;
   }
 
-  /** The election timeout to use from now on, given the duration of writes; undefined: unchanged. */
+  /** New election timeout, given the duration of writes. Undefined when it does not change. */
   adapt(writeMs: number, nowMs: number): number | undefined {
     const wanted = Math.max(
       SHORTEST_MS,

@@ -1,7 +1,7 @@
 /**
- * The replicated store. The leader evaluates requests in memory as they arrive, ahead of the log (proposer.ts); every
- * member applies what is committed (applier.ts). Only committed revisions are visible, except relaxed writes of a
- * member that is the only one.
+ * Replicated store. The leader evaluates requests in memory as they arrive, ahead of the log (proposer.ts). Every
+ * member applies committed entries (applier.ts). Only committed revisions are visible, except relaxed writes of a
+ * single member.
  */
 import { splitEvents } from '../../../api/etcd/event.ts';
 import type { RangeRequest, TxnRequest } from '../../../api/etcd/kv.ts';
@@ -37,23 +37,23 @@ export interface EngineDeps {
   readonly log: Log;
   readonly cacheBytes: number;
   readonly flushIntervalMs: number;
-  /** Entries kept in the log for slow followers. */
+  /** Number of entries kept in the log for slow followers. */
   readonly keepEntries: number;
   /** Runs a callback after the requests of this turn have been processed. */
   readonly defer: (run: () => void) => void;
   readonly events: EngineEvents;
-  /** A range took this long, in milliseconds, without the wait for ReadIndex. */
+  /** Called with the duration of a range in milliseconds, without the wait for ReadIndex. */
   readonly onRead: (ms: number) => void;
-  /** A write request was evaluated or rejected in this time, in milliseconds. */
+  /** Called with the time in milliseconds in which a write request was evaluated or rejected. */
   readonly onDecided: (request: TxnRequest, success: boolean, ms: number) => void;
   readonly compaction: CompactionTimes;
-  /** Proposals failed: dropped, or lost with leadership. */
+  /** Called when proposals failed: dropped, or lost with leadership. */
   readonly onProposalsFailed: (count: number) => void;
-  /** ReadIndex did not succeed within the request timeout. */
+  /** Called when ReadIndex did not succeed within the request timeout. */
   readonly onReadTimedOut: () => void;
 }
 const PAST_BYTES = 8 << 20;
-/** Entries and bytes after which the applied index is persisted; a restart replays at most as many. */
+/** Number of entries and bytes after which the applied index is persisted. A restart replays at most as many. */
 const APPLIED_ENTRIES = 1000;
 const APPLIED_BYTES = 4 << 20;
 const FLUSH_TRIES = 3;
@@ -180,7 +180,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     return 5000 + 2 * this.replica.electionMs;
   }
 
-  /** Whether the membership known here is on this disk and no change of it is in progress. */
+  /** Whether the membership is on this disk and no change of it is in progress. */
   get membersWritten(): boolean {
     return this.#applied.stored >= this.#applier.confApplied && this.cluster.conf.outgoing.length === 0;
   }
@@ -199,7 +199,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#snapshots;
   }
 
-  /** Loads the stored state up to the applied index on disk; `auth` is the replicated state of users. */
+  /** Loads the stored state up to the applied index on disk. `auth`: replicated state of users. */
   async load(state: LogState, auth: AuthState): Promise<void> {
     this.#auth = auth;
     await this.#loadInto(this.machine, state);
@@ -241,17 +241,17 @@ export class Engine implements ReplicatedMachine, StoreView {
     const isAble = (): boolean => this.#ready && !this.full && this.#replica?.ended === false;
     for (let tries = 0; isAble() && proposer.collected > 0 && tries < FLUSH_TRIES; tries += 1) {
       proposer.propose();
-      // Relaxed writes that did not fit behind the proposals in flight.
+      // Includes relaxed writes that did not fit behind the proposals in progress.
       if (proposer.collected > 0) await proposer.lastSettled();
     }
     this.#stopped = true;
     proposer.stop();
     this.#space.stop();
     this.#compactor.stop();
-    // A single member finishes its proposals; with peers they may never commit.
+    // A single member completes its proposals. With peers they may never commit.
     if (isAble() && this.#replica?.alone) {
       await proposer.lastSettled();
-      // A reservation above the head is only needed after a crash.
+      // A reservation above the head is required only after a crash.
       if (proposer.reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();
     }
     await this.#replica?.stop();
@@ -261,7 +261,8 @@ export class Engine implements ReplicatedMachine, StoreView {
   }
 
   /**
-   * A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'.
+   * Linearizable read, which includes everything acknowledged before the call. Throws MvccError, CodedError
+   * 'no-leader'.
    */
   range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
     return this.#reads.range(request);
@@ -272,19 +273,20 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#reads.linearizable();
   }
 
-  /** As `linearizable`, without ReadIndex on a leader that is the only voter. */
+  /** Like `linearizable`, but without ReadIndex on a leader that is the only voter. */
   async upToDate(): Promise<void> {
     if (!this.current) await this.linearizable();
   }
 
   /**
-   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile.
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded in the
+   * meantime.
    */
   values(needed: Pick<ValuesNeeded, 'versions' | 'among'>, known?: Pinned): Promise<Map<Version, Buffer>> {
     return this.#reads.values(needed, known);
   }
 
-  /** Whether there is a leader, at once or within two election timeouts. */
+  /** Whether there is a leader now or within two election timeouts. */
   async isLed(): Promise<boolean> {
     if (this.replica.leader === undefined) await this.leadershipChange(2 * this.replica.electionMs);
     return this.replica.leader !== undefined;
@@ -301,16 +303,16 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#appliedWaiters.at(index);
   }
 
-  /** As `appliedAt`, bounded by the request timeout. */
+  /** Like `appliedAt`, limited by the request timeout. */
   appliedInTime(index: number): Promise<void> {
     if (this.replica.applied >= index) return Promise.resolve();
     return this.#appliedWaiters.within(index, this.requestTimeoutMs);
   }
 
   /**
-   * Evaluates a transaction and, if it wrote, makes it durable. Throws MvccError; CodedError 'no-space',
-   * 'too-many-requests', 'closed', 'not-leader' (nothing was written, the leader can serve it), 'leader-failed' (the
-   * outcome is unknown).
+   * Evaluates a transaction and makes its writes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests',
+   * 'closed', 'not-leader' (no data was written, and the leader can serve it), 'leader-failed' (the outcome is
+   * unknown).
    */
   async txn(request: TxnRequest, options: WriteOptions): Promise<Decision> {
     const readOnly = this.machine.isReadOnly(request);
@@ -335,12 +337,12 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#leases.revoke(id);
   }
 
-  /** The leader that may expire leases. Throws CodedError 'not-leader'. */
+  /** Throws CodedError 'not-leader' on a member that must not expire leases. */
   requireLeader(): void {
     if (!this.#ready || this.#stopped) throw NOT_LEADER;
   }
 
-  /** Discards history before `revision`; with `physical`, resolves when the rows are removed. Throws MvccError. */
+  /** Discards history before `revision`. With `physical`, resolves when the rows are removed. Throws MvccError. */
   async compact(revision: number, physical: boolean): Promise<void> {
     this.#proposer.admit(false);
     this.machine.checkCompact(revision);
@@ -368,7 +370,7 @@ export class Engine implements ReplicatedMachine, StoreView {
    */
   async changeConf(change: ConfChange): Promise<void> {
     this.requireLeader();
-    // Configuration changes follow everything that was evaluated before them.
+    // Configuration changes come after everything that was evaluated before them.
     this.#proposer.propose();
     // Visible revisions behind the change in the log could be lost with leadership once other members vote.
     if (this.#proposer.collected > 0) throw tooMany();
@@ -380,19 +382,21 @@ export class Engine implements ReplicatedMachine, StoreView {
     if (this.replica.term !== term || this.replica.applied < index) throw leaderFailed();
   }
 
-  /** The newest revision, or `wanted`, once it is on disk and compaction has settled. Throws MvccError. */
+  /**
+   * Resolves with the newest revision, or `wanted`, once it is on disk and compaction has settled. Throws MvccError.
+   */
   async settledRevision(wanted: number): Promise<number> {
     const { machine } = this;
     if (wanted > machine.visible) throw new MvccError('future-revision');
     if (wanted > 0 && wanted < machine.compacted) throw new MvccError('compacted');
     await this.#compactor.settled();
-    // Relaxed writes that are shown and wait for their flush.
+    // Flushes relaxed writes that are already visible.
     this.#proposer.propose();
     await this.#proposer.lastProposed();
     return wanted > 0 ? wanted : machine.visible;
   }
 
-  /** The head of a snapshot for another member; its rows stay unchanged from `ready` until `release`. */
+  /** Head of a snapshot for another member. Its rows stay unchanged from `ready` until `release`. */
   pinSnapshot(): { readonly head: SnapshotHead; readonly ready: Promise<void>; release(): void } {
     const { replica } = this;
     const { release, ready } = this.#compactor.pause();

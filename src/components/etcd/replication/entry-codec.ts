@@ -1,16 +1,16 @@
 /**
- * Encoding of log entries. A revision or lease revocation: kind, revision, lease, then the encoded events. A command:
- * kind, then a message of its own. Configuration changes are raft's and encoded separately.
+ * Encoding of log entries. A revision or lease revocation is encoded as kind, revision, lease and the encoded events; a
+ * command as kind and a message. Configuration changes are raft's and encoded separately.
  */
 import { Reader, varintWidth, WireError, Writer } from '../../../api/etcd/wire.ts';
 import type { DecidedRevision } from '../../../core/mvcc/machine.ts';
 import type { ConfChange, ConfOperation, Entry } from '../../../core/raft/types.ts';
 import { EntryKind, type StoredEntry } from '../port.ts';
 
-/** Changes to the state beside the keys. Member ids are hex, as in raft. */
+/** Changes to the state besides the keys. Member IDs are hex, as in raft. */
 export type Command =
   | { readonly type: 'grant'; readonly id: bigint; readonly ttlSeconds: number }
-  /** Revokes a lease without keys; revoking a lease with keys makes a revision. */
+  /** Revokes a lease without keys. Revoking a lease with keys creates a revision. */
   | { readonly type: 'revoke'; readonly id: bigint }
   | {
       readonly type: 'checkpoint';
@@ -84,7 +84,7 @@ export function encodeCommand(command: Command): Uint8Array {
   return writer.finish();
 }
 
-/** The body of a stored command, kind left out. Throws WireError. */
+/** Decodes a stored command without its kind. Throws WireError. */
 export function decodeCommand(body: Uint8Array): Command {
   const reader = new Reader(body);
   let type = 0;
@@ -142,7 +142,7 @@ function decodeRemaining(body: Uint8Array): { id: bigint; remainingSeconds: numb
   return { id, remainingSeconds };
 }
 
-/** Copies the events once. `lease` is the lease that is revoked; 0n: none. */
+/** Copies the events once. `lease`: the revoked lease, or 0n. */
 export function encodeRevision({ revision, changes }: DecidedRevision, lease: bigint): Uint8Array {
   writer.reset();
   if (lease !== 0n) writer.big(1, lease);
@@ -171,7 +171,7 @@ function putVarint(out: Buffer, at: number, value: number): number {
   return position;
 }
 
-/** The stored form of raft's entry; the bytes are shared. Throws WireError. */
+/** Converts raft's entry to its stored form, which shares the bytes. Throws WireError. */
 export function toStored(entry: Entry): StoredEntry {
   const { index, term } = entry;
   if (entry.kind === 'noop') return { index, term, kind: EntryKind.noop, revision: 0, lease: 0n, body: NOTHING };
@@ -194,7 +194,7 @@ export function toStored(entry: Entry): StoredEntry {
   return { index, term, kind, revision, lease, body: data.subarray(1 + reader.position) };
 }
 
-/** Raft's form of a stored entry. Throws WireError. */
+/** Converts a stored entry to raft's form. Throws WireError. */
 export function fromStored({ index, term, kind, revision, lease, body }: StoredEntry): Entry {
   if (kind === EntryKind.noop) return { index, term, kind: 'noop' };
   if (kind === EntryKind.conf) return { index, term, kind: 'conf', change: decodeConfChange(body) };

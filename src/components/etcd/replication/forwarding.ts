@@ -12,7 +12,7 @@ interface Asked {
 
 const SWEEP_MS = 250;
 
-/** Requests sent to other members and not answered yet. */
+/** Requests sent to other members that have no response yet. */
 export class Forwarding {
   readonly #clock: Clock;
   readonly #asked = new Map<number, Asked>();
@@ -20,15 +20,15 @@ export class Forwarding {
   #sweep: Timer | undefined;
 
   /**
-   * Request numbers start at `before`, which is unique for each start of this member: a response to a request of an
-   * earlier start may arrive on a new connection and must not match a new request.
+   * Request numbers start at `before`, which is unique for each start of this member. Otherwise a response to an
+   * earlier start's request could match a new request on a new connection.
    */
   constructor(clock: Clock, before: number) {
     this.#clock = clock;
     this.#lastNumber = before;
   }
 
-  /** Sends a request with its number and resolves with the response of `of`. Throws CodedError 'peer-unreachable'. */
+  /** Sends a request with its number to `of` and resolves with the response. Throws CodedError 'peer-unreachable'. */
   ask(of: NodeId, timeoutMs: number, send: (number: number) => void): Promise<Forwarded> {
     this.#lastNumber += 1;
     const number = this.#lastNumber;
@@ -46,7 +46,7 @@ export class Forwarding {
     asked.resolve(answer);
   }
 
-  /** Rejects the requests sent to `of`: their outcome is unknown. */
+  /** Rejects the requests sent to `of`, whose outcome is unknown. */
   lost(of: NodeId, why: string): void {
     for (const [number, asked] of this.#asked) if (asked.of === of) this.#fail(number, asked, why);
   }

@@ -1,7 +1,7 @@
 /**
- * Leadership of a member whose disk is full. Such a leader rejects all writes of the cluster while a quorum may have
- * free space, so it transfers leadership to a member that has. It keeps leading when no member has: another leader
- * would reject the writes too.
+ * Leadership transfer of a member whose disk is full. Such a leader rejects all writes of the cluster although a quorum
+ * may have free space, so it transfers leadership to a member with space. Without one it stays leader, because another
+ * leader would reject the writes too.
  */
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -12,7 +12,7 @@ export interface FullDiskDeps {
   readonly engine: Engine;
   readonly storage: StoreLog;
   readonly log: Log;
-  /** Asks the other members whether their disks have space; resolves when no more answers can arrive. */
+  /** Requests from the other members whether their disks have space. Resolves when no more responses can arrive. */
   readonly ask: (has: (member: string) => void) => Promise<void>;
 }
 
@@ -34,12 +34,12 @@ export class FullDisk {
       // A member that is stopping must not become leader.
       return false;
     }
-    // Recovery of the journal may have used the reserved space, and no write since has reported it.
+    // Recovery of the journal may have used the reserved space, which no write has reported since.
     engine.diskFull(true);
     return false;
   }
 
-  /** The disk of this member is full; called repeatedly while it is. */
+  /** Called repeatedly while the disk of this member is full. */
   async transferLeadership(): Promise<void> {
     const { engine, log, ask } = this.#deps;
     if (this.#asking || !engine.replica.leads || engine.replica.alone) return;

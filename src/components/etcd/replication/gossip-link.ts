@@ -1,4 +1,4 @@
-/** Passes hints from gossip to raft and this store's state to gossip. Gossip only speeds up failure detection. */
+/** Passes hints from gossip to raft, and this store's state to gossip. Gossip only speeds up failure detection. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { GossipHints, GossipMember } from '../gossip-port.ts';
 import type { Engine } from './engine.ts';
@@ -12,7 +12,7 @@ export interface GossipLinkDeps {
 const PUBLISH_MS = 1000;
 const SILENT_HEARTBEATS = 3;
 
-/** Members' ids are 16 digits on the wire of gossip and as short as they are here. */
+/** Member IDs have 16 digits in gossip, but no leading zeros here. */
 const onWire = (id: string): string => id.padStart(16, '0');
 const here = (id: string): string => id.replace(/^0+(?=.)/, '');
 
@@ -42,7 +42,7 @@ export class GossipLink {
     await this.#deps.hints.close();
   }
 
-  /** Publishes this store's state when leadership changed. */
+  /** Publishes this store's state when leadership has changed. */
   publish(): void {
     if (this.#stopped) return;
     const { replica } = this.#deps.engine;
@@ -79,7 +79,8 @@ export class GossipLink {
     const { leader, electionMs } = replica;
     if (leader === undefined || leader === replica.id) return;
     if (known.some(({ memberId, confirmedDead }) => confirmedDead && here(memberId) === leader)) {
-      // A killed host process looks like a dead host while its store may still lead: a leader heard recently is alive.
+      // A killed host process looks like a dead host although its store may still lead. A leader with recent messages
+      // is alive.
       if (replica.leaderHeardAgoMs > SILENT_HEARTBEATS * replica.heartbeatMs) {
         replica.hint((raft) => raft.leaderConfirmedDead(leader));
       }

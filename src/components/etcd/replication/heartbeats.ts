@@ -8,7 +8,7 @@ const LATE_HEARTBEATS = 2;
 export class Heartbeats {
   readonly #clock: Clock;
   readonly #onLate: (to: NodeId, ms: number) => void;
-  /** When the last heartbeat was sent to each follower. */
+  /** Time of the last heartbeat to each follower. */
   readonly #sent = new Map<NodeId, number>();
 
   constructor(clock: Clock, onLate: (to: NodeId, ms: number) => void) {

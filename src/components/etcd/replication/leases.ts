@@ -42,7 +42,7 @@ export class Leases {
     proposer.admit(false);
     const lease = view.machine.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
-    // The lease has ended from here on: no later write may attach a key to it.
+    // From here on no later write may attach a key to the lease.
     const decided = view.machine.revoke(id);
     if (decided !== undefined) await proposer.add(Pending.revision(decided, false, lease));
     else await proposer.add(Pending.command({ type: 'revoke', id }, lease));
@@ -65,10 +65,10 @@ export class Leases {
     this.#deps.view.machine.leases.extend(ms, this.#deps.clock.monotonicMs());
   }
 
-  /** The leases of a snapshot. One whose revocation is not committed still exists for the other members. */
+  /** Leases of a snapshot. One whose revocation is not committed still exists for the other members. */
   records(): readonly LeaseRecord[] {
     const { view, proposer } = this.#deps;
-    // The remaining time of the last checkpoint: later renewals are not in the log.
+    // Uses the remaining time of the last checkpoint, because later renewals are not in the log.
     return [...view.machine.leases.all(), ...proposer.revoked()].map(recordOf);
   }
 
@@ -93,7 +93,7 @@ export class Leases {
     }
   }
 
-  /** Another leader checkpointed or reset remaining times: this member may have restarted since. */
+  /** Adopts remaining times that another leader checkpointed or reset, because this member may have restarted since. */
   learnRemaining(checkpoint: Checkpoint): void {
     const { view, clock } = this.#deps;
     const now = clock.monotonicMs();

@@ -1,4 +1,4 @@
-/** What a member does before it stops, so that no client sees a failed request. */
+/** Steps of a member before it stops, so that no client request fails. */
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -17,13 +17,13 @@ export interface LeaveDeps {
 
 const TRANSFER_MS = 1000;
 const TRANSFER_TRY_MS = 150;
-/** Requests in progress are answered within this time, or fail. */
+/** Time for requests in progress before they fail. */
 const DRAIN_MS = 1000;
-/** The other members forward to a former leader until they have received a message of the next one. */
+/** Delay in which the other members receive a message of the next leader. Until then they forward to the former one. */
 const KNOWN_MS = 100;
 const LOOK_MS = 5;
 
-/** Transfers leadership, sends clients elsewhere and waits until requests in progress are answered. */
+/** Transfers leadership, redirects clients to other members and waits until requests in progress are answered. */
 export async function leave(deps: LeaveDeps): Promise<void> {
   const { engine, clock, log, listener, peers } = deps;
   const began = clock.monotonicMs();
@@ -41,7 +41,7 @@ const pause = (clock: Clock, ms: number): Promise<void> =>
     clock.setTimer(Math.max(0, ms), resolve);
   });
 
-/** The cluster then needs no election timeout. */
+/** Transfers leadership, so that the cluster does not have to wait for an election timeout. */
 async function transferLeadership(engine: Engine, clock: Clock, log: Log): Promise<void> {
   const deadline = clock.monotonicMs() + TRANSFER_MS;
   try {
@@ -50,7 +50,7 @@ async function transferLeadership(engine: Engine, clock: Clock, log: Log): Promi
       if (successor === undefined) return;
       engine.replica.transferLeadership(successor);
       tried = successor;
-      // A follower that does not take leadership in time may be busy: try the next one.
+      // A follower that does not take leadership in time may be busy, so the next one is tried.
       const until = clock.monotonicMs() + TRANSFER_TRY_MS;
       while (engine.replica.leads && clock.monotonicMs() < until)
         await engine.leadershipChange(until - clock.monotonicMs());

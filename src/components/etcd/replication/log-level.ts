@@ -1,9 +1,9 @@
 /**
- * Which kinds of entries the log of a cluster may hold. A member cannot apply entries behind one of a kind that it does
- * not know, so a new kind is written only after every member has reported support for it. The common level is stored in
- * the log and never decreases; a member below it stops with an error. Every change of the stored format that older
- * builds cannot read waits for a level too, see schema.ts. On managed hosts the level rises on request only, once an
- * update is committed on all hosts: until then each host can return to the former build. Source: etcd
+ * Log level: the kinds of entries that the log of a cluster may contain. A member cannot apply entries behind one of an
+ * unknown kind, so a new kind is written only after every member has reported support for it. The common level is
+ * stored in the log and never decreases. A member below it stops with an error. Changes of the stored format that older
+ * builds cannot read require a level too, see schema.ts. On managed hosts the level rises only on request, after an
+ * update is committed on all hosts; until then each host can return to the former build. Source: etcd
  * server/etcdserver/server.go, monitorVersions (the cluster version).
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -14,11 +14,11 @@ import type { Engine } from './engine.ts';
 import type { MemberTable } from './peer-protocol.ts';
 
 /**
- * The level at which each kind of entry may be written. Builds that report no level support everything not listed here.
+ * Level from which each kind of entry may be written. Builds that report no level support everything not listed here.
  */
 export const LogLevel = {
   beginning: 1,
-  /** Simple tokens are replicated to every member. */
+  /** From this level on, simple tokens are replicated to every member. */
   tokens: 2,
 } as const;
 
@@ -33,7 +33,7 @@ export interface LogLevelsDeps {
   readonly log: Log;
   /** The level that this member supports. */
   readonly own: number;
-  /** The level rises on request only. */
+  /** Whether the level rises only on request. */
   readonly onRequest: boolean;
   readonly ask: (member: NodeId) => Promise<Pick<MemberTable, 'level'>>;
 }
@@ -45,7 +45,7 @@ export interface LevelReport {
   readonly supported: number;
 }
 
-/** On the leader, raises the level of the log to the lowest level that all members support. */
+/** Raises the level of the log, on the leader, to the lowest level that all members support. */
 export class LogLevels {
   readonly #deps: LogLevelsDeps;
   #timer: Timer | undefined;
@@ -62,7 +62,7 @@ export class LogLevels {
     this.#timer?.cancel();
   }
 
-  /** Membership or leadership may have changed. */
+  /** Call when membership or leadership may have changed. */
   consider(): void {
     const { clock, onRequest } = this.#deps;
     if (onRequest || !this.#isWanted || this.#asking) return;
@@ -101,7 +101,7 @@ export class LogLevels {
     const { engine, log } = this.#deps;
     const asked = engine.cluster.members.map(({ id }) => id).join();
     const level = await this.#common();
-    // A member added since then has not reported its level yet.
+    // A member added in the meantime has not reported its level yet.
     const same = asked === engine.cluster.members.map(({ id }) => id).join();
     if (!same || level <= engine.cluster.level) return;
     await engine.command({ type: 'version', version: String(level) });

@@ -18,12 +18,12 @@ export interface MaintenanceDeps {
   readonly command: (command: Command) => Promise<void>;
 }
 
-/** etcd's. Source: etcd server/etcdserver/api/v3compactor. */
+/** etcd's intervals. Source: etcd server/etcdserver/api/v3compactor. */
 const REVISION_MODE_MS = 5 * 60_000;
 const HOUR_MS = 3600_000;
 const SAMPLES = 10;
 const QUOTA_CHECK_MS = 1000;
-/** A loaded cluster may reject the alarm as well: it is retried without delay. */
+/** Short retry delay, because a loaded cluster may reject the alarm. */
 const QUOTA_RETRY_MS = 70;
 
 export class Maintenance {
@@ -79,7 +79,7 @@ export class Maintenance {
     }
   }
 
-  /** Something was written. */
+  /** Call after a write. */
   wrote(): void {
     if (this.#quotaTimer === undefined) this.#armQuota(QUOTA_CHECK_MS);
   }

@@ -23,7 +23,7 @@ const TYPES = [
 
 const writer = new Writer(64 << 10);
 
-/** Several messages to one member in one frame. Sender and receiver are known from the connection. */
+/** Encodes several messages to one member in one frame. Sender and receiver are known from the connection. */
 export function encodeMessages(messages: readonly Message[]): Buffer {
   writer.reset();
   for (const message of messages) {
@@ -95,7 +95,7 @@ function writeEntry(entry: Entry): void {
   writer.int(1, term).int(2, kind).int(3, revision).big(4, lease).bytes(5, body).end(mark);
 }
 
-/** Throws WireError. Indexes of entries follow from the message. */
+/** Throws WireError. Indexes of entries are derived from the message. */
 export function decodeMessages(bytes: Uint8Array, from: string, to: string): Message[] {
   const reader = new Reader(bytes);
   const messages: Message[] = [];

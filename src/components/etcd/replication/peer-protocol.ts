@@ -1,4 +1,4 @@
-/** The protocol between members beside raft messages. */
+/** Protocol between members in addition to raft messages. */
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import { decodeMember, type Member, writeMember } from '../membership/member-codec.ts';
 import { EntryKind, type LeaseRecord, type SnapshotHead, type StoredEntry } from '../port.ts';
@@ -25,7 +25,7 @@ export function encodeHello({ clusterId, from, to }: Hello): Buffer {
   return new Writer(64).big(1, clusterId).string(2, from).string(3, to).finish();
 }
 
-/** Throws WireError, as all decoders here. */
+/** Throws WireError, like all decoders here. */
 export function decodeHello(bytes: Uint8Array): Hello {
   const reader = new Reader(bytes);
   let clusterId = 0n;
@@ -40,12 +40,12 @@ export function decodeHello(bytes: Uint8Array): Hello {
   return { clusterId, from, to };
 }
 
-/** A client's request that only the leader can serve. */
+/** Client request that only the leader can serve. */
 export interface Forward {
   readonly path: string;
   readonly message: Uint8Array;
   readonly metadata: ReadonlyMap<string, string>;
-  /** The auth revision at which the sender authorized the call; 0: none was required. */
+  /** Auth revision at which the sender authorized the call, or 0 when none was required. */
   readonly authRevision: number;
 }
 
@@ -84,7 +84,9 @@ function strings(bytes: Uint8Array): string[] {
   return found;
 }
 
-/** `redirect`: the receiving member does not lead. `index`: what has to be applied before the response is visible. */
+/**
+ * `redirect`: the receiving member does not lead. `index`: entry that must be applied before the response is visible.
+ */
 export interface Forwarded {
   readonly redirect: boolean;
   readonly code: number;
@@ -147,11 +149,11 @@ export interface MemberTable {
   readonly members: readonly Member[];
   /** The ids of the voters. */
   readonly voters: readonly string[];
-  /** Whether this is on the disk of the reporting member and no change of it is in progress. */
+  /** Whether this state is on the disk of the reporting member and no change of it is in progress. */
   readonly written: boolean;
-  /** The `--initial-cluster-token` of the reporting member; undefined: not reported. */
+  /** `--initial-cluster-token` of the reporting member. Undefined when it was not reported. */
   readonly token?: string;
-  /** The level it supports, see log-level.ts; undefined: a build without levels. */
+  /** Supported level, see log-level.ts. Undefined for a build without levels. */
   readonly level?: number;
 }
 
@@ -206,15 +208,15 @@ export function decodeLeaseUpdate(bytes: Uint8Array): LeaseUpdates[number] {
   return { id, remainingMs };
 }
 
-/** A piece of a snapshot: rows, or, at the end, the rest of the state. Without either it queries how much is stored. */
+/** Piece of a snapshot: rows, or at the end the rest of the state. An empty piece queries how much is stored. */
 export interface SnapshotPiece {
   readonly hello: Hello;
   readonly id: string;
-  /** The receiver has to have stored all rows up to this revision. */
+  /** Revision up to which the receiver must have stored all rows. */
   readonly after: number;
   readonly rows: readonly StoredEntry[];
   readonly head: SnapshotHead | undefined;
-  /** Raft's snapshot message, with the head. */
+  /** Raft's snapshot message with the head. */
   readonly message: Uint8Array;
 }
 
@@ -349,8 +351,8 @@ function decodeDocument(bytes: Uint8Array): [string, Uint8Array] {
 }
 
 /**
- * Sent by a member that has lost its data: replace the member at its addresses by one with a new id; or by a host that
- * joins: add it.
+ * Request of a member that has lost its data to replace the member at its addresses by one with a new ID, or of a
+ * joining host to be added.
  */
 export interface ReplaceRequest {
   readonly name: string;
@@ -375,7 +377,7 @@ export function decodeReplace(bytes: Uint8Array): ReplaceRequest {
   return { name, peerUrls };
 }
 
-/** The checksum of a member's store at a revision; comparable only with one at the same compaction. */
+/** Checksum of a member's store at a revision. Comparable only with one at the same compaction. */
 export interface StoreHash {
   readonly revision: number;
   readonly compacted: number;
