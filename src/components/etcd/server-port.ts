@@ -1,4 +1,4 @@
-/** What a store requires and what it offers to the composition. */
+/** Dependencies of a store, and its interface to the composition. */
 
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -21,117 +21,122 @@ export interface EtcdServerDeps {
   readonly log: Log;
   /** This member's name in `member list`. */
   readonly name: string;
-  /** What `member list` shows as client addresses. */
+  /** Client addresses that `member list` shows. */
   readonly clientUrls: readonly string[];
   readonly peerUrls?: readonly string[];
-  /** How other members connect and are reached; undefined: a single-member store without peers. */
+  /** Peer connections of this member. Undefined: a single-member store without peers. */
   readonly peers?: { readonly listener: RpcListener; readonly dial: DialPeer };
-  /** The initial members; this member alone by default. */
+  /** Initial members. Default: only this member. */
   readonly initialCluster?: InitialCluster;
   /**
-   * Present: as etcd's `--force-new-cluster`, this member becomes the only one and keeps its data. Called when that is
+   * Present for etcd's `--force-new-cluster`: this member becomes the only one and keeps its data. Called when that is
    * on disk.
    */
   readonly forceNewCluster?: () => Promise<void>;
-  /**
-   * The fallback of a single member whose data are damaged; undefined: it does not start until an operator intervenes.
-   */
+  /** Fallback of a single member whose data is damaged. Undefined: it does not start until an operator intervenes. */
   readonly fallback?: Fallback;
-  /** The cluster that this store has belonged to: a missing store is not replaced by an empty one. */
+  /** Cluster to which this store has belonged. A missing store is not replaced by an empty one then. */
   readonly formerCluster?: FormerCluster;
-  /** The state before an update that this host has rolled back; resolves with undefined when there was none. */
+  /** State before an update that this host has rolled back. Resolves with undefined when there was none. */
   readonly beforeUpdate?: () => Promise<Fallback | undefined>;
   /**
-   * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is the initial
+   * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds. With `adapts` the latter is the initial
    * value.
    */
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
-  /** File size from which writes are rejected, as etcd's `--quota-backend-bytes`; undefined: no quota. */
+  /** File size from which writes are rejected, as etcd's `--quota-backend-bytes`. Undefined: no quota. */
   readonly quotaBytes?: number;
-  /** For the metrics of the process; undefined: the figures of `/proc` are not shown. */
+  /** Source of process metrics. Undefined: the figures of `/proc` are not shown. */
   readonly processFacts?: ProcessFacts;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
-  /** Learners that a cluster may have: 1 by default, 16 at most. */
+  /** Maximum number of learners in a cluster. Default 1, maximum 16. */
   readonly maxLearners?: number;
   readonly limits?: RequestLimits;
-  /** The interval of `progress_notify`; ten minutes by default. */
+  /** Interval of `progress_notify`. Default ten minutes. */
   readonly progressNotifyMs?: number;
-  /** Size of fragments of large watch responses; etcd's request limit plus 512 KiB by default. */
+  /** Size of fragments of large watch responses. Default: etcd's request limit plus 512 KiB. */
   readonly fragmentBytes?: number;
-  /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
+  /** etcd's `--enable-grpc-gateway`: JSON over HTTP. Default true. */
   readonly jsonGateway?: boolean;
-  /** Concurrent calls of the gateway, over all its clients; unlimited by default. */
+  /** Maximum number of concurrent gateway calls of all clients. Default: unlimited. */
   readonly gatewayStreams?: number;
   /** Adds histograms of call durations to the metrics. Default false. */
   readonly extensiveMetrics?: boolean;
   /**
-   * etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: slower operations
-   * are logged, slow applies are counted too.
+   * etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds. Slower operations
+   * are logged, and slow applies are also counted.
    */
   readonly slow?: { readonly applyMs: number; readonly requestMs: number };
-  /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; twice a day by default. */
+  /**
+   * Interval at which members compare their stores, as etcd's `--experimental-corrupt-check-time`. Default: twice a
+   * day.
+   */
   readonly compareMs?: number;
-  /** As etcd's `--experimental-initial-corrupt-check`: compares with the other members before serving. */
+  /** Like etcd's `--experimental-initial-corrupt-check`: compares with the other members before serving. */
   readonly compareAtStart?: boolean;
-  /** What the ring of hosts reports about the other members; closed by `stop`. */
+  /** Reports of the host ring about the other members. `stop` closes it. */
   readonly gossip?: GossipHints;
   /**
-   * Source of randomness: election timeouts, ids of leases and runs. Node's own by default; simulations pass a seeded
-   * one.
+   * Source of randomness for election timeouts and the IDs of leases and runs. Default: that of Node.js. Simulations
+   * pass a seeded one.
    */
   readonly random?: Pick<RandomSource, 'random' | 'bytes'>;
-  /** Runs a callback after the requests of this turn have been processed; `setImmediate` by default. */
+  /** Runs a callback after the requests of this turn have been processed. Default: `setImmediate`. */
   readonly defer?: (run: () => void) => void;
-  /** Bounds on raft's queues and caches, and how many entries the log keeps for slow followers. */
+  /** Limits of raft's queues and caches, and the number of entries that the log keeps for slow followers. */
   readonly bounds?: Partial<StoreBounds>;
-  /** Bytes of current values cached in memory; 64 MiB by default. */
+  /** Bytes of current values cached in memory. Default 64 MiB. */
   readonly cacheBytes?: number;
-  /** Relaxed writes other than heartbeats are on disk after this long at most; 1000 ms by default. */
+  /** Maximum delay until relaxed writes other than heartbeats are on disk. Default 1000 ms. */
   readonly flushIntervalMs?: number;
-  /** How often remaining times of long leases are checkpointed; every five minutes by default, as with etcd. */
+  /** Interval at which remaining times of long leases are checkpointed. Default five minutes, as in etcd. */
   readonly leaseCheckpointMs?: number;
-  /** The token provider of auth: simple tokens by default, see `createTokens`. */
+  /** Token provider of auth. Default: simple tokens, see `createTokens`. */
   readonly tokens?: Tokens;
   /** etcd's `--client-cert-auth`: with auth on, the certificate's common name is the user of a call without a token. */
   readonly clientCertAuth?: boolean;
-  /** etcd's `--bcrypt-cost`, for password hashes; 10 by default. */
+  /** etcd's `--bcrypt-cost` for password hashes. Default 10. */
   readonly bcryptCost?: number;
-  /** The password hasher; scrypt by default. */
+  /** Password hasher. Default: scrypt. */
   readonly hasher?: PasswordHasher;
   /**
-   * The log level that this member supports, see log-level.ts; lower than this build's: it behaves as an older build.
+   * Log level that this member supports, see log-level.ts. With a lower level than this build's it behaves like an
+   * older build.
    */
   readonly logLevel?: number;
-  /** The log level rises on request only, as on hosts whose updates may be rolled back. Default false. */
+  /** Whether the log level rises only on request, as on hosts whose updates may be rolled back. Default false. */
   readonly levelOnRequest?: boolean;
   /**
-   * This member listens, a quorum answers, and its name and client URLs are published. Called again after a recovery.
+   * Called when this member listens, a quorum responds, and its name and client URLs are published. Called again after
+   * a recovery.
    */
   readonly onPublished?: () => void;
-  /** The disk failed in a way that cannot be retried safely: the error was logged, the process has to exit. */
+  /**
+   * Called after the disk failed in a way that cannot be retried safely. The error was logged, and the process has to
+   * exit.
+   */
   readonly onFatal: (error: Error) => void;
 }
 
-/** An earlier state of the store, kept elsewhere. */
+/** Source of an earlier state of the store. */
 export interface Fallback {
   /**
-   * Moves the closed, damaged store aside and restores the newest earlier state that is intact. Nothing has changed
-   * when it throws: CodedErrors with the reason. `lastSeen`: the last revision known to have been visible, 0 when none
-   * is.
+   * Moves the closed, damaged store aside and restores the newest intact earlier state. Throws CodedErrors with the
+   * reason, without any change. `lastSeen`: the last revision known to have been visible, or 0.
    */
   goBack(lastSeen: number): Promise<WentBack>;
 }
 
 export interface WentBack {
-  /** Where the damaged store is kept. */
+  /** Path at which the damaged store is kept. */
   readonly kept: string;
   readonly snapshot: string;
-  /** The revision of that snapshot: later revisions are lost. */
+  /** Revision of that snapshot. Later revisions are lost. */
   readonly from: number;
-  /** The last revision that is known to be lost; undefined when nothing of the damaged store could be read. */
+  /** Last revision that is known to be lost. Undefined when the damaged store could not be read. */
   readonly to: number | undefined;
-  /** New revisions start behind this one, so that no client mistakes the restored history for the one it knows. */
+  /** Revision above which new ones start, so that no client confuses the restored history with the former one. */
   readonly revision: number;
 }
 
@@ -149,7 +154,7 @@ export interface StoreBounds {
   readonly keepEntries: number;
 }
 
-/** As etcd's `--auto-compaction-mode` and `-retention`. */
+/** Like etcd's `--auto-compaction-mode` and `-retention`. */
 export type AutoCompaction =
   | { readonly mode: 'periodic'; readonly retentionMs: number }
   | { readonly mode: 'revision'; readonly revisions: number };
@@ -157,6 +162,6 @@ export type AutoCompaction =
 export interface EtcdServer {
   /** Opens the log, loads the index and listens. Throws CodedError with a one-line reason. */
   start(): Promise<{ readonly host: string; readonly port: number }>;
-  /** Answers what is under way, makes everything durable and releases the data directory. */
+  /** Completes requests in progress, makes everything durable and releases the data directory. */
   stop(): Promise<void>;
 }

@@ -24,7 +24,7 @@ import { createServices } from './services/services.ts';
 import { CLUSTER_VERSION } from './services/version.ts';
 import { type Settings, settingsOf } from './settings.ts';
 
-/** Watches never end by themselves; their clients reconnect elsewhere. */
+/** Short grace period, because watches never end by themselves. Their clients reconnect to other members. */
 const CLOSE_GRACE_MS = 100;
 const FIRST_LEADER_MS = 5000;
 
@@ -47,7 +47,7 @@ class Server implements StoreServer {
   #savedPeers = Promise.resolve();
   #stopped = false;
 
-  /** `damage`: an error of the data that was reported while the store starts. */
+  /** `damage`: an error in the data that was reported during the start. */
   constructor(
     deps: EtcdServerDeps,
     replaces: ReadonlyArray<readonly string[]> | undefined,
@@ -168,10 +168,10 @@ class Server implements StoreServer {
     peers.setMembers(this.#engine.cluster.members);
   }
 
-  /** Waits until a single member leads, and compares the store of others if required. */
+  /** Waits until a single member leads, and compares this store with those of the other members if required. */
   async #ready(replica: Replica): Promise<void> {
     const engine = this.#engine;
-    // A single member waits for its disk only.
+    // A single member waits only for its disk.
     while (replica.alone && !engine.leads) {
       await engine.leadershipChange(FIRST_LEADER_MS);
       const damage = this.#damage();
@@ -194,7 +194,7 @@ class Server implements StoreServer {
     this.#parts.corruption.start();
   }
 
-  /** The messages are etcd's: tools that start etcd wait for some of them. */
+  /** Messages are etcd's, because tools that start etcd wait for some of them. */
   async #publish(): Promise<void> {
     const { clock, log, name, clientUrls, onPublished } = this.#deps;
     const engine = this.#engine;
@@ -313,7 +313,7 @@ class Server implements StoreServer {
     void this.#changeSchema();
   }
 
-  /** Formats that older builds cannot read follow the level of the log. */
+  /** Applies format changes that older builds cannot read, according to the log level. */
   async #changeSchema(): Promise<void> {
     const { level } = this.#engine.cluster;
     if (level === this.#schemaLevel) return;
@@ -322,12 +322,12 @@ class Server implements StoreServer {
       await this.#deps.storage.changeSchema(level);
     } catch (error) {
       if (this.#stopped) return;
-      // With the former tables the store works as well; the next start tries it again.
+      // The store also works with the former tables. The next start retries.
       this.#deps.log.warn('tables of the store not changed', { level, cause: messageOf(error) });
     }
   }
 
-  /** Needed by a member that cannot read its store. */
+  /** Saves the peers for a start in which this member cannot read its store. */
   async #savePeers(): Promise<void> {
     const { peers, storage, log } = this.#deps;
     if (peers === undefined) return;

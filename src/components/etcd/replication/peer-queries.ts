@@ -1,11 +1,11 @@
-/** Requests between members that are not forwarded client calls; they use the path of forwarded requests. */
+/** Requests between members that are not forwarded client calls. They use the path of forwarded requests. */
 import type { NodeId } from '../../../core/raft/index.ts';
 import { RpcCode } from '../../../io/grpc/port.ts';
 import type { Engine } from './engine.ts';
 import type { Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
 
-/** Resolves with the response; undefined: this member does not agree. */
+/** Resolves with the response, or undefined when this member does not agree. */
 type Answer = (message: Uint8Array) => Promise<Uint8Array | undefined>;
 
 export interface PeerQueriesDeps {
@@ -21,12 +21,11 @@ export class PeerQueries {
     this.#deps = deps;
   }
 
-  /** Serves the topic `about`. */
   serve(about: string, answer: Answer): void {
     this.#answers.set(about, answer);
   }
 
-  /** The response; undefined when `about` is not a topic of members. */
+  /** Response to the request. Undefined when `about` is not a topic of members. */
   answer(about: string, message: Uint8Array): Promise<Forwarded> | undefined {
     const known = this.#answers.get(about);
     return known?.(message).then((body) => ({

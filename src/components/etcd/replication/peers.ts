@@ -61,23 +61,23 @@ export interface PeersDeps {
   readonly handler: PeerHandler;
 }
 
-/** Receives what other members of this cluster send. */
+/** Receives messages of other members of this cluster. */
 export interface PeerHandler {
   message(message: Message): void;
   leaseUpdates(from: NodeId, updates: LeaseUpdates): void;
   forwarded(forward: Forward): Promise<Forwarded>;
   snapshotPiece(piece: SnapshotPiece): Promise<number>;
   members(): MemberTable;
-  /** Leader only. Resolves with the member table that contains the new member. */
+  /** Called on the leader only. Resolves with the member table that contains the new member. */
   replace(request: ReplaceRequest): Promise<MemberTable>;
   join(request: ReplaceRequest): Promise<MemberTable>;
   hash(revision: number): Promise<StoreHash>;
   wasRemoved(id: NodeId): boolean;
-  /** Another member reports that this member was removed. */
+  /** Called when another member reports that this member was removed. */
   removed(): void;
-  /** Messages recently sent to `to` may be lost. */
+  /** Called when messages recently sent to `to` may be lost. */
   unreachable(to: NodeId): void;
-  /** The peer address of `id` refuses connections. */
+  /** Called when the peer address of `id` refuses connections. */
   gone(id: NodeId): void;
 }
 
@@ -85,7 +85,7 @@ const REOPEN_MS = 50;
 const FLUSH_MS = 10;
 /** How long a commit index may wait to be sent together with another message. */
 const HOLD_MS = 2;
-/** Bound on logged peers: more ids than this can only be forged. */
+/** Maximum number of logged peers. More IDs than this can only be forged. */
 const MAX_LOGGED_PEERS = 20;
 const CLUSTER_MISMATCH = 'cluster ID mismatch';
 const REMOVED = 'the member has been permanently removed from the cluster';
@@ -103,12 +103,9 @@ export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<NodeId, Peer>();
   readonly #forwarding: Forwarding;
-  /**
-   * Streams opened by other members. A leader that this member does not know yet can only be answered on its own
-   * stream.
-   */
+  /** Streams opened by other members. A leader that is unknown here can only be answered on its own stream. */
   readonly #callers = new Map<NodeId, Pick<StreamCall, 'send'>>();
-  /** The latest commit index, for each member that it has not been sent to. */
+  /** Latest commit index, for each member to which it was not sent yet. */
   readonly #held = new Map<NodeId, Message>();
   #holding: Timer | undefined;
   #serving = 0;
@@ -121,7 +118,7 @@ export class Peers {
     this.#forwarding = new Forwarding(deps.clock, deps.life);
   }
 
-  /** Requests forwarded by other members and not answered yet. */
+  /** Number of requests forwarded by other members that are in progress. */
   get serving(): number {
     return this.#serving;
   }
@@ -147,7 +144,7 @@ export class Peers {
     this.#stopped = true;
     this.#holding?.cancel();
     for (const id of [...this.#held.keys()]) this.#sendHeld(id);
-    // Answers written in this turn reach the sockets first.
+    // Lets responses written in this turn reach the sockets first.
     if (this.#peers.size > 0) await new Promise<void>((resolve) => this.#deps.clock.setTimer(FLUSH_MS, resolve));
     for (const [id, peer] of this.#peers) this.#drop(id, peer);
     this.#forwarding.stop();
@@ -165,7 +162,7 @@ export class Peers {
       if (stream === undefined) this.#deps.clock.setTimer(0, () => this.#deps.handler.unreachable(to));
       else if (some.every(isCommitOnly)) this.#hold(to, some.at(-1) as Message);
       else {
-        // Append messages carry the commit index already.
+        // Append messages already carry the commit index.
         const held = this.#takeHeld(to);
         if (held !== undefined && some[0]?.type !== 'append') some.unshift(held);
         stream.send(encodeMessages(some));
@@ -173,7 +170,7 @@ export class Peers {
     }
   }
 
-  /** A commit index is delayed: another message often follows soon and carries it, which saves the peer a wake-up. */
+  /** Delays a commit index. Another message often follows soon and carries it, which saves the peer a wake-up. */
   #hold(to: NodeId, updates: Message): void {
     this.#held.set(to, updates);
     this.#holding ??= this.#deps.clock.setTimer(HOLD_MS, () => {
@@ -209,7 +206,10 @@ export class Peers {
     );
   }
 
-  /** A disconnected stream drops messages: its buffer would grow without bound and be stale on reconnect. */
+  /**
+   * Stream to a connected member. A disconnected stream drops messages, because its buffer would grow without a limit
+   * and be stale on reconnect.
+   */
   #connected(to: NodeId): PeerStream | undefined {
     const peer = this.#peers.get(to);
     return peer?.channel.connected ? peer.stream : undefined;
@@ -241,7 +241,7 @@ export class Peers {
     return peer.channel;
   }
 
-  /** The RPC service for the other members. */
+  /** RPC service for the other members. */
   readonly service: RpcService = {
     hasService: (name) => name === 'hyperedge.Peer',
     unary: (path) => {
@@ -301,7 +301,7 @@ export class Peers {
     stream.send(encodeHello(this.#hello(id)));
   }
 
-  /** Logged once for each peer, which keeps retrying. */
+  /** Logs only once for each peer, which keeps retrying. */
   #warnForeign(id: NodeId, cause: string): void {
     if (this.#loggedPeers.has(id) || this.#loggedPeers.size >= MAX_LOGGED_PEERS) return;
     this.#loggedPeers.add(id);
@@ -312,7 +312,7 @@ export class Peers {
     });
   }
 
-  /** Why the hello message is rejected; undefined: it is accepted. */
+  /** Reason why the hello message is rejected. Undefined when it is accepted. */
   #refusal({ clusterId, from, to }: Hello): string | undefined {
     const { id, clusterId: ours, handler } = this.#deps;
     if (clusterId !== ours)
@@ -341,7 +341,7 @@ export class Peers {
             }
             return;
           }
-          // The entry that adds the sender may not be applied here yet; raft rejects messages of unknown members.
+          // The entry that adds the sender may not be applied here yet. Raft rejects messages of unknown members.
           if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
           else this.#incoming(from, bytes, call);
         } catch (error) {
@@ -390,7 +390,7 @@ export class Peers {
     }
   }
 
-  /** The response uses the same stream as raft messages: the commit index it depends on arrives before it. */
+  /** Responds on the stream of raft messages, so that the commit index on which the response depends arrives first. */
   async #serve(from: NodeId, number: number, forward: Forward, call: StreamCall): Promise<void> {
     this.#serving += 1;
     const outcome = await this.#deps.handler.forwarded(forward).catch((error: unknown): Forwarded => {
@@ -442,14 +442,14 @@ export class Peers {
   }
 }
 
-/** A message of the peer stream is identified by its first byte, the tag of a field that holds bytes. */
+/** First byte of a message on the peer stream: the tag of a field with bytes. */
 const FIRST_BYTE = {
   messages: Frame.messages * 8 + 2,
   forward: Frame.forward * 8 + 2,
   forwarded: Frame.forwarded * 8 + 2,
 } as const;
 
-/** Carries only a commit index; no response is expected. */
+/** Whether the message carries only a commit index, so that no response is expected. */
 const isCommitOnly = (message: Message): boolean => message.type === 'append' && message.quiet === true;
 
 function leaseUpdatesOf(bytes: Uint8Array): LeaseUpdates {

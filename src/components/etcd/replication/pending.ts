@@ -7,11 +7,11 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** A proposal of this leader that is not committed yet, and the promise of its requester. */
+/** Proposal of this leader that is not committed yet, with its requester's promise. */
 export class Pending {
   readonly decided: DecidedRevision | undefined;
   readonly command: Command | undefined;
-  /** The lease that it revokes. */
+  /** Lease that the proposal revokes. */
   readonly lease: Lease | undefined;
   readonly relaxed: boolean;
   readonly bytes: number;
@@ -38,7 +38,7 @@ export class Pending {
     return new Pending(decided, undefined, lease, relaxed);
   }
 
-  /** `lease`: the lease that it revokes. */
+  /** `lease`: the lease that the command revokes. */
   static command(command: Command, lease?: Lease): Pending {
     return new Pending(undefined, command, lease, false);
   }

@@ -1,6 +1,6 @@
 /**
- * The write path of the leader: requests are evaluated in memory ahead of the log, and the results of one turn are
- * proposed together. A proposal that fails is rolled back.
+ * Write path of the leader: evaluates requests in memory ahead of the log, and proposes the results of one turn
+ * together. A failed proposal is rolled back.
  */
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -25,23 +25,23 @@ export interface ProposerDeps {
   /** Runs a callback after the requests of this turn have been processed. */
   readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
-  /** A write request was evaluated or rejected in this time, in milliseconds. */
+  /** Called with the time in milliseconds in which a write request was evaluated or rejected. */
   readonly onDecided: (request: TxnRequest, success: boolean, ms: number) => void;
-  /** Proposals failed: dropped, or lost with leadership. */
+  /** Called when proposals failed: dropped, or lost with leadership. */
   readonly onProposalsFailed: (count: number) => void;
 }
 
-/** etcd's bound on accepted requests that are not answered yet. */
+/** etcd's limit of accepted requests without a response. */
 const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
-/** Revisions reserved on disk ahead for relaxed writes. */
+/** Number of revisions reserved on disk in advance for relaxed writes. */
 const RESERVE = 2000;
-/** A flush every few seconds for heartbeats alone would be most of what an idle host writes to its flash. */
+/** Flush interval for heartbeats. A shorter one would cause most of the flash writes of an idle host. */
 const HEARTBEAT_FLUSH_MS = 300_000;
-/** What waits longer than the flush interval stays small: in memory, and as one write. */
+/** Maximum number and size of unflushed writes, which are held in memory and flushed as one write. */
 const UNFLUSHED = 256;
 const UNFLUSHED_BYTES = 256 << 10;
-/** Election timeouts within which the next leader decides what a lost one has proposed. */
+/** Number of election timeouts within which the next leader decides about the proposals of the former one. */
 const UNDECIDED_ELECTIONS = 2;
 
 export class Proposer {
@@ -55,7 +55,7 @@ export class Proposer {
   #scheduled = false;
   #flushTimer: Timer | undefined;
   #flushAtMs = Number.POSITIVE_INFINITY;
-  /** No revision above this is shown before it is on disk. */
+  /** Revisions above this are not visible before they are on disk. */
   #reserved = 0;
   #relaxedInUse = false;
 
@@ -68,7 +68,7 @@ export class Proposer {
     return this.#reserved;
   }
 
-  /** Evaluated and not proposed yet. */
+  /** Number of requests that are evaluated and not proposed yet. */
   get collected(): number {
     return this.#collecting.length;
   }
@@ -82,12 +82,12 @@ export class Proposer {
     for (const { lease } of [...this.#proposed, ...this.#collecting]) if (lease !== undefined) yield lease;
   }
 
-  /** Resolves when the newest proposal was applied; rejects when it failed. */
+  /** Resolves when the newest proposal was applied. Rejects when it failed. */
   async lastProposed(): Promise<void> {
     await this.#proposed.at(-1)?.wait();
   }
 
-  /** As `lastProposed`, also when it failed. */
+  /** Like `lastProposed`, but also resolves when it failed. */
   async lastSettled(): Promise<void> {
     await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
   }
@@ -97,8 +97,8 @@ export class Proposer {
   }
 
   /**
-   * Evaluates a transaction and makes it durable. Throws ValuesNeeded, and what `txn` of the engine throws; nothing was
-   * written then but for 'leader-failed'.
+   * Evaluates a transaction and makes it durable. Throws ValuesNeeded, and the errors of the engine's `txn`. No data
+   * was written in these cases, except for 'leader-failed'.
    */
   async write(request: TxnRequest, options: WriteOptions, pinned: Pinned | undefined): Promise<Decision> {
     const { view, space, reads } = this.#deps;
@@ -111,10 +111,10 @@ export class Proposer {
     const decision = this.#decide(request, pinned);
     const { decided } = decision;
     if (decided === undefined) {
-      // The result may depend on uncommitted revisions: wait for them, then confirm that this member still leads.
+      // The result may depend on uncommitted revisions. Wait for them, then confirm that this member still leads.
       if (before > machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
       if (!view.current) await reads.linearizable();
-      // ReadIndex may have been served by a new leader whose writes are not in this result; nothing was written.
+      // ReadIndex may have been served by a new leader whose writes are missing in this result. No data was written.
       if (view.leadsFrom !== leadsFrom) throw NOT_LEADER;
       return decision;
     }
@@ -139,7 +139,7 @@ export class Proposer {
       onDecided(request, true, clock.monotonicMs() - began);
       return decision;
     } catch (error) {
-      // An evaluation that needs values from disk is counted when it is repeated.
+      // An evaluation that requires values from disk is counted when it is repeated.
       if (!(error instanceof ValuesNeeded)) onDecided(request, false, clock.monotonicMs() - began);
       throw error;
     }
@@ -157,7 +157,7 @@ export class Proposer {
     }
   }
 
-  /** Proposes it with this turn's other requests; resolves when it is committed and applied. */
+  /** Proposes it with this turn's other requests. Resolves when it is committed and applied. */
   add(pending: Pending): Promise<void> {
     this.#collect(pending);
     this.#schedule();
@@ -172,7 +172,7 @@ export class Proposer {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the sockets of this turn were read: requests that arrived together are proposed together.
+    // Runs after the sockets of this turn were read, so that requests that arrived together are proposed together.
     this.#deps.defer(() => {
       this.#scheduled = false;
       this.propose();
@@ -210,7 +210,7 @@ export class Proposer {
     this.#collectingBytes = 0;
     const { replica, machine } = view;
     try {
-      // Before the proposal: a single member on a fast disk may apply it before the call returns.
+      // Read before the proposal, because a single member on a fast disk may apply it before the call returns.
       const { lastIndex, term } = replica.raft;
       for (const [i, pending] of batch.entries()) {
         pending.index = lastIndex + 1 + i;
@@ -221,7 +221,7 @@ export class Proposer {
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
       this.#proposed.length -= batch.length;
-      // Visible revisions are never rolled back: they are proposed again when there is room.
+      // Visible revisions are never rolled back. They are proposed again when the disk has space.
       const { visible } = machine;
       const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
@@ -231,7 +231,7 @@ export class Proposer {
     }
   }
 
-  /** Rolls back `batch`, which is the newest part of what was evaluated, and rejects it. */
+  /** Rolls back and rejects `batch`, the newest part of the evaluated requests. */
   #takeBack(batch: readonly Pending[], error: Error): void {
     this.#rollBack(batch);
     for (const pending of batch) pending.reject(error);
@@ -246,7 +246,10 @@ export class Proposer {
     if (first !== undefined) machine.rollBack(Math.max(first.revision - 1, machine.visible));
   }
 
-  /** Leadership was lost: the next leader may or may not commit what was proposed, and nothing else. */
+  /**
+   * Handles lost leadership: the next leader may or may not commit the proposals. Requests not proposed yet are
+   * rejected.
+   */
   lose(): void {
     const { view } = this.#deps;
     const { lost, never } = this.#takeAll();
@@ -255,7 +258,7 @@ export class Proposer {
     for (const pending of never) pending.reject(NOT_LEADER);
   }
 
-  /** This member stops. */
+  /** Rejects all requests because this member is stopping. */
   end(error: Error): void {
     const { lost, never } = this.#takeAll();
     this.#takeBack([...lost, ...never], error);
@@ -286,31 +289,31 @@ export class Proposer {
     if (published.length > 0) onPublish(published);
   }
 
-  /** The reservation of a stored state. */
+  /** Sets the reservation of a stored state. */
   loaded(reserved: number): void {
     this.#reserved = reserved;
   }
 
-  /** The reservation is on disk. */
+  /** Call when the reservation is on disk. */
   reserve(reserved: number): void {
     this.#reserved = reserved;
     this.#publishRelaxed();
   }
 
-  /** The reservation to write next; undefined: unchanged. */
+  /** Reservation to write next. Undefined when it does not change. */
   nextReserve(): number | undefined {
     const { stopped, leads, machine } = this.#deps.view;
     const { head } = machine;
-    // A member that has not led since its start still needs the reservation of the last one.
+    // A member that has not led since its start still needs the previous reservation.
     if (stopped) return leads && this.#reserved > head ? head : undefined;
     return this.#relaxedInUse && this.#reserved - head < RESERVE / 2 ? head + RESERVE : undefined;
   }
 
   /**
-   * Relaxed writes up to the reservation may have been shown and lost in a crash: the log skips those revisions for
-   * good. Reserving stops until the next relaxed write, or this would repeat forever. The first revision behind the
-   * reservation is never used: a watch that resumes from it has seen lost revisions and is cancelled. Returns the index
-   * of the entry.
+   * Skips the revisions up to the reservation in the log, because relaxed writes may have been visible and lost in a
+   * crash. Reserving stops until the next relaxed write; otherwise this would repeat forever. The first revision behind
+   * the reservation is never used, so that a watch that resumes from it is cancelled, because it has received lost
+   * revisions. Returns the index of the entry.
    */
   skipReserved(): number {
     this.#relaxedInUse = false;
@@ -320,7 +323,7 @@ export class Proposer {
     return skipped.index;
   }
 
-  /** Shows relaxed writes that directly follow the visible revision without waiting for a flush. */
+  /** Makes relaxed writes that directly follow the visible revision visible without waiting for a flush. */
   #publishRelaxed(): void {
     if (!this.#deps.view.solitary || this.#proposed.length > 0) return;
     let upTo = 0;

@@ -5,13 +5,13 @@ interface Read {
   readonly reject: (error: Error) => void;
 }
 
-/** Reads whose commit index is known and not applied yet. */
+/** Reads whose commit index is known but not applied yet. */
 interface Confirmed {
   readonly index: number;
   readonly reads: readonly Read[];
 }
 
-/** Linearizable reads of a replica, in rounds of ReadIndex: all reads of one turn share a round. */
+/** Linearizable reads of a replica in ReadIndex rounds. All reads of one turn share a round. */
 export class ReadIndexQueue {
   readonly #runId: string;
   readonly #request: (context: string) => void;
@@ -22,8 +22,8 @@ export class ReadIndexQueue {
   #confirmed: Confirmed[] = [];
 
   /**
-   * `runId` is unique for every start of the process. `request` starts a round; it ends with `confirmed` or `aborted`.
-   * `onFailed` is called for every aborted round.
+   * `runId` is unique for every start of the process. `request` starts a round, which ends with `confirmed` or
+   * `aborted`. `onFailed` is called for every aborted round.
    */
   constructor(runId: string, request: (context: string) => void, onFailed: () => void) {
     this.#runId = runId;
@@ -54,7 +54,7 @@ export class ReadIndexQueue {
     this.#request(context);
   }
 
-  /** The round's reads may be served once `index` is applied. */
+  /** Permits the round's reads once `index` is applied. */
   confirmed(context: string, index: number): void {
     const reads = this.#requested.get(context);
     this.#requested.delete(context);

@@ -1,5 +1,5 @@
 /**
- * Reads of the store: linearizable ones wait for ReadIndex, and values that are not in memory are read from the log.
+ * Reads of the store. Linearizable ones wait for ReadIndex, and values that are not in memory are read from the log.
  */
 import { EventType, splitEvents } from '../../../api/etcd/event.ts';
 import type { RangeRequest } from '../../../api/etcd/kv.ts';
@@ -17,18 +17,18 @@ export interface ReadsDeps {
   readonly storage: Pick<StoreLog, 'read'>;
   readonly clock: Clock;
   readonly leadership: LeadershipWaiters;
-  /** A range took this long, in milliseconds, without the wait for ReadIndex. */
+  /** Called with the duration of a range in milliseconds, without the wait for ReadIndex. */
   readonly onRead: (ms: number) => void;
-  /** ReadIndex did not succeed within the request timeout. */
+  /** Called when ReadIndex did not succeed within the request timeout. */
   readonly onReadTimedOut: () => void;
 }
 
 /**
- * Values read from disk for requests of up to this many values are kept in the cache. Larger requests scan the store
- * and would evict what others use.
+ * Maximum number of values of one request that are cached after reading them from disk. Larger requests scan the store
+ * and would evict values that other requests use.
  */
 const MOST_KEPT = 64;
-/** How often the values of one operation may be compacted away while they are read. */
+/** How often the values of one operation may be compacted during the read before it fails. */
 const MOST_TRIES = 10;
 
 export class Reads {
@@ -40,7 +40,8 @@ export class Reads {
   }
 
   /**
-   * A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'.
+   * Linearizable read, which includes everything acknowledged before the call. Throws MvccError, CodedError
+   * 'no-leader'.
    */
   async range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
     const { view, clock, onRead } = this.#deps;
@@ -79,7 +80,7 @@ export class Reads {
     }
   }
 
-  /** Reads that wait at the same time share one ReadIndex; a timeout counts once for them. */
+  /** Reads that wait concurrently share one ReadIndex, so a timeout is counted once for them. */
   #timedOut(): void {
     const { view, clock, onReadTimedOut } = this.#deps;
     const now = clock.monotonicMs();
@@ -89,9 +90,9 @@ export class Reads {
   }
 
   /**
-   * As `values`, for an operation that is evaluated again with them. Undefined when some were overwritten and discarded
-   * since: the operation then finds the current values, or that its revision has been compacted. A request for current
-   * values never fails with 'compacted'.
+   * Like `values`, for an operation that is then evaluated again with them. Undefined when some were overwritten and
+   * discarded in the meantime: the operation then finds the current values, or that its revision has been compacted. A
+   * request for current values never fails with 'compacted'.
    */
   async pin(needed: ValuesNeeded, known: Pinned | undefined, tries: number): Promise<Map<Version, Buffer> | undefined> {
     try {
@@ -103,7 +104,8 @@ export class Reads {
   }
 
   /**
-   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile.
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded in the
+   * meantime.
    */
   async values(
     { versions, among }: Pick<ValuesNeeded, 'versions' | 'among'>,

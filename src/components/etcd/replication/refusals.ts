@@ -1,6 +1,9 @@
 import { CodedError } from '../../../base/errors.ts';
 
-/** One shared error: every write through a follower throws it, and capturing a stack costs as much as forwarding. */
+/**
+ * Shared error object, because every write through a follower throws it and capturing a stack costs as much as
+ * forwarding.
+ */
 export const NOT_LEADER = new CodedError('not-leader', 'this member does not lead');
 
 export const tooMany = (): CodedError => new CodedError('too-many-requests', 'too many requests wait to be committed');

@@ -1,4 +1,4 @@
-/** What a replica requires, and the state machine that it drives. */
+/** Dependencies of a replica, and the state machine that it drives. */
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type {
@@ -16,25 +16,30 @@ export interface ReplicaTiming {
   readonly tickMs: number;
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
-  /** The election timeout adapts to measured times; `electionTicks` is the initial value. */
+  /** Whether the election timeout adapts to measured times. `electionTicks` is its initial value. */
   readonly adapts?: boolean;
 }
 
 /** State of the machine that is persisted together with raft's own. */
 export type Rider = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
 
-/** The state machine that the replica drives. All methods are called synchronously and in log order; none may throw. */
+/** State machine that the replica drives. All methods are called synchronously and in log order, and must not throw. */
 export interface ReplicatedMachine {
-  /** Entries that are committed and on this disk. `conf`: the configuration after the last of them, if it changed. */
+  /**
+   * Applies entries that are committed and on this disk. `conf`: configuration after the last of them, if it changed.
+   */
   apply(entries: readonly Entry[], conf: ConfState | undefined): void;
   leadershipChanged(leads: boolean, leader: NodeId | undefined, term: number): void;
-  /** Called for each write; undefined: nothing to add. */
+  /** Called for each write. Returns undefined when it adds no state. */
   rider(): Rider | undefined;
   riderWritten(rider: Rider): void;
   diskFull(full: boolean): void;
-  /** `to` needs a snapshot of at least `index`; report progress with `snapshotProgress` and `snapshotDone`. */
+  /**
+   * Starts sending `to` a snapshot of at least `index`. Progress is reported with `snapshotProgress` and
+   * `snapshotDone`.
+   */
   streamSnapshot(to: NodeId, index: number): void;
-  /** Replaces the store by the snapshot that has been received. */
+  /** Replaces the store with the received snapshot. */
   install(snapshot: SnapshotMeta, hardState: StoredHardState): Promise<void>;
 }
 
@@ -45,19 +50,19 @@ export interface ReplicaDeps {
   readonly storage: StoreLog;
   readonly clock: Clock;
   readonly log: Log;
-  /** Best effort; messages to one member arrive in order or not at all. */
+  /** Best effort: messages to one member arrive in order or are lost. */
   readonly send: (messages: readonly Message[]) => void;
   readonly machine: ReplicatedMachine;
   /** Unique for every start of the process. */
   readonly runId: string;
-  /** The log contradicts the cluster's log: this member has to stop. */
+  /** Called when the log contradicts the cluster's log, so this member has to stop. */
   readonly onFatal: (error: Error) => void;
-  /** How long applying a batch of entries took, in milliseconds. */
+  /** Called with the duration of applying a batch of entries, in milliseconds. */
   readonly onApplied?: (ms: number) => void;
-  /** A ReadIndex request failed. */
+  /** Called when a ReadIndex request failed. */
   readonly onReadFailed?: () => void;
-  /** A heartbeat was sent this many milliseconds late. */
+  /** Called when a heartbeat was sent this many milliseconds late. */
   readonly onLateHeartbeat?: (to: NodeId, ms: number) => void;
-  /** How long a disk commit took, in milliseconds. */
+  /** Called with the duration of a disk commit, in milliseconds. */
   readonly onWritten?: (ms: number) => void;
 }

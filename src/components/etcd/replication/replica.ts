@@ -1,6 +1,6 @@
 /**
  * Drives this member's raft state machine: ticks it, delivers its messages, persists its entries and state, applies
- * what is committed and serves ReadIndex. Everything that waits while the disk is busy becomes one write.
+ * committed entries and serves ReadIndex. Everything that waits while the disk is busy becomes one write.
  */
 import type { Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -22,9 +22,9 @@ import { Heartbeats } from './heartbeats.ts';
 import { ReadIndexQueue } from './read-index.ts';
 import type { ReplicaDeps, ReplicaTiming } from './replica-deps.ts';
 
-/** A leader whose disk has not answered for this many election timeouts transfers leadership. */
+/** A leader whose disk has not responded for this many election timeouts transfers leadership. */
 const STUCK_ELECTIONS = 4;
-/** How often the election timeout is recomputed. */
+/** Interval at which the election timeout is recomputed. */
 const ADAPT_MS = 1000;
 
 export class Replica {
@@ -41,7 +41,7 @@ export class Replica {
   #writingSinceMs = 0;
   #leaderHeardMs = 0;
   #riderWanted = false;
-  /** A commit index that is persisted with the next write of other state. */
+  /** Commit index that is persisted with the next write of other state. */
   #lateHard: StoredHardState | undefined;
   #hardOnDisk: StoredHardState;
   #leads = false;
@@ -104,12 +104,12 @@ export class Replica {
     return this.#conf;
   }
 
-  /** This member is the only voter. */
+  /** Whether this member is the only voter. */
   get alone(): boolean {
     return this.#conf.voters.length === 1 && this.#conf.outgoing.length === 0 && this.#conf.voters[0] === this.id;
   }
 
-  /** The replica was stopped or its disk failed: proposals have no effect. */
+  /** Whether the replica was stopped or its disk failed. Proposals then have no effect. */
   get ended(): boolean {
     return this.#stopped;
   }
@@ -134,12 +134,12 @@ export class Replica {
   }
 
   start(): void {
-    // A single voter campaigns at once: no other candidate exists.
+    // A single voter campaigns immediately, because there is no other candidate.
     if (this.alone) this.#do((raft) => raft.campaign());
     this.#arm();
   }
 
-  /** Finishes the write in progress; later calls have no effect. */
+  /** Completes the write in progress. Later calls have no effect. */
   async stop(): Promise<void> {
     this.#stopping = true;
     while (this.#writing !== undefined || this.#queue.some(needsDisk)) {
@@ -152,7 +152,7 @@ export class Replica {
     this.#reads.fail(new CodedError('closed', 'the store is stopping'));
   }
 
-  /** Throws RaftError; nothing was proposed then. */
+  /** Throws RaftError without proposing anything. */
   propose(data: readonly Uint8Array[]): { readonly term: number; readonly first: number } {
     const proposed = this.#raft.propose(data);
     if (proposed.kind !== 'appended') throw new RaftError('NotLeader', 'proposals are not forwarded');
@@ -180,12 +180,15 @@ export class Replica {
     this.#do((raft) => raft.campaign());
   }
 
-  /** Time since the last message of the leader, in milliseconds; 0 on the leader. */
+  /** Milliseconds since the last message of the leader, or 0 on the leader. */
   get leaderHeardAgoMs(): number {
     return this.#leads ? 0 : this.#deps.clock.monotonicMs() - this.#leaderHeardMs;
   }
 
-  /** A message from a peer. A rejected message is logged and dropped; 'LogLost' and 'Diverged' stop this member. */
+  /**
+   * Processes a message from a peer. A rejected message is logged and dropped. 'LogLost' and 'Diverged' stop this
+   * member.
+   */
   step(message: Message): void {
     const now = this.#deps.clock.monotonicMs();
     if (message.type === 'heartbeat' || message.type === 'append') {
@@ -224,8 +227,8 @@ export class Replica {
   }
 
   /**
-   * Resolves when everything that was acknowledged by any member before the call has been applied here. Rejects with
-   * CodedError 'no-leader' when the commit index cannot be confirmed now.
+   * Resolves when everything acknowledged by any member before the call has been applied here. Rejects with CodedError
+   * 'no-leader' when the commit index cannot be confirmed now.
    */
   readIndex(): Promise<void> {
     if (this.#stopped) return Promise.reject(new CodedError('closed', 'the store is stopping'));
@@ -265,7 +268,7 @@ export class Replica {
     this.#deps.onFatal(error);
   }
 
-  /** A single voter that leads and has no learners needs no ticks. */
+  /** Whether ticks are required. A single voter that leads and has no learners needs none. */
   get #needsTicks(): boolean {
     return !(this.alone && this.#leads && this.#conf.learners.length === 0);
   }
@@ -297,7 +300,7 @@ export class Replica {
     this.setTiming({ ...this.#timing, electionTicks: Math.ceil(electionMs / this.#timing.tickMs) });
   }
 
-  /** A leader whose disk does not answer transfers leadership to a follower that can still persist entries. */
+  /** Transfers leadership to a follower that can persist entries when this leader's disk does not respond. */
   #checkDisk(): void {
     // On a full disk only a member with free space would help; see full-disk.ts.
     if (!this.#leads || this.#writing === undefined || this.#commits.lacksRoom) return;
@@ -313,7 +316,7 @@ export class Replica {
     return this.#conf.voters.filter((id) => id !== this.id);
   }
 
-  /** The active voter with the highest match index among those that `may`. */
+  /** Active voter with the highest match index among those that `may` accepts. */
   bestFollower(may: (id: NodeId) => boolean = () => true): NodeId | undefined {
     let best: { readonly id: NodeId; readonly match: number } | undefined;
     for (const [id, { match, active, state }] of this.#raft.status().progress) {
@@ -386,7 +389,7 @@ export class Replica {
     }
   }
 
-  /** Advances batches that need no disk and are not queued behind one that does. */
+  /** Advances batches that need no disk write and are not queued behind one that does. */
   #advanceWithoutDisk(): void {
     if (this.#writing !== undefined) return;
     while (this.#queue.length > 0 && !needsDisk(this.#queue[0] as Ready)) {
@@ -396,7 +399,7 @@ export class Replica {
     }
   }
 
-  /** Heartbeat responses depend on the persisted term only: they need not wait for a slow write. */
+  /** Sends heartbeat responses early: they depend only on the persisted term and need not wait for a slow write. */
   #confirmEarly(ready: Ready): void {
     if (this.#queue.length === 0 && this.#writing === undefined) return;
     const { term } = this.#raft;
@@ -434,7 +437,7 @@ export class Replica {
   }
 
   async #writeQueue(): Promise<void> {
-    // A snapshot replaces the store: it is processed alone.
+    // A snapshot replaces the store, so it is processed alone.
     const at = this.#queue.findIndex((ready) => ready.snapshot !== undefined);
     if (at === 0) {
       const ready = this.#queue.shift() as Ready;
@@ -453,7 +456,7 @@ export class Replica {
       for (const entry of ready.entries) entries.push(toStored(entry));
     }
     const rider = this.#deps.machine.rider();
-    // A commit index alone is not worth a write: it is persisted with the next write of other state.
+    // A commit index alone does not cause a write. It is persisted with the next write of other state.
     const decided = hardState !== undefined && !sameVote(hardState, this.#hardOnDisk);
     const written = decided || rider?.applied !== undefined ? hardState : undefined;
     if (written === undefined) this.#lateHard = hardState;

@@ -1,7 +1,6 @@
 /**
- * Routes requests that only the leader can serve to the leader. The RPC is forwarded as it is; its response is held
- * back until this member has applied the index at which the leader answered, so that clients read their own writes
- * here.
+ * Routes requests that only the leader can serve. The RPC is forwarded unchanged. Its response is delayed until this
+ * member has applied the index at which the leader responded, so that clients can read their own writes here.
  */
 import { decodeTxnRequest } from '../../../api/etcd/kv.ts';
 import { Reader } from '../../../api/etcd/wire.ts';
@@ -23,10 +22,10 @@ export interface RouterDeps {
   readonly encoder: Encoder;
   readonly clock: Clock;
   readonly log: Log;
-  /** Undefined: this member has no peers. */
+  /** Undefined when this member has no peers. */
   readonly peers: () => Peers | undefined;
   readonly authRevision: () => number;
-  /** A forwarded write failed or timed out. */
+  /** Called when a forwarded write failed or timed out. */
   readonly failed: () => void;
 }
 
@@ -34,13 +33,13 @@ type Handler = UnaryHandlers[string];
 /** Throws AuthError when the caller of `call` lacks permission. */
 type CheckCall = (path: string, message: Uint8Array, call: CallIdentity) => void;
 
-/** The auth revision at which a call was authorized, and how to authorize it again. */
+/** Auth revision at which a call was authorized, and a function that authorizes it again. */
 interface Access {
   revision: number;
   again(): void;
 }
 
-/** A request forwarded to the leader and not answered yet. */
+/** Request in progress at the leader. */
 interface UnderWay {
   readonly leader: string;
   abort(error: Error): void;
@@ -51,7 +50,7 @@ const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
 /** How long to wait for a leadership change before checking again. */
 const LOOK_AGAIN_MS = 50;
-/** Within which a leader that was replaced learns of it and answers. */
+/** Time in which a replaced leader detects the replacement and responds. */
 const ANSWER_MS = 300;
 /** Calls that this member answers itself after a linearizable check. */
 const READS: ReadonlySet<string> = new Set([
@@ -79,8 +78,8 @@ export class Router {
 
   /**
    * The same handlers, each routed to the leader if necessary. `check`: the authorization that `handlers` require. It
-   * is repeated when auth has changed since: this member may not have applied a change acknowledged elsewhere. Source:
-   * etcd v3_server.go, doSerialize.
+   * is repeated when auth has changed in the meantime, because this member may not have applied a change acknowledged
+   * elsewhere. Source: etcd v3_server.go, doSerialize.
    */
   unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
     const { engine, authRevision } = this.#deps;
@@ -100,7 +99,7 @@ export class Router {
     return Object.fromEntries(routed);
   }
 
-  /** Repeats the authorization of a read before it is answered. Writes were authorized by the leader. */
+  /** Repeats the authorization of a read before the response. The leader has authorized writes. */
   #mayTell(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
     if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
     if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
@@ -131,7 +130,7 @@ export class Router {
     if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
   }
 
-  /** The leader's response to `message`, with this member's response header. Throws CodedError. */
+  /** Response of the leader to `message`, with this member's response header. Throws CodedError. */
   async ask(path: string, message: Uint8Array, here: () => Promise<Uint8Array>): Promise<Uint8Array> {
     const outcome = await this.#reach(path, message, new Map(), async () => ({ ...DONE, body: await here() }));
     if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
@@ -175,7 +174,7 @@ export class Router {
     }
   }
 
-  /** Executes the request here or on the leader, as soon as there is one. No request is executed twice. */
+  /** Executes the request here or on the leader as soon as there is one. No request is executed twice. */
   async #reach(
     path: string,
     message: Uint8Array,
@@ -202,7 +201,7 @@ export class Router {
         }
       } else if (leader !== undefined && leader !== id) {
         const revision = authRevision();
-        // The leader trusts the forwarding member's authorization.
+        // The leader trusts the authorization of the forwarding member.
         if (access !== undefined && access.revision !== revision) access.again();
         if (access !== undefined) access.revision = revision;
         const request = { path, message, metadata, authRevision: revision };
@@ -233,8 +232,8 @@ export class Router {
   }
 
   /**
-   * A leader that was replaced answers what it has received, since the next leader decides it; one that is stalled does
-   * not, and its requests are aborted a moment later.
+   * Aborts requests at a former leader after a delay. A replaced leader responds to received requests once the next
+   * leader has decided them, but a stalled one does not.
    */
   leaderChanged(): void {
     const { engine, clock } = this.#deps;
@@ -259,7 +258,7 @@ export class Router {
     const outcome = await collected(handler, message, {
       metadata: (name) => metadata.get(name),
       peerCommonName: () => '',
-      // The forwarding member reports a cancellation to its client; waiting here ends by timeout.
+      // The forwarding member reports a cancellation to its client. The wait here ends by timeout.
       whenCancelled: () => {},
     });
     return outcome.redirect ? outcome : { ...outcome, index: engine.replica.applied };
@@ -277,7 +276,7 @@ export class Router {
     }
   }
 
-  /** The response header names the member that answered. */
+  /** Sets the response header to the member that responded. */
   #reheaded(body: Uint8Array): Uint8Array {
     const reader = new Reader(body);
     if (reader.field() !== 1) return body;

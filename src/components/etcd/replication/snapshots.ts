@@ -1,4 +1,6 @@
-/** Sends snapshots to members that lag behind the log: the rows as of one index, in pieces, then raft's message. */
+/**
+ * Sends snapshots to members that are behind the log: the rows as of one index, in pieces, followed by raft's message.
+ */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -20,7 +22,7 @@ export interface SnapshotsDeps {
 
 const PIECE_TIMEOUT_MS = 30_000;
 const TRIES = 3;
-/** A broken transfer can be resumed for this long. */
+/** Time within which an interrupted transfer can be resumed. */
 const RESUME_MS = 60_000;
 
 interface Session {
@@ -37,7 +39,7 @@ export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #sessions = new Map<NodeId, Session>();
   #count = 0;
-  /** Pieces are stored one after another: each one continues the rows of the piece before it. */
+  /** Pieces are stored sequentially, because each one continues the rows of the previous one. */
   #receiving: Promise<unknown> = Promise.resolve();
   #ready: { readonly id: string; readonly head: SnapshotHead } | undefined;
   #stopped = false;
@@ -46,7 +48,7 @@ export class Snapshots {
     this.#deps = deps;
   }
 
-  /** Leadership or membership changed: ends sessions that no member will resume, and releases their rows. */
+  /** Handles changed leadership or membership: ends sessions that no member will resume, and releases their rows. */
   changed(): void {
     const { replica } = this.#deps.engine;
     const { voters, outgoing, learners } = replica.conf;
@@ -61,7 +63,7 @@ export class Snapshots {
     for (const [to, session] of this.#sessions) this.#forget(to, session);
   }
 
-  /** `to` needs a snapshot of at least `index`. */
+  /** Starts sending `to` a snapshot of at least `index`. */
   stream(to: NodeId, index: number): void {
     const { engine, log } = this.#deps;
     let session = this.#sessions.get(to);
@@ -128,7 +130,7 @@ export class Snapshots {
       }
       const has = await this.#deliver(to, { ...nothing, after, head, message: encodeMessages([message]) });
       if (has >= after) return;
-      // The receiver restarted the transfer with another sender, or lost what it had stored.
+      // The receiver restarted the transfer with another sender, or lost its stored rows.
       after = has;
     }
     throw new CodedError('closed', 'the store is stopping');
@@ -163,7 +165,7 @@ export class Snapshots {
     if (hello.from !== replica.leader) throw new CodedError('not-leader', `${hello.from} does not lead here`);
     let last = await storage.receive(id);
     if (last < after) return last;
-    // A piece that is sent again because its response was lost is already stored.
+    // A piece that is repeated because its response was lost is already stored.
     const fresh = rows.filter((row) => row.revision > last);
     if (fresh.length > 0) {
       await storage.received(id, fresh);

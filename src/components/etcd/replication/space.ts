@@ -1,6 +1,6 @@
 /**
- * Free space of this member's disk. While there is none, writes that grow the store are rejected, except small ones
- * that ask for the reserve.
+ * Free space of this member's disk. Without any, writes that grow the store are rejected, except small ones that may
+ * use the reserve.
  */
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -11,11 +11,13 @@ import type { StoreView } from './store-view.ts';
 
 export interface WriteOptions {
   readonly relaxed: boolean;
-  /** Of a relaxed write: only its newest state matters, and it is repeated. It may wait for minutes for its flush. */
+  /**
+   * Marks a relaxed write whose newest state is sufficient and which is repeated. Its flush may be delayed by minutes.
+   */
   readonly heartbeat?: boolean;
   /**
-   * The write helps to free the disk or keeps a node alive: also accepted while the disk is full or the quota exceeded,
-   * until the reserve is used up.
+   * Whether the write helps to free the disk or keeps a node alive. Such writes are also accepted while the disk is
+   * full or the quota exceeded, until the reserve is used up.
    */
   readonly reserve: boolean;
 }
@@ -25,12 +27,14 @@ export interface DiskSpaceDeps {
   readonly storage: Pick<StoreLog, 'recoverSpace' | 'reserveBytes'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** The disk is full; called repeatedly while it is. */
+  /** Called repeatedly while the disk is full. */
   readonly onFull: () => void;
 }
 
 const SPACE_RETRY_MS = 1000;
-/** The part of the reserve that one write may use, so that a large object does not use it up for all others. */
+/**
+ * Maximum part of the reserve for one write, so that a large object does not use up the reserve for all other writes.
+ */
 const RESERVE_WRITE_BYTES = 64 << 10;
 
 export class DiskSpace {
@@ -64,7 +68,7 @@ export class DiskSpace {
     } else this.#deps.log.info('disk has free space again; accepting writes');
   }
 
-  /** Whether the reserve admits a write that would otherwise be rejected; takes its size from the reserve if so. */
+  /** Whether the reserve admits a write that would otherwise be rejected. If so, deducts its size from the reserve. */
   takeReserve(request: TxnRequest, { reserve }: WriteOptions): boolean {
     if (!reserve) return false;
     if (!this.#full) return true;
@@ -106,7 +110,7 @@ export class DiskSpace {
   }
 }
 
-/** A full disk still accepts requests that only delete: they free space. */
+/** Whether a request grows the store. A full disk still accepts requests that only delete, because they free space. */
 export function writesMore(request: TxnRequest): boolean {
   const grows = (operations: TxnRequest['success']): boolean =>
     operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));

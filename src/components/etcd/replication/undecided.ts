@@ -3,7 +3,7 @@ import type { Pending } from './pending.ts';
 import { leaderFailed, NOT_LEADER } from './refusals.ts';
 
 /**
- * Proposals of a leader that lost leadership. The entry that is committed at the index of a proposal decides: with the
+ * Proposals of a leader that lost leadership. The committed entry at the index of a proposal decides: with the
  * proposal's term it is the proposal, with another term the proposal can never be committed.
  */
 export class Undecided {
@@ -24,8 +24,8 @@ export class Undecided {
   }
 
   /**
-   * The proposals that are the entry at `index` of `term`, to be settled once it is applied; others of the index, which
-   * were overwritten, are rejected with 'not-leader'.
+   * Returns the proposals that became the entry at `index` of `term`, to be settled once it is applied. Other proposals
+   * of that index were overwritten and are rejected with 'not-leader'.
    */
   committed(index: number, term: number): readonly Pending[] {
     if (this.#proposals.length === 0) return [];

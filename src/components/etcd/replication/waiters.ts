@@ -21,7 +21,7 @@ export class AppliedWaiters {
     });
   }
 
-  /** As `at`, after `mostMs` at the latest. */
+  /** Like `at`, but resolves after `mostMs` at the latest. */
   within(index: number, mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#clock.setTimer(mostMs, () => {
@@ -81,12 +81,12 @@ export class LeadershipWaiters {
 
 /**
  * Permission changes that this leader has proposed. Followers may have applied and acknowledged one before a leader
- * whose own disk stalls: authorizing by its old permissions would be stale.
+ * with a stalled disk, which would then authorize with outdated permissions.
  */
 export class PermissionChanges {
   #settled: Promise<void> | undefined;
 
-  /** Settles when no change is in flight; undefined: there is none. */
+  /** Settles when no change is in progress. Undefined when there is none. */
   get settled(): Promise<void> | undefined {
     return this.#settled;
   }

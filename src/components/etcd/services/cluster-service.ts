@@ -33,7 +33,7 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
   const answerWithMembers = (added?: Member): Uint8Array => {
     // The header has no revision, as in etcd.
     const out = encoder.begin(0);
-    // In a response that also has the affected member, the list is the third field.
+    // In a response that also contains the affected member, the list is the third field.
     if (added !== undefined) writeMember(out, 2, added, cluster.isLearner(added.id));
     for (const member of cluster.members)
       writeMember(out, added === undefined ? 2 : 3, member, cluster.isLearner(member.id));
@@ -79,7 +79,7 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
 
 export type Adding = Pick<ClusterServiceDeps, 'engine' | 'clock' | 'token' | 'strict' | 'maxLearners'>;
 
-/** `joining`: a learner that is promoted when it has caught up. Throws CodedError, RaftError. */
+/** `joining`: the learner is promoted when it has caught up. Throws CodedError, RaftError. */
 export async function addMember(
   { engine, clock, token, strict, maxLearners }: Adding,
   peerUrls: readonly string[],
@@ -90,7 +90,7 @@ export async function addMember(
   const { cluster } = engine;
   if (learner !== false && cluster.conf.learners.length >= maxLearners) throw new CodedError('too-many-learners', '');
   if (strict) {
-    // A member that has not started counts as missing, a learner too: it will be promoted.
+    // A member that has not started counts as missing. So does a learner, because it will be promoted.
     if (learner !== false) requireActive(engine, cluster.conf.voters.length + 1);
     else requireStarted(engine, cluster.conf.voters.length + 1);
   }
@@ -121,7 +121,7 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   await engine.changeConf({ steps: [{ op: 'remove', id }] });
 }
 
-/** The only voter is removed: a learner that has the whole log takes its vote first. */
+/** Promotes a learner with the complete log before the only voter is removed. */
 async function promoteSuccessor(engine: Engine): Promise<void> {
   const { progress, lastIndex } = engine.replica.raft.status();
   const successor = engine.cluster.conf.learners.find((id) => {
@@ -145,7 +145,8 @@ async function promoteMember({ engine, strict, promoted }: ClusterServiceDeps, i
 }
 
 /**
- * Whether a quorum of `voters` members would have started and answers. Source: etcd membership/cluster.go, IsReadyTo….
+ * Throws unless a quorum of `voters` members would have started and responds. Source: etcd membership/cluster.go,
+ * IsReadyTo….
  */
 function requireStarted(engine: Engine, voters: number, without?: string, more = 0): void {
   const { conf } = engine.cluster;
@@ -155,7 +156,7 @@ function requireStarted(engine: Engine, voters: number, without?: string, more =
   requireActive(engine, voters, without, more);
 }
 
-/** Whether a quorum of `voters` members would answer. Source: etcd server.go, mayAddMember. */
+/** Throws unless a quorum of `voters` members would respond. Source: etcd server.go, mayAddMember. */
 function requireActive({ cluster, replica }: Engine, voters: number, without?: string, more = 0): void {
   if (cluster.conf.voters.length === 1 && without === undefined) return;
   const { progress } = replica.raft.status();
@@ -164,7 +165,7 @@ function requireActive({ cluster, replica }: Engine, voters: number, without?: s
   if (active < Math.floor(voters / 2) + 1) throw new CodedError('unhealthy-cluster', '');
 }
 
-/** A host and a port, or any socket. Source: etcd client/pkg/types/urls.go, NewURLs. */
+/** A host with a port, or any socket. Source: etcd client/pkg/types/urls.go, NewURLs. */
 const PEER_URL = /^(?:https?:\/\/(?:\[[^[\]/?#\s]+\]|[^[\]:/?#\s]*):\d*|unixs?:\/\/[^\s]+)$/;
 
 function checkUrls(engine: Engine, urls: readonly string[], except: string | undefined): void {
@@ -186,7 +187,7 @@ function writeMember(out: Writer, field: number, member: Member, learner: boolea
   out.bool(5, learner).end(mark);
 }
 
-/** An id, URLs; of a list, whether it has to be linearizable. */
+/** Decodes ID, URLs and, for a list, whether it must be linearizable. */
 function decode(message: Uint8Array): {
   readonly id: string;
   readonly flag: boolean;

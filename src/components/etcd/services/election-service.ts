@@ -1,5 +1,5 @@
 /**
- * `v3electionpb.Election`: operations on keys run with the caller's identity. Source: etcd api/v3election/election.go,
+ * `v3electionpb.Election`. Key operations run with the caller's identity. Source: etcd api/v3election/election.go,
  * clientv3/concurrency/election.go.
  */
 import type { WireKeyValue } from '../../../api/etcd/kv.ts';
@@ -70,7 +70,7 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
   return place;
 }
 
-/** Every proclamation of the elected leader, starting with the current one. */
+/** Streams every proclamation of the elected leader, starting with the current one. */
 function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Log): StreamHandler {
   const controller = new AbortController();
   let started = false;
@@ -138,7 +138,7 @@ function campaignRequest(message: Uint8Array): {
   return { name, lease, value };
 }
 
-/** ProclaimRequest and ResignRequest. */
+/** Decodes ProclaimRequest and ResignRequest. */
 function leaderRequest(message: Uint8Array): { readonly leader: LeaderKey; readonly value: Buffer } {
   const reader = new Reader(message);
   let leader: LeaderKey | undefined;

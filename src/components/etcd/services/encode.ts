@@ -2,15 +2,16 @@ import { Writer } from '../../../api/etcd/wire.ts';
 import type { Answer, Decision, RangeAnswer } from '../../../core/mvcc/machine.ts';
 import type { RpcMessage } from '../../../io/grpc/port.ts';
 
-/** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
+/** One writer is shared by all responses, because encoding is synchronous and `finish` copies the message. */
 const writer = new Writer(16 << 10);
 const NO_HEADER = Buffer.alloc(0);
 /**
- * Responses with more key-values than this are sent in pieces, so that they are copied once, into the socket's buffer.
+ * Responses with more bytes of key-values than this are sent in pieces, so that they are copied only once, to the
+ * socket's buffer.
  */
 const COPIED = 8 << 10;
 
-/** Writes answers that begin with etcd's ResponseHeader. */
+/** Writes responses that begin with etcd's ResponseHeader. */
 export class Encoder {
   readonly #clusterId: bigint;
   readonly #memberId: bigint;
@@ -32,7 +33,7 @@ export class Encoder {
     return this.#memberId;
   }
 
-  /** An empty writer with the header written. */
+  /** Returns an empty writer after writing the header. */
   begin(revision: number): Writer {
     writer.reset();
     const mark = writer.begin(1);
@@ -89,17 +90,20 @@ function rangeEnd(out: Writer, answer: RangeAnswer): Writer {
   return out.bool(3, answer.more).int(4, answer.count);
 }
 
-/** A key-value, which is kept as field 2, as field 3. */
+/** Writes a key-value, which is stored as field 2, as field 3. */
 function asThird(out: Writer, kv: Buffer): void {
   out.varint(3 * 8 + 2).raw(kv.subarray(1));
 }
 
-/** The revision while a transaction's responses are written in order: it advances with the first write. */
+/** Current revision while a transaction's responses are written in order. It advances with the first write. */
 interface Now {
   revision: number;
 }
 
-/** One ResponseOp; inner headers carry the revision only, as etcd's do: the one before until something was written. */
+/**
+ * Writes one ResponseOp. Like etcd's, inner headers carry only the revision, which is the previous one until the first
+ * write.
+ */
 function operation(out: Writer, answer: Answer, now: Now, written: number): void {
   if (answer.kind === 'put' || (answer.kind === 'delete' && answer.deleted > 0)) now.revision = written;
   const { revision } = now;
@@ -119,7 +123,7 @@ function operation(out: Writer, answer: Answer, now: Now, written: number): void
     for (const kv of answer.previous) asThird(out, kv);
     out.end(mark);
   } else {
-    // Of a nested transaction etcd leaves the header empty.
+    // etcd leaves the header of a nested transaction empty.
     const mark = out.begin(4);
     out.message(1, NO_HEADER).bool(2, answer.succeeded);
     for (const nested of answer.answers) operation(out, nested, now, written);

@@ -1,7 +1,7 @@
 /**
- * etcd's API as JSON over HTTP (`POST /v3/kv/range` …), as in grpc-gateway. A token is sent in the header
- * `Authorization`; as in etcd, client certificates do not identify users here. Source: etcd's google.api.http
- * annotations in rpc.proto.
+ * etcd's API as JSON over HTTP (`POST /v3/kv/range` …), like grpc-gateway. The header `Authorization` contains the
+ * token. As in etcd, client certificates do not identify users here. Source: etcd's google.api.http annotations in
+ * rpc.proto.
  */
 import { type Json, messageFromJson, messageToJson } from '../../../api/etcd/json.ts';
 import { WireError } from '../../../api/etcd/wire.ts';
@@ -97,7 +97,7 @@ const HTTP_STATUS: Readonly<Record<number, number>> = {
 const JSON_TYPE = 'application/json';
 const TEXT = 'text/plain; charset=utf-8';
 
-/** Bounds concurrent gateway calls: further ones wait, as on a gRPC connection without free streams. */
+/** Limits concurrent gateway calls. Further ones wait, as on a gRPC connection without free streams. */
 class Places {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -106,7 +106,7 @@ class Places {
     this.#free = most;
   }
 
-  /** Resolves with a release function; with undefined when the client disconnected while it waited. */
+  /** Resolves with a release function, or with undefined when the client disconnected while waiting. */
   take(request: Pick<HttpRequest, 'closed'>): Promise<(() => void) | undefined> {
     return new Promise((resolve) => {
       const enter = (): void => {
@@ -136,7 +136,7 @@ class Places {
   }
 }
 
-/** Answers `/v3/…`; undefined for other paths. `most`: concurrent calls, over all clients. */
+/** Handles `/v3/…`. Returns undefined for other paths. `most`: maximum number of concurrent calls of all clients. */
 export function gateway(
   client: LocalClient,
   log: Log,
@@ -196,12 +196,12 @@ async function served(
 }
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
-/** With what ECMAScript 2026 gives a reviver. */
+/** `JSON.parse` with the reviver context of ECMAScript 2026. */
 const parseJson = JSON.parse as (text: string, reviver: Reviver) => unknown;
-/** As 64 bits have it; longer ones are out of range anyway. */
+/** Up to the digits of 64 bits. Longer numbers are out of range anyway. */
 const WHOLE = /^-?\d{1,20}$/;
 
-/** Whole numbers keep all their digits: those of 64 bits may be larger than what a `number` holds exactly. */
+/** Keeps all digits of whole numbers, because 64-bit numbers may exceed the exact range of `number`. */
 const exactly: Reviver = (_, value, { source }) =>
   typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && WHOLE.test(source)
     ? BigInt(source)

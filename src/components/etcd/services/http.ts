@@ -9,7 +9,9 @@ const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Plain requests on the client port, as etcd answers them; the checks of `/livez` and `/readyz` are etcd 3.5's. */
+/**
+ * Handles plain HTTP requests on the client port like etcd. The checks of `/livez` and `/readyz` are those of etcd 3.5.
+ */
 export async function answerHttp(request: HttpRequest, sources: MetricsSources): Promise<HttpAnswer> {
   const { path, query } = request;
   if (request.method !== 'GET' && request.method !== 'HEAD') return text(405, 'Method Not Allowed\n');
@@ -33,7 +35,7 @@ function text(status: number, body: string): HttpAnswer {
   return { status, contentType: TEXT, body };
 }
 
-/** `?serializable=true` asks this member alone, `?exclude=NOSPACE` passes over the alarm. */
+/** `?serializable=true` checks only this member. `?exclude=NOSPACE` ignores the alarm. */
 async function health(query: URLSearchParams, { engine, metrics }: MetricsSources): Promise<HttpAnswer> {
   const excluded = query.getAll('exclude');
   const raised = engine.cluster.alarms.map(({ alarm }) => (alarm === ALARM_NO_SPACE ? 'NOSPACE' : 'CORRUPT'));

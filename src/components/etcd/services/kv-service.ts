@@ -20,12 +20,12 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /**
- * Request metadata, a list: relaxed durability (`relaxed`), for minutes (`heartbeat`, with `relaxed` for members that
- * do not know it), the reserve of a full disk (`reserve`). Other etcds ignore it.
+ * Request metadata with a list of flags: relaxed durability (`relaxed`), for minutes (`heartbeat`, together with
+ * `relaxed` for members that do not support it), and the reserve of a full disk (`reserve`). Other etcds ignore it.
  */
 export const DURABILITY = 'hyperedge-durability';
 
-/** etcd's `--max-request-bytes` and `--max-txn-ops`; etcd's defaults if unset. */
+/** etcd's `--max-request-bytes` and `--max-txn-ops`. Default: etcd's. */
 export interface RequestLimits {
   readonly requestBytes?: number;
   readonly transactionOperations?: number;
@@ -80,7 +80,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
       answer(call, log, async () => {
         const request = decodeTxnRequest(message);
         checkTxn(request, transactionOperations);
-        // Read-only transactions do not go through the log: the limit does not apply.
+        // Read-only transactions do not go through the log, so the limit does not apply.
         if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
           throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
         }

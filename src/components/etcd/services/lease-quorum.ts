@@ -1,7 +1,7 @@
 /**
- * Remaining times of leases are not in the log: one disk write for every keep-alive would be too expensive. A
- * keep-alive survives the failure of its leader because a quorum acknowledges it first, and a new leader queries a
- * quorum before it expires any lease: the two quorums overlap.
+ * Quorum for lease renewals. Remaining times of leases are not in the log, because a disk write for every keep-alive
+ * would be too expensive. Instead, a quorum acknowledges a keep-alive, and a new leader queries a quorum before it
+ * expires any lease. The two quorums overlap, so a keep-alive survives the failure of its leader.
  */
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -14,7 +14,7 @@ import { decodeLeaseUpdate, type LeaseUpdates, writeLeaseUpdates } from '../repl
 export interface LeaseQuorumDeps {
   readonly engine: Engine;
   readonly clock: Clock;
-  /** Queries every other member; `agreed` is called for each one that agrees, with its response. */
+  /** Queries every other member. `agreed` is called with the response of each one that agrees. */
   readonly askAll: (message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void) => void;
 }
 
@@ -23,7 +23,7 @@ interface Batch {
   readonly acknowledged: Promise<void>;
 }
 
-/** Keep-alives within this time share one query. */
+/** Delay in which keep-alives are combined into one query. */
 const BATCH_MS = 2;
 const RETRY_MS = 100;
 const UPDATES = 2;
@@ -52,7 +52,7 @@ export class LeaseQuorum {
     return this.#batch.acknowledged;
   }
 
-  /** The remaining times of some leases, or of all. */
+  /** Remaining times of the given leases. Default: all. */
   remaining(ids: Iterable<bigint> = this.#deps.engine.machine.leases.ids()): LeaseUpdates {
     const { engine, clock } = this.#deps;
     const now = clock.monotonicMs();
@@ -64,7 +64,7 @@ export class LeaseQuorum {
     return updates;
   }
 
-  /** Learns the remaining times known to a quorum. False when leadership is lost before that. */
+  /** Collects the remaining times known to a quorum. Resolves with false when leadership is lost before. */
   async learn(): Promise<boolean> {
     const { engine, clock } = this.#deps;
     const { replica } = engine;
@@ -81,7 +81,7 @@ export class LeaseQuorum {
     return false;
   }
 
-  /** The response to the leader of this member's term; undefined to other members. Throws WireError. */
+  /** Response to the leader of this member's term. Undefined for other members. Throws WireError. */
   answer(message: Uint8Array): Uint8Array | undefined {
     const { engine, clock } = this.#deps;
     const { term, updates, asks } = decode(message);
@@ -91,7 +91,7 @@ export class LeaseQuorum {
     return encode(term, asks ? this.remaining() : [], false);
   }
 
-  /** The longest remaining time is the most recent one: shorter ones were sent earlier. */
+  /** Adopts longer remaining times, because the longest one is the most recent. */
   #extend(updates: LeaseUpdates): void {
     const { leases } = this.#deps.engine.machine;
     const now = this.#deps.clock.monotonicMs();

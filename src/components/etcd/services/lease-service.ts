@@ -11,7 +11,7 @@ import type { UnaryHandlers } from './kv-service.ts';
 import type { LeaseQuorum } from './lease-quorum.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
-/** For metrics. */
+/** Counters for metrics. */
 export interface LeaseCounts {
   readonly granted: number;
   readonly renewed: number;
@@ -26,10 +26,10 @@ export interface LeaseServiceDeps {
   readonly log: Log;
   /** A random positive 63-bit number. */
   readonly newLeaseId: () => bigint;
-  /** Has the leader answer one request of a stream. */
+  /** Lets the leader handle one request of a stream. */
   readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
   readonly quorum: LeaseQuorum;
-  /** How often leases with more remaining time than this are checkpointed. */
+  /** Interval at which leases with more remaining time than this are checkpointed. */
   readonly checkpointMs: number;
   /** Sends remaining times of leases to the other members. */
   readonly send: (updates: LeaseUpdates) => void;
@@ -46,7 +46,7 @@ export class LeaseService {
   #timer: Timer | undefined;
   #syncTimer: Timer | undefined;
   #checkpointTimer: Timer | undefined;
-  /** This member leads and knows every renewal that previous leaders acknowledged. */
+  /** Whether this member leads and has received every renewal that previous leaders acknowledged. */
   #informed = false;
   #stopped = false;
   readonly #counts = { granted: 0, renewed: 0, revoked: 0, expired: 0 };
@@ -62,7 +62,7 @@ export class LeaseService {
     this.#armCheckpoint();
   }
 
-  /** Leadership was gained or lost. */
+  /** Call when leadership was gained or lost. */
   leadershipChanged(): void {
     const { engine } = this.#deps;
     this.#informed = engine.leads && engine.replica.alone;
@@ -92,7 +92,7 @@ export class LeaseService {
     for (const { id, remainingMs } of updates) engine.machine.leases.setRemaining(id, remainingMs, now);
   }
 
-  /** The leader's response to one keep-alive. */
+  /** Response of the leader to one keep-alive. */
   async renew(message: Uint8Array): Promise<Uint8Array> {
     const { engine, encoder, clock } = this.#deps;
     engine.requireLeader();
@@ -101,7 +101,7 @@ export class LeaseService {
     if (ttl > 0) this.#counts.renewed += 1;
     if (ttl > 0) {
       const lease = engine.machine.leases.get(id);
-      // The checkpoint would be lower than the renewed time after a restart of all members.
+      // Otherwise the checkpoint would be lower than the renewed time after a restart of all members.
       if (lease?.checkpoint !== undefined)
         await engine.command({ type: 'checkpoint', leases: [{ id, remainingSeconds: ttl }] });
       await this.#deps.quorum.renewed(id);
@@ -110,7 +110,7 @@ export class LeaseService {
     return encoder.begin(engine.machine.visible).big(2, id).int(3, ttl).finish();
   }
 
-  /** Members that missed an update, or restarted with full TTLs, are corrected periodically. */
+  /** Periodically corrects members that missed an update, or restarted with full TTLs. */
   #armSync(): void {
     if (this.#stopped) return;
     this.#syncTimer?.cancel();
@@ -128,7 +128,7 @@ export class LeaseService {
     });
   }
 
-  /** Without checkpoints a restart of all members would reset long leases to their full TTL. */
+  /** Writes checkpoints. Without them a restart of all members would reset long leases to their full TTL. */
   async #checkpoint(): Promise<void> {
     const { engine, clock, log, checkpointMs } = this.#deps;
     if (!engine.leads) return;
@@ -139,7 +139,7 @@ export class LeaseService {
       const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
       if (ttlSeconds * 1000 > checkpointMs && remainingSeconds > 0) {
         leases.push({ id, remainingSeconds });
-        // A renewal from here on has to be checkpointed after it.
+        // A renewal from here on requires a newer checkpoint.
         lease.checkpoint = remainingSeconds;
       }
       if (leases.length >= CHECKPOINT_MOST) break;
@@ -197,12 +197,12 @@ export class LeaseService {
     };
   }
 
-  /** Requests forwarded beside unary calls: single requests of keep-alive streams. */
+  /** Handlers for forwarded requests besides unary calls: single requests of keep-alive streams. */
   get forOthers(): UnaryHandlers {
     return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
   }
 
-  /** `LeaseKeepAlive`: one response for each request, in order; the TTL of an expired lease is 0. */
+  /** `LeaseKeepAlive`: one response for each request, in order. The TTL of an expired lease is 0. */
   readonly keepAlive = (call: StreamCall): StreamHandler => {
     const { ask, log } = this.#deps;
     let before: Promise<void> = Promise.resolve();

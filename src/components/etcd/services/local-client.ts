@@ -1,6 +1,6 @@
 /**
- * An in-process client of this server: it calls the handlers that serve the network, with the same bytes. Locks,
- * elections and the JSON gateway built on it behave like remote clients, on a leader and on a follower.
+ * In-process client of this server, which calls the network handlers with the same bytes. Locks, elections and the JSON
+ * gateway use it and behave like remote clients, on a leader and on a follower.
  */
 import {
   decodeRangeResponse,
@@ -31,16 +31,16 @@ export type StreamHandlers = Readonly<Record<string, (call: StreamCall) => Strea
 
 export interface LocalStream {
   send(message: Uint8Array): void;
-  /** The sender has finished. */
+  /** Ends the sender's side. */
   end(): void;
   /** Stops the delivery. */
   cancel(): void;
-  /** The receiver has capacity again after it returned false. */
+  /** Called when the receiver has capacity again after it returned false. */
   drained(): void;
 }
 
 export interface LocalStreamEvents {
-  /** False: wait for `drained`. */
+  /** Returns false when the sender must wait for `drained`. */
   message(message: Buffer): boolean;
   ended(failure: RpcFailed | undefined): void;
 }
@@ -53,19 +53,19 @@ export class LocalClient {
   readonly #streams: StreamHandlers;
   readonly #caller: CallIdentity;
 
-  /** `caller`: the identity of calls that do not name another; anonymous by default. */
+  /** `caller`: identity of calls without another one. Default: anonymous. */
   constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = ANONYMOUS) {
     this.#unary = unary;
     this.#streams = streams;
     this.#caller = caller;
   }
 
-  /** The same client with the identity of `call`, whose permissions are checked for each call. */
+  /** Creates a client with the identity of `call`, whose permissions are checked for each call. */
   as(call: CallIdentity): LocalClient {
     return new LocalClient(this.#unary, this.#streams, call);
   }
 
-  /** Throws RpcFailed with the status that a remote client would get. */
+  /** Throws RpcFailed with the status that a remote client would receive. */
   call(path: string, message: Uint8Array, identity: CallIdentity = this.#caller): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const handler = this.#unary[path];
@@ -124,8 +124,8 @@ export class LocalClient {
   }
 
   /**
-   * The events of a watch until `taken` returns true, or compaction has overtaken it and the caller has to list again.
-   * Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
+   * Passes the events of a watch until `taken` returns true, or until compaction has overtaken it and the caller has to
+   * list again. Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
    */
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },

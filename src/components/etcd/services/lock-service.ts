@@ -8,9 +8,9 @@ import { RpcFailed } from './rpc-errors.ts';
 import { answerSession, cancellation, giveUp, SessionQueue } from './session-queue.ts';
 
 /**
- * `v3lockpb.Lock`. `Lock` is answered when the caller's lease is first in the queue; a cancelled call leaves the queue.
- * All operations on keys run with the caller's identity, so that its permissions apply. Source: etcd
- * api/v3lock/lock.go, clientv3/concurrency/mutex.go.
+ * `v3lockpb.Lock`. `Lock` responds when the caller's lease is first in the queue. A cancelled call leaves the queue.
+ * All key operations run with the caller's identity and permissions. Source: etcd api/v3lock/lock.go,
+ * clientv3/concurrency/mutex.go.
  */
 export function lockService(local: LocalClient, encoder: Encoder, log: Log): UnaryHandlers {
   return {
@@ -27,7 +27,7 @@ export function lockService(local: LocalClient, encoder: Encoder, log: Log): Una
           await giveUp(client, place);
           throw error;
         }
-        // The lease may have ended while the call waited, and its key with it.
+        // The lease and its key may have expired while the call waited.
         const held = await client.range({ key: place.key });
         if (held.kvs.length === 0) throw new RpcFailed(RpcCode.unknown, 'mutex: session is expired');
         if (signal.aborted) await giveUp(client, place);
@@ -35,7 +35,7 @@ export function lockService(local: LocalClient, encoder: Encoder, log: Log): Una
       }),
     '/v3lockpb.Lock/Unlock': (message, call) =>
       answerSession(call, log, async () => {
-        // A DeleteRangeRequest of that key alone has the same bytes.
+        // A DeleteRangeRequest of only that key has the same bytes.
         const reader = new Reader(await local.as(call).call('/etcdserverpb.KV/DeleteRange', message));
         reader.field();
         return new Writer(64).message(1, reader.bytes()).finish();

@@ -26,13 +26,11 @@ export interface MaintenanceDeps {
   readonly command: (command: Command) => Promise<void>;
 }
 
-/**
- * etcd's `Hash` covers the names of its buckets too: that of an empty store is not 0, which its JSON would leave out.
- */
+/** etcd's `Hash` includes its bucket names, so that of an empty store is not 0. JSON would omit a 0. */
 const NAMES = 0x2ad1a2b6;
 
 const AlarmAction = { get: 0, activate: 1, deactivate: 2 } as const;
-/** How long a transfer may take until it counts as failed. */
+/** Number of election timeouts after which a transfer counts as failed. */
 const TRANSFER_ELECTIONS = 2;
 
 /** `etcdserverpb.Maintenance`. */
@@ -85,7 +83,7 @@ export class MaintenanceService {
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
         answer(call, log, async () => {
           const { hash, compacted, revision } = await this.hashKv(Number(firstNumbers(message)[0]));
-          // -1: never compacted. The last field is etcd 3.6's.
+          // -1 means never compacted. The last field is etcd 3.6's.
           const compactRevision = compacted === 0 ? -1 : compacted;
           return encoder.begin(machine.visible).int(2, hash).int(3, compactRevision).int(4, revision).finish();
         }),
@@ -93,7 +91,7 @@ export class MaintenanceService {
   }
 
   /**
-   * The checksum of the store at a revision, where 0 means the newest, with the compaction that it holds for. Throws
+   * Checksum of the store at a revision, where 0 means the newest one, with the compaction that it applies to. Throws
    * MvccError.
    */
   async hashKv(
@@ -125,7 +123,7 @@ export class MaintenanceService {
     const { cluster, machine } = this.#engine;
     const [first, second, third] = firstNumbers(message);
     const [action, member, alarm] = [Number(first), BigInt.asUintN(64, second), Number(third)];
-    // The alarms known here may be outdated, and an unknown alarm would not be disarmed.
+    // Local alarms may be outdated, and an unknown alarm would not be disarmed.
     if (action !== AlarmAction.activate) await this.#engine.upToDate();
     const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
     let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);
@@ -169,14 +167,14 @@ export class MaintenanceService {
     }
   }
 
-  /** There is one storage format only: no downgrade is required or possible. */
+  /** There is only one storage format, so no downgrade is required or possible. */
   #downgrade(message: Uint8Array): Uint8Array {
     const [action] = firstNumbers(message);
     if (action === 0n) throw new CodedError('no-downgrade', 'this store has no older version to go back to');
     throw new CodedError('no-downgrade-job', 'no downgrade is under way');
   }
 
-  /** `Snapshot`: the database file in pieces, then its SHA-256, as etcd sends it. */
+  /** `Snapshot`: the database file in pieces, followed by its SHA-256, as etcd sends it. */
   readonly snapshot = (call: StreamCall): StreamHandler => {
     let resume: () => void = () => {};
     let gone = false;

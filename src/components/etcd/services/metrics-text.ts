@@ -1,4 +1,4 @@
-/** Prometheus' text format, as much as the store shows. Source: Prometheus exposition formats 0.0.4. */
+/** The subset of Prometheus' text format that the store uses. Source: Prometheus exposition formats 0.0.4. */
 import type { Histogram } from '../../../base/histogram.ts';
 
 type Labels = Readonly<Record<string, string>>;

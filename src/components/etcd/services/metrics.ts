@@ -1,6 +1,6 @@
 /**
- * `/metrics` under etcd's names, for dashboards and alerts made for etcd. Parts of the store count events in
- * `EtcdMetrics`; replication state is read when metrics are scraped. Source: etcd's metrics documentation.
+ * `/metrics` with etcd's names, for existing dashboards and alerts. Parts of the store count events in `EtcdMetrics`.
+ * Replication state is read when metrics are scraped. Source: etcd's metrics documentation.
  */
 
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
@@ -18,10 +18,10 @@ import { MetricsText } from './metrics-text.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 
-/** etcd's buckets for what a disk does: 1 ms to 8 s. */
+/** etcd's buckets for disk operations: 1 ms to 8 s. */
 const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));
 
-/** etcd's names of what is done with keys. */
+/** etcd's names of key operations. */
 const OPERATIONS = ['Range', 'Put', 'DeleteRange', 'Txn'] as const;
 type Operation = (typeof OPERATIONS)[number];
 const applyBuckets = (): Histogram => new Histogram(doubling(0.0001, 20));
@@ -32,14 +32,14 @@ const applyFigures = (): Readonly<Record<Operation, Histogram>> => ({
   Txn: applyBuckets(),
 });
 
-/** A put or delete by itself is a transaction of one operation and no condition. */
+/** A single put or delete is a transaction with one operation and no condition. */
 function operationOf({ compares, success }: TxnRequest): Operation {
   const [only] = success;
   if (only === undefined || success.length > 1 || compares.length > 0) return 'Txn';
   return only.kind === 'put' ? 'Put' : only.kind === 'delete' ? 'DeleteRange' : 'Txn';
 }
 
-/** Counted by the parts of the store as things happen. */
+/** Metrics that the parts of the store update. */
 export class EtcdMetrics {
   readonly walFsyncSeconds = diskBuckets();
   readonly backendCommitSeconds = diskBuckets();
@@ -52,7 +52,7 @@ export class EtcdMetrics {
   readonly compactionPauseMs = new Histogram(doubling(1, 13));
   readonly compactionMs = new Histogram(doubling(100, 14));
   compactedRows = 0;
-  /** In milliseconds since 1970; 0: none since the start. */
+  /** Milliseconds since 1970, or 0 before the first compaction since the start. */
   lastCompactionMs = 0;
   readonly compaction: CompactionTimes = {
     indexed: (ms) => this.indexPauseMs.observe(ms),
@@ -90,20 +90,20 @@ export class EtcdMetrics {
     this.#nowMs = nowMs;
   }
 
-  /** The current leader, if there is one. */
+  /** Records the current leader, if there is one. */
   leaderSeen(leader: string | undefined): void {
     if (leader !== undefined && leader !== this.#leader) this.leaderChanges += 1;
     this.#leader = leader;
   }
 
-  /** Duration of a commit with its flush; etcd reports the two separately. */
+  /** Records the duration of a commit with its flush. etcd reports the two separately. */
   written(ms: number): void {
     this.walFsyncSeconds.observe(ms / 1000);
     this.backendCommitSeconds.observe(ms / 1000);
   }
 
   /**
-   * Entries were applied, or a range was read, in this time. Source: etcd server/etcdserver/util.go,
+   * Records the duration of applying entries or of reading a range. Source: etcd server/etcdserver/util.go,
    * warnOfExpensiveRequest.
    */
   applied(ms: number): void {
@@ -121,7 +121,7 @@ export class EtcdMetrics {
     this.#applies[success ? 'succeeded' : 'failed'][operationOf(request)].observe(ms / 1000);
   }
 
-  /** Operations on keys so far, and their durations. */
+  /** Key operations since the start, and their durations. */
   *applies(): Generator<readonly [labels: Readonly<Record<string, string>>, Histogram]> {
     for (const success of [true, false])
       for (const op of OPERATIONS) {
@@ -159,9 +159,9 @@ export interface MetricsSources {
   readonly metrics: EtcdMetrics;
   readonly size: () => Promise<LogSize>;
   readonly nowMs: () => number;
-  /** That of users, roles and permissions. */
+  /** Revision of users, roles and permissions. */
   readonly authRevision: () => number;
-  /** 0: no quota. */
+  /** 0 means no quota. */
   readonly quotaBytes: number;
   /** Undefined: the figures of `/proc` are not shown. */
   readonly processFacts: ProcessFacts | undefined;
@@ -299,7 +299,7 @@ function showLeases(text: MetricsText, leases: LeaseCounts): void {
   text.counter('etcd_debugging_server_lease_expired_total', 'Leases expired.', leases.expired);
 }
 
-/** As Prometheus' client libraries show the process. */
+/** Process metrics with the names of Prometheus' client libraries. */
 async function showProcess(text: MetricsText, nowMs: number, facts: ProcessFacts | undefined): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter('process_cpu_seconds_total', 'User and system CPU time, in seconds.', (user + system) / 1e6);
@@ -324,7 +324,7 @@ async function showProcess(text: MetricsText, nowMs: number, facts: ProcessFacts
     text.gauge(
       'process_virtual_memory_max_bytes',
       'Virtual memory that there may be, in bytes.',
-      // As Prometheus' library for Go has it, which reads "unlimited" as the largest number.
+      // Like Prometheus' Go library, which reports "unlimited" as the largest number.
       mostVirtual === 'unlimited' ? 2 ** 64 : Number(mostVirtual),
     );
   const virtual = /^VmSize:\s+(\d+) kB/m.exec(status)?.[1];

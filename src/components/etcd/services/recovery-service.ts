@@ -1,4 +1,7 @@
-/** Reports the extent of this member's log, to choose among the survivors of a cluster. Served without a quorum. */
+/**
+ * Reports the end of this member's log, which is used to select among the survivors of a cluster. Served without a
+ * quorum.
+ */
 import { Writer } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
 import type { StoreLog } from '../port.ts';

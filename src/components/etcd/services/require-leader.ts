@@ -1,6 +1,6 @@
 /**
- * Metadata `hasleader`, sent by clients that prefer another member over waiting at a partitioned one
- * (clientv3.WithRequireLeader). Calls are rejected and streams end when this member knows no leader. Source: etcd
+ * Handling of the metadata `hasleader`, with which clients prefer another member to waiting at a partitioned one
+ * (clientv3.WithRequireLeader). Without a known leader, calls are rejected and streams end. Source: etcd
  * api/v3rpc/interceptor.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -64,7 +64,7 @@ export class RequireLeader {
     };
   }
 
-  /** Leadership may have changed. */
+  /** Call when leadership may have changed. */
   leaderChanged(): void {
     const { clock, hasLeader, electionMs } = this.#deps;
     if (hasLeader()) {

@@ -27,7 +27,7 @@ const REFUSALS: Readonly<Record<MvccErrorCode, RpcFailure>> = {
   'lease-ttl-too-large': { code: RpcCode.outOfRange, message: 'etcdserver: too large lease TTL' },
 };
 
-/** As `REFUSALS`, for auth. Errors that rpctypes does not list have etcd's inner text and an unknown status. */
+/** Like `REFUSALS`, for auth. Errors that rpctypes does not list have etcd's inner text and an unknown status. */
 const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'root-user-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not exist' },
   'root-role-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not have root role' },
@@ -59,7 +59,7 @@ const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
 };
 
-/** An error that already has its status, from a handler called on behalf of another one. */
+/** Error with a status, from a handler called on behalf of another one. */
 export class RpcFailed extends Error {
   readonly code: RpcCode;
   constructor(code: RpcCode, message: string) {
@@ -111,7 +111,7 @@ const OPERATING: Readonly<Record<string, RpcFailure>> = {
   'bad-transferee': { code: RpcCode.failedPrecondition, message: 'etcdserver: bad leader transferee' },
 };
 
-/** Rejections by raft, in etcd's words where it has some. */
+/** Status of a rejection by raft, with etcd's text if it has one. */
 function ofRaft(error: RaftError): RpcFailure {
   if (error.code === 'BadTarget') return OPERATING['bad-transferee'] as RpcFailure;
   if (error.code === 'NoLeader') return { code: RpcCode.unavailable, message: 'etcdserver: no leader' };
@@ -133,7 +133,7 @@ export function failureOf(error: unknown, log: Log): RpcFailure {
   return { code: RpcCode.internal, message: messageOf(error) };
 }
 
-/** Runs a unary handler that answers with a message or throws. */
+/** Runs a unary handler that returns a message or throws. */
 export function answer(call: UnaryCall, log: Log, work: () => Promise<RpcMessage> | RpcMessage): void {
   const fail = (error: unknown): void => {
     if (call.redirect !== undefined && error instanceof CodedError && error.code === 'not-leader') {

@@ -41,11 +41,11 @@ interface Method {
   received: number;
   sent: number;
   readonly handled: Map<number, number>;
-  /** How long calls took, in seconds; undefined: not enabled. */
+  /** Durations of calls in seconds. Undefined when disabled. */
   readonly handling: Histogram | undefined;
 }
 
-/** Those of grpc-prometheus. */
+/** Buckets of grpc-prometheus. */
 const HANDLING_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** Calls with one request and a stream of responses. */
@@ -54,9 +54,9 @@ const SERVER_STREAMS = new Set(['Snapshot', 'Observe']);
 export interface RpcMetricsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Slower requests for keys are logged. */
+  /** Duration in milliseconds from which key requests are logged. */
   readonly slowMs: number;
-  /** Also how long calls take (`--metrics=extensive`). */
+  /** Whether durations of calls are recorded (`--metrics=extensive`). */
   readonly extensive: boolean;
 }
 
@@ -65,14 +65,14 @@ export class RpcMetrics {
   readonly #methods: Method[] = [];
   #receivedBytes = 0;
   #sentBytes = 0;
-  /** Calls by the API version that the client reports, one counter for each kind of call. */
+  /** Number of calls by the API version that the client reports, for each kind of call. */
   readonly #clients = { unary: new Map<string, number>(), stream: new Map<string, number>() };
 
   constructor(deps: RpcMetricsDeps) {
     this.#deps = deps;
   }
 
-  /** The same handlers, counted. */
+  /** Wraps the handlers to count their calls. */
   unary(handlers: UnaryHandlers): UnaryHandlers {
     return Object.fromEntries(
       Object.entries(handlers).map(([path, handler]): [string, UnaryHandlers[string]] => {
@@ -99,7 +99,7 @@ export class RpcMetrics {
     );
   }
 
-  /** Calls of the method so far. */
+  /** Number of calls of the method. */
   started(service: string, name: string): number {
     const found = this.#methods.find(
       ({ labels }) => labels['grpc_service'] === service && labels['grpc_method'] === name,
@@ -175,7 +175,7 @@ export class RpcMetrics {
   #from(call: CallIdentity, type: 'unary' | 'stream'): void {
     const counts = this.#clients[type];
     const said = call.metadata('client-api-version');
-    // Clients choose the label: the number of series is bounded.
+    // Clients choose the label, so the number of series is limited.
     const version = said !== undefined && /^\d{1,2}\.\d{1,2}$/.test(said) ? said : 'unknown';
     counts.set(version, (counts.get(version) ?? 0) + 1);
   }

@@ -1,4 +1,4 @@
-/** The services of a member: etcd's RPCs behind authorization, routing and metrics, and plain HTTP on the same port. */
+/** Services of a member: etcd's RPCs behind authorization, routing and metrics, and plain HTTP on the same port. */
 
 import type { RpcService } from '../../../io/grpc/port.ts';
 import type { Auth } from '../auth/auth.ts';
@@ -57,7 +57,7 @@ export interface Services {
   readonly leases: LeaseService;
 }
 
-/** Nothing runs yet: watches and leases have to be started. */
+/** Creates the services without starting them. Watches and leases have to be started. */
 export function createServices(parts: ServiceParts): Services {
   const { deps, engine, encoder, router, auth, guard, leaseQuorum, peers, bytes } = parts;
   const { clock, log, storage, initialCluster, strictReconfigCheck = true, maxLearners = 1 } = deps;
@@ -127,7 +127,7 @@ export function createServices(parts: ServiceParts): Services {
     '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
   });
   const routed = router.unary(guard.unary(handlers), (path, message, call) => guard.check(path, message, call));
-  // Every operation of a lock or an election is authorized like one of a remote client.
+  // Authorizes every operation of a lock or an election like one of a remote client.
   const local = new LocalClient(routed, streams);
   const elections = electionService(local, encoder, log);
   const unary = rpc.unary(

@@ -1,7 +1,7 @@
 /**
- * The queue behind locks and elections: each participant owns a key under `name/` that ends in its lease, and the key
- * with the lowest create revision holds the lock. Source: etcd clientv3/concurrency key.go, mutex.go, election.go; the
- * keys are the same, so etcd's clients and these services share a queue.
+ * Queue of locks and elections: each participant owns a key under `name/` that ends in its lease ID, and the key with
+ * the lowest create revision holds the lock. The keys equal those of etcd's clients, so both share a queue. Source:
+ * etcd clientv3/concurrency key.go, mutex.go, election.go.
  */
 import {
   SortOrder,
@@ -19,14 +19,14 @@ import { RpcCode, type UnaryCall } from '../../../io/grpc/port.ts';
 import type { LocalClient } from './local-client.ts';
 import { answer, RpcFailed } from './rpc-errors.ts';
 
-/** The session TTL of etcd's client without a lease of its own. */
+/** Session TTL of etcd's client if the caller passes no lease. */
 const SESSION_TTL_SECONDS = 60;
 
 export interface Place {
   readonly key: string;
   readonly lease: bigint;
   readonly createRevision: number;
-  /** The key's value; not the requested one when the key existed already. */
+  /** Value of the key, which differs from the requested one if the key already existed. */
   readonly value: Buffer;
   /** Revision at which the key was created or found. */
   readonly revision: number;
@@ -43,7 +43,7 @@ export class SessionQueue {
     this.#end = `${name}0`;
   }
 
-  /** Enqueues a key, or finds the one of the lease. With lease 0 a lease is granted that is never renewed. */
+  /** Enqueues a key, or finds the existing one of the lease. Lease 0 grants a lease that is never renewed. */
   async enter(lease: bigint, value: Uint8Array): Promise<Place> {
     const own = lease === 0n ? await this.#grant() : lease;
     const key = `${this.prefix}${own.toString(16)}`;
@@ -85,7 +85,7 @@ export class SessionQueue {
     }
   }
 
-  /** The key that is first in the queue. */
+  /** Key that is first in the queue. */
   async first(): Promise<{ readonly kv: WireKeyValue | undefined; readonly revision: number }> {
     const { kvs, revision } = await this.#client.range({
       key: this.prefix,
@@ -97,7 +97,7 @@ export class SessionQueue {
     return { kv: kvs[0], revision };
   }
 
-  /** The next put under the prefix from `revision` on; undefined when the caller has to list again. */
+  /** Next put under the prefix from `revision` on. Undefined when the caller has to list again. */
   async nextPut(
     revision: number,
     signal: AbortSignal,
@@ -115,7 +115,7 @@ export class SessionQueue {
     return found;
   }
 
-  /** Calls `put` for every change of `key` from `revision` on; resolves when the key is deleted. */
+  /** Calls `put` for every change of `key` from `revision` on. Resolves when the key is deleted. */
   async follow(
     key: string,
     revision: number,
@@ -165,7 +165,7 @@ export async function deleteIfHeld(
   });
 }
 
-/** As `deleteIfHeld` after a failure: if that is rejected, the key is deleted with its lease. */
+/** Like `deleteIfHeld`, after a failure. If the delete is rejected, the key is deleted with its lease. */
 export async function giveUp(client: LocalClient, place: Place): Promise<void> {
   try {
     await deleteIfHeld(client, place);
@@ -175,8 +175,8 @@ export async function giveUp(client: LocalClient, place: Place): Promise<void> {
 }
 
 /**
- * As `answer`. etcd's services use its own client, whose errors carry their text but no status: errors of the store
- * reach the caller as unknown.
+ * Like `answer`. etcd's services use its own client, whose errors have a text but no status, so errors of the store
+ * reach the caller with the status unknown.
  */
 export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uint8Array>): void {
   answer(call, log, () =>

@@ -4,7 +4,7 @@ import type { Change } from '../../../core/mvcc/machine.ts';
 import type { Version } from '../../../core/mvcc/version.ts';
 import type { Watch } from './watch.ts';
 
-/** The encoded events when all values are in memory. One encoding serves every watch. */
+/** Encoded events if all values are in memory. One encoding serves every watch. */
 export function fieldsInMemory(watch: Watch, changes: readonly Change[]): readonly Buffer[] | undefined {
   if (!watch.prevKv) {
     let fields = fieldsOf.get(changes);
@@ -30,7 +30,7 @@ export function fieldsInMemory(watch: Watch, changes: readonly Change[]): readon
   return fields;
 }
 
-/** How many of `changes` make whole revisions of about `bytes`; one revision at least. */
+/** Number of `changes` that form whole revisions of about `bytes`, at least one revision. */
 export function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: number): number {
   let size = 0;
   for (let i = 0; i < changes.length; i += 1) {

@@ -1,7 +1,7 @@
 /**
  * `etcdserverpb.Watch`. A watch is either synced and receives revisions as they are published, or behind, because it
- * starts in the past or its client reads slowly. A watch that is behind catches up from history, in pieces of whole
- * revisions and as fast as its client reads, so a slow client costs neither memory nor the time of others.
+ * starts in the past or its client reads slowly. A watch that is behind catches up from history in pieces of whole
+ * revisions, as fast as its client reads. So a slow client uses neither memory nor the time of other clients.
  */
 import type { Timer } from '../../../base/clock.ts';
 import type { Change, DecidedRevision } from '../../../core/mvcc/machine.ts';
@@ -10,7 +10,9 @@ import type { StreamCall, StreamHandler } from '../../../io/grpc/port.ts';
 import type { Watch, WatchHub, WatchServiceDeps } from './watch.ts';
 import { WatchStream } from './watch-stream.ts';
 
-/** Watches notified in the turn of the publication; with more, the writer is answered first. */
+/**
+ * Maximum number of watches notified in the turn of the publication. With more, the writer receives its response first.
+ */
 const AT_ONCE = 64;
 
 export class WatchService implements WatchHub {
@@ -34,14 +36,14 @@ export class WatchService implements WatchHub {
     return this.#count;
   }
 
-  /** Watches that are behind. */
+  /** Number of watches that are behind. */
   get slowCount(): number {
     let count = 0;
     for (const stream of this.#streams) count += stream.slowCount;
     return count;
   }
 
-  /** Events sent since the start. */
+  /** Number of events sent since the start. */
   eventCount = 0;
 
   start(): void {
@@ -68,14 +70,14 @@ export class WatchService implements WatchHub {
     else this.deliverHeld();
   }
 
-  /** Has to run before any progress report. */
+  /** Must run before any progress report. */
   deliverHeld(): void {
     const held = this.#held;
     if (held.length === 0) return;
     this.#held = [];
     for (const matched of held) {
       for (const [watch, changes] of matched) {
-        // The watch may have fallen behind and caught up from history meanwhile.
+        // The watch may have fallen behind and caught up from history in the meantime.
         if (watch.upToDate && (changes[0] as Change).version.revision >= watch.next)
           watch.stream.deliver(watch, changes);
       }
@@ -83,8 +85,8 @@ export class WatchService implements WatchHub {
   }
 
   /**
-   * History may have gaps: every watch continues from its position through history. `reached`: the revision that synced
-   * watches have received, if that is still valid.
+   * Continues every watch through history, because there may be gaps. `reached`: the revision that synced watches have
+   * received, if it is still valid.
    */
   resync(reached: number): void {
     this.deliverHeld();
@@ -100,7 +102,7 @@ export class WatchService implements WatchHub {
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
-      // Its watches continue, as in etcd: only cancelling the call ends them.
+      // As in etcd, its watches continue. Only cancelling the call ends them.
       ended: () => {},
       closed: () => {
         stream.close();

@@ -12,12 +12,12 @@ import { failureOf } from '../services/rpc-errors.ts';
 import { Watch, type WatchHub, type WatchSink } from './watch.ts';
 import { deleteField, fieldsInMemory, wholeRevisions } from './watch-events.ts';
 
-/** Bounds of one catch-up piece, in events and bytes; exceeded only to complete a revision. */
+/** Limits of one catch-up piece in events and bytes. They are exceeded only to complete a revision. */
 const PIECE = 1000;
 const PIECE_BYTES = 4 << 20;
 /** Larger responses are fragmented for clients that allow it: etcd's request limit plus gRPC's overhead. */
 const FRAGMENT_BYTES = MAX_REQUEST_BYTES + (512 << 10);
-/** The id of a response to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
+/** Watch ID of a response that belongs to no watch. Source: etcd clientv3.InvalidWatchID. */
 const NO_WATCH = -1;
 
 export class WatchStream implements WatchSink {
@@ -63,7 +63,7 @@ export class WatchStream implements WatchSink {
 
   resync(reached: number): void {
     for (const watch of this.#watches.values()) {
-      // No revision since its last event matched the watch: compaction of those loses nothing.
+      // No revision since its last event matched the watch, so compaction of those revisions loses no event.
       if (watch.upToDate) watch.next = Math.max(watch.next, reached + 1);
       this.#fallBehind(watch);
     }
@@ -141,7 +141,7 @@ export class WatchStream implements WatchSink {
     this.#reportProgress();
   }
 
-  /** `from` is the first revision available to it. */
+  /** `from`: first revision available to the watch. */
   #refuse(watch: Watch, from: number): void {
     this.#forget(watch);
     this.#send(watch.id, this.#hub.deps.engine.machine.visible, (out) => out.bool(4, true).int(5, from));
@@ -182,7 +182,7 @@ export class WatchStream implements WatchSink {
   }
 
   async #catchUpAll(): Promise<void> {
-    // Watches that fall behind meanwhile are appended.
+    // Watches that fall behind in the meantime are appended.
     for (const watch of this.#behind) {
       await this.#catchUp(watch);
       if (this.#blocked || this.#closed) return;
@@ -193,7 +193,7 @@ export class WatchStream implements WatchSink {
     const { engine } = this.#hub.deps;
     const { machine } = engine;
     while (watch.open && !this.#blocked) {
-      // Lost revisions count as compacted for a client that may have seen them: it has to list again.
+      // Lost revisions count as compacted for a client that may have received them, so it has to list again.
       const truth = watch.next < machine.compacted ? machine.compacted : machine.lostBefore(watch.next);
       if (truth !== undefined) {
         this.#refuse(watch, truth);
@@ -213,7 +213,7 @@ export class WatchStream implements WatchSink {
       const pieceEnd = cut ? (all.at(-1)?.version.revision ?? upTo) : upTo;
       const fields = await this.#fieldsFromHistory(watch, changes);
       if (!watch.open) return;
-      // Compaction removed values while they were read.
+      // Compaction removed values during the read.
       if (fields === undefined) continue;
       watch.next = pieceEnd + 1;
       if (fields.length > 0) this.#sendEvents(watch, fields, changes);
@@ -224,7 +224,7 @@ export class WatchStream implements WatchSink {
     watch: Watch,
     changes: ReadonlyArray<Pick<Change, 'version' | 'previous'>>,
   ): Promise<Buffer[] | undefined> {
-    // Pins values in memory: the read below may evict them from the cache.
+    // Pins values in memory, because the read below may evict them from the cache.
     const held = new Map<Version, Buffer>();
     const missing: Version[] = [];
     const want = (version: Version): void => {

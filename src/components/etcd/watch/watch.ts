@@ -25,11 +25,11 @@ export class Watch {
   readonly fragment: boolean;
   readonly progressNotify: boolean;
   readonly stream: WatchSink;
-  /** The first revision that was not sent. */
+  /** First revision that was not sent. */
   next: number;
   upToDate = false;
   open = true;
-  /** An event was sent since the last periodic progress report. */
+  /** Whether an event was sent since the last periodic progress report. */
   active = false;
 
   constructor(stream: WatchSink, id: number, request: WatchCreateRequest, next: number) {
@@ -58,19 +58,19 @@ export interface WatchServiceDeps {
   readonly fragmentBytes?: number;
   /** Runs a callback after the responses of this turn were sent. */
   readonly defer: (run: () => void) => void;
-  /** Why the caller may not watch a range; undefined when it may. */
+  /** Reason why the caller may not watch a range. Undefined when it may. */
   readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;
 }
 
-/** What the streams of the watch service share. */
+/** State shared by the streams of the watch service. */
 export interface WatchHub {
   readonly deps: WatchServiceDeps;
-  /** The synced watches. */
+  /** Synced watches. */
   readonly upToDate: Watchers<Watch>;
-  /** Events sent since the start. */
+  /** Number of events sent since the start. */
   eventCount: number;
-  /** Has to run before any progress report. */
+  /** Must run before any progress report. */
   deliverHeld(): void;
-  /** The number of watches changed. */
+  /** Call when the number of watches has changed. */
   counted(difference: number): void;
 }
