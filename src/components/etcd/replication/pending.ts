@@ -7,7 +7,7 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** Proposal of this leader that is not committed yet, with its requester's promise. */
+/** Uncommitted proposal of this leader. Settles for its requester when the outcome is known. */
 export class Pending {
   readonly decided: DecidedRevision | undefined;
   readonly command: Command | undefined;
