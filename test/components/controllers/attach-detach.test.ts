@@ -1,4 +1,4 @@
-/** Volumes that one node may use, on a real API server; drivers, kubelets and the scheduler are played. */
+/** Volumes restricted to one node, on a real API server. Drivers, kubelets and the scheduler are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Event, Node, PersistentVolumeSpec, Pod } from 'kubernetes-types/core/v1';
@@ -86,7 +86,7 @@ const ready = (node: string, status: string) =>
       { subresource: 'status' },
     );
 
-test('volumes for one node are attached once, though pods on two nodes need them at the same time', async () => {
+test('attaches a single-node volume once, although pods on two nodes need it at the same time', async () => {
   const names = Array.from({ length: VOLUMES }, (_, at) => `csi${at}`);
   await Promise.all(names.map((name) => newVolume(name, { csi: { driver: DRIVER, volumeHandle: name } })));
   await Promise.all(
@@ -107,7 +107,7 @@ test('volumes for one node are attached once, though pods on two nodes need them
   for (const name of names) assert.equal((await attachmentsOf(name)).length, 1, name);
 });
 
-test('a volume moves to the next node after its node does not use it any more', async () => {
+test('moves a volume to the next node after its node has stopped using it', async () => {
   const [attachment] = await attachmentsOf('csi0');
   const from = attachment?.spec.nodeName ?? '';
   const to = from === 'n1' ? 'n2' : 'n1';
@@ -136,7 +136,7 @@ test('a volume moves to the next node after its node does not use it any more', 
   await is(unique);
 });
 
-test('an iSCSI disk is recorded for one node at a time', async () => {
+test('records an iSCSI disk for one node at a time', async () => {
   const unique = uniqueIscsiName(iscsi);
   await newVolume('disk', { iscsi });
   await newPod('disk-1', 'n1', ofClaim('disk'));
@@ -151,7 +151,7 @@ test('an iSCSI disk is recorded for one node at a time', async () => {
   await is(unique, 'n2');
 });
 
-test('an inline iSCSI disk is shared by readers only', async () => {
+test('shares an inline iSCSI disk only between readers', async () => {
   const disk = { ...iscsi, lun: 2 };
   const shared = { ...iscsi, lun: 3, readOnly: true };
   await newPod('writer-1', 'n1', { iscsi: disk });
@@ -166,7 +166,7 @@ test('an inline iSCSI disk is shared by readers only', async () => {
   for (const each of [disk, shared]) await is(uniqueIscsiName(each));
 });
 
-test('the six minutes of an unhealthy node begin again after a pod has needed the volume', async () => {
+test('restarts the six-minute timeout of an unhealthy node after a pod has needed the volume', async () => {
   const disk = { ...iscsi, lun: 4 };
   const unique = uniqueIscsiName(disk);
   const touch = (): Promise<Node> =>
@@ -197,7 +197,7 @@ test('the six minutes of an unhealthy node begin again after a pod has needed th
   await ready('n1', 'True');
 });
 
-test('a deleted Node keeps what it last used for six minutes', async () => {
+test('keeps the last used volumes of a deleted Node for six minutes', async () => {
   await plane.addNode('n3');
   await newVolume('kept', { csi: { driver: DRIVER, volumeHandle: 'kept' } });
   await newPod('kept-3', 'n3', ofClaim('kept'));
@@ -214,7 +214,7 @@ test('a deleted Node keeps what it last used for six minutes', async () => {
     ['n3'],
   );
   passedMs += 400_000;
-  // Any change of the volume's pods wakes the controller.
+  // Any change of the volume's pods queues it.
   await end('kept-2');
   await newPod('kept-4', 'n2', ofClaim('kept'));
   await eventually(
@@ -223,7 +223,7 @@ test('a deleted Node keeps what it last used for six minutes', async () => {
   );
 });
 
-test('another leader keeps what is attached', async () => {
+test('keeps attached volumes under another leader', async () => {
   const disk = { ...iscsi, lun: 5 };
   const unique = uniqueIscsiName(disk);
   await newVolume('led', { iscsi: disk });

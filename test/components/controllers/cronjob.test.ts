@@ -45,7 +45,7 @@ const finish = async (name: string): Promise<void> => {
     );
 };
 
-test('a job is started on time, is the only one of its minute, and its success is recorded', async () => {
+test('starts a job on time and only once per minute, and records its success', async () => {
   await create('calm', { concurrencyPolicy: 'Forbid' });
   const [first] = await eventually(async () => {
     const jobs = await jobsOf('calm');
@@ -63,7 +63,7 @@ test('a job is started on time, is the only one of its minute, and its success i
   await plane.of(resources.cronJobs).patch('calm', namespace, 'merge', { spec: { suspend: true } });
 });
 
-test('a job made by hand is owned, kept out of the status, and cleaned by the history limit', async () => {
+test('owns a manually created job, excludes it from the status and deletes it by the history limit', async () => {
   await create('manual', { schedule: '0 0 1 1 *', successfulJobsHistoryLimit: 1 });
   const kubectl = (...args: string[]) => run('kubectl', ['--kubeconfig', plane.api.kubeconfig, ...args]);
   for (const name of ['one', 'two']) {
@@ -75,7 +75,7 @@ test('a job made by hand is owned, kept out of the status, and cleaned by the hi
   assert.equal((await statusOf('manual'))?.active, undefined);
 });
 
-test('deleting a cron job deletes its jobs', async () => {
+test('deletes the jobs of a deleted cron job', async () => {
   await create('brief', { concurrencyPolicy: 'Forbid' });
   await eventually(async () => (await jobsOf('brief')).length === 1, 'a job');
   await plane.of(resources.cronJobs).delete('brief', namespace);

@@ -1,17 +1,17 @@
-/** Requests of daily `oc` commands on a real API server with its controllers. */
+/** Requests of common `oc` commands on a real API server with its controllers. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
-describe('daily commands of oc', () => {
+describe('common oc commands', () => {
   let plane: ControlPlane;
   before(async () => {
     plane = await startControlPlane({ router: true });
   });
   after(() => plane.stop());
 
-  it('oc create identity leaves the name to the server', async () => {
+  it('oc create identity lets the server generate the name', async () => {
     const made = await plane.admin.request<{ metadata: { name: string } }>(
       'POST',
       '/apis/user.openshift.io/v1/identities',
@@ -46,7 +46,7 @@ describe('daily commands of oc', () => {
     await eventually(async () => (await url()) === undefined, 'no URL');
   });
 
-  it('reviews of the empty group agree with what users may do', async () => {
+  it('reviews of the empty API group match the permissions of users', async () => {
     const review = (group: string) =>
       plane.admin.request<{ status: { allowed: boolean } }>(
         'POST',

@@ -1,4 +1,4 @@
-/** Claims on devices, with a driver and a scheduler that are played. */
+/** Device claims with a simulated driver and scheduler. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
@@ -57,7 +57,7 @@ async function allocate(name: string, pod: Pod): Promise<ResourceClaim> {
   );
 }
 
-test('a claim is made of the template once it is there, and goes when its pod has ended', {
+test('creates a claim from an existing template, and deletes it after its pod has ended', {
   timeout: 60_000,
 }, async () => {
   const pod = await createPod('one');
@@ -85,7 +85,7 @@ test('a claim is made of the template once it is there, and goes when its pod ha
   );
 });
 
-test('a shared claim is released and stays; a taint on its device ends the pod', { timeout: 60_000 }, async () => {
+test('releases and keeps a shared claim, and ends a pod whose device is tainted', { timeout: 60_000 }, async () => {
   await claims().create({ metadata: { name: 'shared', namespace: 'default' }, spec: request });
   const pod = await pods().create({
     metadata: { name: 'two', namespace: 'default' },
@@ -117,7 +117,7 @@ test('a shared claim is released and stays; a taint on its device ends the pod',
   assert.equal(released.status?.allocation, undefined);
 });
 
-test('a DeviceTaintRule evicts pods of the devices it selects, and reports it', { timeout: 60_000 }, async () => {
+test('evicts pods of devices that a DeviceTaintRule selects, and reports it', { timeout: 60_000 }, async () => {
   const rules = plane.of(resources.deviceTaintRules);
   await plane.of(resources.resourceSlices).create({
     metadata: { name: 'healthy' },

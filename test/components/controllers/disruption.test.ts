@@ -1,4 +1,6 @@
-/** The disruption controller and evictions on a real API server: together they let go what a budget allows, and no more. */
+/**
+ * Disruption controller and evictions on a real API server: together they allow exactly the evictions of the budget.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -39,7 +41,7 @@ describe('disruption controller', () => {
         { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } },
         { subresource: 'status' },
       );
-  /** Waits for the status to say this; the condition as its status and reason. */
+  /** Waits for these counts in the status and this condition, given as status and reason. */
   const says = (name: string, counts: Partial<PodDisruptionBudgetStatus>, condition: readonly string[]) =>
     eventually(
       async () => {
@@ -69,7 +71,7 @@ describe('disruption controller', () => {
       return items.find((each) => each.involvedObject.name === name && each.reason === reason)?.message;
     }, `an event ${reason}`);
 
-  it('lets one pod go, no other, and another when the first is back', async () => {
+  it('allows one eviction, and another one after the pod was replaced', async () => {
     await budgetFor('pair', { minAvailable: 1 });
     await says('pair', { currentHealthy: 0, desiredHealthy: 1, expectedPods: 0, disruptionsAllowed: 0 }, INSUFFICIENT);
     assert.equal(await hasEvent('pair', 'NoPods'), 'No matching pods found');
@@ -78,7 +80,7 @@ describe('disruption controller', () => {
     const both = { currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, disruptionsAllowed: 1 };
     await says('pair', both, SUFFICIENT);
     await evict('a');
-    // The name of the pod that has gone is forgotten, too.
+    // The name of the evicted pod is removed from the status too.
     await says('pair', { currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, disruptionsAllowed: 0 }, INSUFFICIENT);
     await assert.rejects(evict('b'), (error: ApiError) => {
       assert.ok(isApiError(error, 'TooManyRequests'), error.message);
@@ -90,7 +92,7 @@ describe('disruption controller', () => {
     await evict('b');
   });
 
-  it('reckons with what a deployment wants', async () => {
+  it('uses the replica count of a deployment', async () => {
     const deployments = plane.of(resources.deployments);
     await budgetFor('web', { maxUnavailable: '50%' });
     await deployments.create({
@@ -110,9 +112,9 @@ describe('disruption controller', () => {
     await says('web', { currentHealthy: 3, desiredHealthy: 1, expectedPods: 3, disruptionsAllowed: 2 }, SUFFICIENT);
   });
 
-  it('follows the scale, and pods whose labels change', async () => {
+  it('follows changes of the scale and of pod labels', async () => {
     const sets = plane.of(resources.statefulSets);
-    // Nobody here makes its pods: only the set itself changes.
+    // No controller creates its pods here. Only the set itself changes.
     const set = await sets.create({
       metadata: { name: 'db', namespace },
       spec: {
@@ -134,7 +136,7 @@ describe('disruption controller', () => {
     await says('db', { ...three, currentHealthy: 1 }, INSUFFICIENT);
   });
 
-  it('asks for the scale of other kinds, and allows nothing when there is none', async () => {
+  it('reads the scale of other kinds, and allows no eviction when there is none', async () => {
     await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
       metadata: { name: 'herds.example.com' },
       spec: {
@@ -188,7 +190,7 @@ describe('disruption controller', () => {
     );
   });
 
-  it('marks a pod that a taint evicts with the generation that it had', async () => {
+  it('marks a pod that a taint evicts with its current generation', async () => {
     const pods = plane.of(resources.pods);
     await plane.addNode('tainted', (node) => {
       node.spec = { taints: [{ key: 'example.com/out', effect: 'NoExecute' }] };
@@ -206,7 +208,7 @@ describe('disruption controller', () => {
     await pods.patch('evicted', namespace, 'merge', { metadata: { finalizers: null } });
   });
 
-  it('takes back after two minutes that a pod was to be disrupted', async () => {
+  it('resets DisruptionTarget two minutes after an eviction that did not happen', async () => {
     await readyPod('left', 'stays');
     const mark = (lastTransitionTime: string) =>
       plane.of(resources.pods).patch(

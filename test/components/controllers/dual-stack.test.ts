@@ -1,4 +1,4 @@
-/** A cluster of both address families: ranges of nodes, cluster IPs and endpoint slices. */
+/** Dual-stack cluster: pod ranges of nodes, cluster IPs and endpoint slices. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
@@ -44,7 +44,7 @@ const refusal = async (attempt: Promise<unknown>): Promise<string> => {
   assert.fail('accepted');
 };
 
-test('a node gets a pod range of each family, the primary one first', async () => {
+test('assigns a node a pod range of each family, the primary one first', async () => {
   await plane.addNode('one');
   await plane.addNode('two');
   const ranges = await Promise.all(
@@ -61,7 +61,7 @@ test('a node gets a pod range of each family, the primary one first', async () =
   ]);
 });
 
-test('two InternalIPs of a node are replaced together', async () => {
+test('replaces both InternalIPs of a node together', async () => {
   const write = (...addresses: string[]) =>
     plane.of(resources.nodes).patch(
       'one',
@@ -82,7 +82,7 @@ test('two InternalIPs of a node are replaced together', async () => {
   );
 });
 
-test('cluster IPs follow the policy and the families', async () => {
+test('assigns cluster IPs by policy and families', async () => {
   assert.deepEqual(families(await create('plain', {})), ['SingleStack', ['IPv4'], ['IPv4']]);
   assert.deepEqual(families(await create('six', { ipFamilies: ['IPv6'] })), ['SingleStack', ['IPv6'], ['IPv6']]);
   const both = ['IPv4', 'IPv6'];
@@ -98,7 +98,7 @@ test('cluster IPs follow the policy and the families', async () => {
   assert.deepEqual([headless.spec?.clusterIPs, headless.spec?.ipFamilies], [['None'], both]);
 });
 
-test('requested addresses of both families are taken once, and released by name', async () => {
+test('allocates requested addresses of both families once, and releases them by name', async () => {
   const wanted = { ipFamilyPolicy: 'RequireDualStack', clusterIPs: ['172.30.7.7', 'fd02::7'], clusterIP: '172.30.7.7' };
   assert.deepEqual((await create('wanted', wanted)).spec?.clusterIPs, ['172.30.7.7', 'fd02::7']);
   assert.match(await refusal(create('again', { clusterIP: 'fd02:0::7' })), /provided IP is already allocated/);
@@ -112,7 +112,7 @@ test('requested addresses of both families are taken once, and released by name'
   assert.deepEqual((await create('next', { clusterIP: 'fd02::7' })).spec?.ipFamilies, ['IPv6']);
 });
 
-test('a service is upgraded to two families and released again', async () => {
+test('upgrades a service to two families and downgrades it again', async () => {
   const plain = await services().get('plain', 'default');
   const upgraded = await services().update({ ...plain, spec: { ...plain.spec, ipFamilyPolicy: 'RequireDualStack' } });
   assert.deepEqual(families(upgraded), ['RequireDualStack', ['IPv4', 'IPv6'], ['IPv4', 'IPv6']]);
@@ -123,12 +123,12 @@ test('a service is upgraded to two families and released again', async () => {
   assert.deepEqual((await create('heir', { clusterIP: second })).spec?.clusterIPs, [second]);
 });
 
-test('ServiceCIDR kubernetes has both ranges', async () => {
+test('sets both ranges in the ServiceCIDR kubernetes', async () => {
   const range = await plane.of(resources.serviceCidrs).get('kubernetes');
   assert.deepEqual(range.spec?.cidrs, SERVICES.split(','));
 });
 
-test('a service of both families has slices of both, with the addresses of its pods', async () => {
+test("creates slices of both families with the addresses of a service's pods", async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'web', namespace: 'default', labels: { app: 'web' } },
     spec: { nodeName: 'one', containers: [{ name: 'c', image: 'i' }] },

@@ -11,7 +11,7 @@ after(() => plane.stop());
 
 const namespace = 'default';
 
-test('endpoints of a service without selector are mirrored, follow changes, and end with it', async () => {
+test('mirrors Endpoints of a service without selector, follows changes and deletes the slices with them', async () => {
   const slicesOf = async (name: string): Promise<string[]> =>
     (
       await plane.of(resources.endpointSlices).list({ namespace, labelSelector: `kubernetes.io/service-name=${name}` })

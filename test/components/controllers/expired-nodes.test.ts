@@ -1,4 +1,4 @@
-/** A node whose client certificate has expired gets another one, and nothing else, on a real API server. */
+/** A node with an expired client certificate can only get a new one. On a real API server. */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -56,7 +56,7 @@ function keyOf({ certPem }: KeyPair): string {
   return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
 }
 
-/** The PEM certificate; rejects with 'closed' when it is not approved in time. */
+/** PEM certificate. Rejects with 'closed' when it is not approved in time. */
 async function renew(pair: KeyPair, name: string, forMs: number): Promise<string> {
   const order = await kubeletCertificates(nodeFiles(join(directory, keyOf(pair))), 'client', name).request({
     dns: [],
@@ -66,7 +66,7 @@ async function renew(pair: KeyPair, name: string, forMs: number): Promise<string
   return requestSignature({ signerName: CLIENT_SIGNER, ...order }, deps);
 }
 
-test('an expired certificate of a node renews itself and reads nothing', async () => {
+test('lets an expired certificate of a node renew itself and read nothing', async () => {
   const pair = await issue(plane.api.ca, ofNode('old'));
   await plane.addNode('old', (node) => {
     Object.assign(node.metadata ?? {}, { annotations: { [CLIENT_KEY]: keyOf(pair) } });
@@ -80,7 +80,7 @@ test('an expired certificate of a node renews itself and reads nothing', async (
   assert.ok(renewed.validToDate.getTime() > Date.now());
 });
 
-test('an older copy of the certificate, another name and a deleted Node are not approved', async () => {
+test('does not approve an older copy of the certificate, another name or a deleted Node', async () => {
   const [last, copy] = await Promise.all([issue(plane.api.ca, ofNode('kept')), issue(plane.api.ca, ofNode('kept'))]);
   await plane.addNode('kept', (node) => {
     Object.assign(node.metadata ?? {}, { annotations: { [CLIENT_KEY]: keyOf(last) } });
@@ -91,7 +91,7 @@ test('an older copy of the certificate, another name and a deleted Node are not 
   await assert.rejects(renew(gone, 'gone', 1_500), { code: 'closed' });
 });
 
-test('an expired certificate of a user, or of another authority, is refused', async () => {
+test('rejects an expired certificate of a user or of another CA', async () => {
   const user = await issue(plane.api.ca, {
     subject: { commonName: 'alice', organizations: ['system:masters'] },
     usages: ['client'],

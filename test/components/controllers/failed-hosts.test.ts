@@ -9,7 +9,7 @@ import { failedBefore, newlyFailed, type RingMemberState } from '../../../src/co
 import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
-/** Far above what the steps before it take on a busy machine. */
+/** Longer than the preceding steps take on a busy machine. */
 const GRACE_MS = 15_000;
 let plane: ControlPlane;
 before(async () => {
@@ -20,7 +20,7 @@ after(() => plane.stop());
 const ring = (...states: RingMemberState['state'][]): RingMemberState[] =>
   states.map((state, index) => ({ name: `h${index}`, state }));
 
-test('a death counts when it is news and this host reaches others, or has only one other', () => {
+test('accepts a new death only if this host can reach other hosts, or has only one other', () => {
   const all = ring('alive', 'alive', 'suspect');
   assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'dead')), ['h2']);
   assert.deepEqual(newlyFailed(all, ring('alive', 'dead', 'dead')), []);
@@ -49,7 +49,9 @@ async function renew(name: string, create = false): Promise<void> {
   else await leases.patch(name, 'kube-node-lease', 'merge', { spec });
 }
 
-test('the node of a dead host is not ready at once, and evicted by its lease alone', { timeout: 90_000 }, async () => {
+test('marks the node of a dead host as not ready immediately, and evicts its pods only after its lease expired', {
+  timeout: 90_000,
+}, async () => {
   for (const name of ['h0', 'h1', 'h2']) {
     await plane.addNode(name);
     await renew(name, true);

@@ -1,4 +1,4 @@
-/** Controllers and scheduler on a real API server, each with its real identity; nodes and kubelets are played. */
+/** Controllers and scheduler on a real API server, each with its real identity. Nodes and kubelets are simulated. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
@@ -33,7 +33,7 @@ import { startServer, type TestServer } from '../apiserver/harness.ts';
 
 export interface ControlPlane {
   readonly api: TestServer;
-  /** As system:admin. */
+  /** Client with the identity system:admin. */
   readonly admin: ApiClient;
   readonly controllers: Controllers;
   readonly scheduler: Scheduler;
@@ -46,24 +46,24 @@ export interface ControlPlane {
 
 export interface ControlPlaneOptions {
   readonly controllers?: Partial<ControllersOptions>;
-  /** Whether pods on nodes come up and go down by themselves. Default true. */
+  /** Whether pods on nodes start and terminate automatically. Default true. */
   readonly kubelets?: boolean;
   readonly logLevel?: number;
-  /** A server that is there already and stays; default: an own one. */
+  /** Existing server, which is not stopped. Default: a separate one. */
   readonly api?: TestServer;
-  /** What joining hosts learn; default: nothing. */
+  /** Data published for joining hosts. Default: none. */
   readonly clusterFacts?: { readonly publicUrl: string; readonly settings: Readonly<Record<string, string>> };
-  /** Hosts and the store, for machines; default: none. */
+  /** Hosts and the store, for machines. Default: none. */
   readonly machines?: MachineProvisioner;
-  /** The directory of catalogs of operators; default: there are none. */
+  /** Directory of operator catalogs. Default: none. */
   readonly catalogs?: string;
   /** Whether certificates of services are issued. Default false. */
   readonly router?: boolean;
-  /** A configuration of the scheduler, and what calls its extenders. */
+  /** Configuration of the scheduler, and the caller of its extenders. */
   readonly scheduler?: Pick<SchedulerDeps, 'settings' | 'extenders'>;
-  /** The clock of the controllers; default: the system's. */
+  /** Clock of the controllers. Default: the system's. */
   readonly clock?: Clock;
-  /** The name in the leases. Default 'test'. */
+  /** Identity in the leases. Default 'test'. */
   readonly identity?: string;
 }
 
@@ -179,7 +179,7 @@ async function addNode(admin: ApiClient, name: string, change: ((node: Node) => 
   await nodes.patch(name, undefined, 'merge', { status: node.status }, { subresource: 'status' });
 }
 
-/** Bound pods become Ready with an address; deleted ones end at once. The image `broken` never starts. */
+/** Bound pods become Ready with an address. Deleted ones end immediately. The image `broken` never starts. */
 async function playKubelets(admin: ApiClient, informers: InformerFactory): Promise<void> {
   const client = admin.resource(resources.pods);
   const pods = informers.informer(resources.pods);
@@ -219,7 +219,7 @@ async function playKubelets(admin: ApiClient, informers: InformerFactory): Promi
   await informers.startAndSync();
 }
 
-/** Waits until `check` returns something; fails with what it last threw or said. */
+/** Waits until `check` returns a value. Fails with its last error or result. */
 export async function eventually<T>(
   check: () => Promise<T | undefined | false>,
   what: string,

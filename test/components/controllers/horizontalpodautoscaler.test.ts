@@ -1,4 +1,4 @@
-/** Metrics come from custom resources in the groups that metrics servers use. */
+/** Metrics are served by custom resources in the API groups of metrics servers. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
@@ -9,7 +9,7 @@ import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 let plane: ControlPlane;
 let api: TestServer;
 before(async () => {
-  // As where metrics-server is installed instead of the embedded one.
+  // Configuration of clusters with metrics-server instead of the embedded one.
   const runtimeConfig = new Map([['metrics.k8s.io/v1beta1', false]]);
   api = await startServer({ config: { runtimeConfig } });
   plane = await startControlPlane({ api });
@@ -77,7 +77,7 @@ const shown = async (name: string) => {
 const replicasOf = async (name: string) => (await plane.of(resources.deployments).get(name, namespace)).spec?.replicas;
 const ref = (name: string) => ({ apiVersion: 'apps/v1', kind: 'Deployment', name });
 
-test('pods’ memory scales a deployment through its scale', async () => {
+test('scales a deployment by its pods’ memory', async () => {
   await deploy('busy', 2);
   const pods = (await plane.of(resources.pods).list({ namespace, labelSelector: 'app=busy' })).items;
   for (const pod of pods) {
@@ -112,7 +112,7 @@ test('pods’ memory scales a deployment through its scale', async () => {
   assert.equal(event?.source?.component, 'horizontal-pod-autoscaler');
 });
 
-test('an external metric scales a stateful set; without metrics or target the conditions say so', async () => {
+test('scales a stateful set by an external metric, and sets conditions without metrics or target', async () => {
   await plane.of(depths).create({
     apiVersion: 'external.metrics.k8s.io/v1beta1',
     kind: 'Depth',

@@ -1,4 +1,4 @@
-/** Imports in an interval, and workloads that follow tags, on a real API server. */
+/** Scheduled imports, and workloads that follow tags, on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ImageStream } from '../../../src/api/kinds/imagestreams/types.ts';
@@ -41,7 +41,7 @@ describe('image streams of registries', () => {
     return status?.tags?.find((each) => each.tag === name)?.items?.[0]?.image;
   };
 
-  it('imports scheduled tags again, and no others', async () => {
+  it('imports only scheduled tags again', async () => {
     const stream: ImageStream = {
       metadata: { name: 'app', namespace: 'shop' },
       spec: { tags: [tag('moving', true), tag('fixed', false)] },
@@ -57,7 +57,7 @@ describe('image streams of registries', () => {
     assert.equal(imports('fixed'), before);
   });
 
-  it('changes stateful sets, daemon sets and cron jobs by their annotation', async () => {
+  it('updates stateful sets, daemon sets and cron jobs by their annotation', async () => {
     const annotations = (path: string) => ({
       'image.openshift.io/triggers': JSON.stringify([
         { from: { kind: 'ImageStreamTag', name: 'app:fixed' }, fieldPath: `${path}.containers[?(@.name=="c")].image` },

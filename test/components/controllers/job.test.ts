@@ -38,7 +38,7 @@ const running = (name: string, count: number): Promise<Pod[]> =>
     return pods.length === count && pods;
   }, `${count} running pods of ${name}`);
 
-test('kubectl waits for a job of many pods, each counted once, and nothing holds its pods', async () => {
+test('completes a job of many pods for kubectl, counts each once and removes all finalizers', async () => {
   await jobs().create(job('many', { completions: 12, parallelism: 4 }));
   const seen = new Set<string>();
   await eventually(
@@ -64,7 +64,7 @@ test('kubectl waits for a job of many pods, each counted once, and nothing holds
   assert.ok(about.every((event) => event.source?.component === 'job-controller'));
 });
 
-test('a failed job deletes its pods and reports why', async () => {
+test('deletes the pods of a failed job and reports the reason', async () => {
   await jobs().create(job('broken', { completions: 3, parallelism: 3, backoffLimit: 0 }));
   const [pod] = await running('broken', 3);
   assert.ok(pod);
@@ -83,7 +83,7 @@ test('a failed job deletes its pods and reports why', async () => {
   );
 });
 
-test('suspend and resume through the API', async () => {
+test('suspends and resumes a job through the API', async () => {
   await jobs().create(job('paused', { completions: 2, parallelism: 2, suspend: true }));
   const conditions = async (): Promise<string> =>
     ((await jobs().get('paused', namespace)).status?.conditions ?? [])
@@ -99,7 +99,7 @@ test('suspend and resume through the API', async () => {
   assert.equal((await jobs().get('paused', namespace)).status?.failed, undefined);
 });
 
-test('deleting a job in the background or foreground takes its pods; orphans lose their finalizers', async () => {
+test('deletes pods with a background or foreground deletion, and removes finalizers of orphans', async () => {
   for (const cascade of ['background', 'foreground', 'orphan']) {
     const name = `gone-${cascade}`;
     await jobs().create(job(name, { completions: 2, parallelism: 2 }));
@@ -114,14 +114,14 @@ test('deleting a job in the background or foreground takes its pods; orphans los
   }
 });
 
-test('a job that another controller manages is left alone', async () => {
+test('ignores a job that another controller manages', async () => {
   await jobs().create(job('foreign', { managedBy: 'example.com/other' }));
   await jobs().create(job('own', { managedBy: 'kubernetes.io/job-controller' }));
   await running('own', 1);
   assert.equal((await podsOf('foreign')).length, 0);
 });
 
-test('a finished job is deleted after its TTL, with its pods', async () => {
+test('deletes a finished job and its pods after its TTL', async () => {
   await jobs().create(job('brief', { ttlSecondsAfterFinished: 1 }));
   const [pod] = await running('brief', 1);
   assert.ok(pod);
@@ -133,7 +133,7 @@ test('a finished job is deleted after its TTL, with its pods', async () => {
   );
 });
 
-test('a pod without a job is adopted by the one that selects it, and counted', async () => {
+test('adopts and counts a pod without a job that the selector matches', async () => {
   const labels = { adopt: 'me' };
   await plane.of(resources.pods).create({
     metadata: { name: 'stray', namespace, labels },

@@ -1,4 +1,4 @@
-/** What hosts need to join, on a real API server: tokens, signed cluster-info, settings, certificates. */
+/** Data for joining hosts on a real API server: tokens, signed cluster-info, settings and certificates. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, readFile, readlink, rm } from 'node:fs/promises';
@@ -77,7 +77,7 @@ const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const signatureOf = async (id: string): Promise<string | undefined> =>
   (await plane.of(resources.configMaps).get('cluster-info', 'kube-public')).data?.[`jws-kubeconfig-${id}`];
 
-test('a token signs cluster-info, which is read without credentials; nothing else is', async () => {
+test('signs cluster-info with a token and serves only that without credentials', async () => {
   await plane.of(resources.secrets).create(tokenSecret('abcdef', inMs(3_600_000)));
   const signature = await eventually(() => signatureOf('abcdef'), 'the signature');
   const [header, , mac] = signature.split('.');
@@ -94,7 +94,7 @@ test('a token signs cluster-info, which is read without credentials; nothing els
   );
 });
 
-test('an expired token is deleted, and its signature with it', async () => {
+test('deletes an expired token and its signature', async () => {
   await plane.of(resources.secrets).create(tokenSecret('expire', inMs(1_500)));
   await eventually(() => signatureOf('expire'), 'the signature');
   await eventually(async () => (await signatureOf('expire')) === undefined, 'no signature');
@@ -114,7 +114,7 @@ test('an expired token is deleted, and its signature with it', async () => {
   });
 });
 
-test('a bootstrap token learns roles and settings, and reads no secret', async () => {
+test('lets a bootstrap token read roles and settings, but no secret', async () => {
   const client = clientWith(token.bearer);
   assert.deepEqual(await learnRoles(client, token), ['node']);
   const { cluster, apiServers } = await learnCluster(client, plane.api.url);
@@ -131,7 +131,7 @@ test('a bootstrap token learns roles and settings, and reads no secret', async (
   });
 });
 
-test('names and machine-ids of Ready nodes are taken; those of lost ones are free', async () => {
+test('reserves names and machine-ids of Ready nodes, and frees those of lost ones', async () => {
   const machine = (machineID: string, ready: boolean) => (node: import('kubernetes-types/core/v1').Node) => {
     const status = node.status ?? {};
     Object.assign(status, { nodeInfo: { machineID, kubeletVersion: 'v1.36.0' } });
@@ -151,7 +151,7 @@ test('names and machine-ids of Ready nodes are taken; those of lost ones are fre
   });
 });
 
-test('a joining kubelet gets its certificates without a human, by token; names of others it does not get', async () => {
+test('approves certificates of a joining kubelet by token, but not for other names', async () => {
   const files = nodeFiles(directory);
   const certificates = kubeletCertificates(files, 'client', 'fresh');
   const signal = AbortSignal.timeout(8_000);
@@ -211,7 +211,7 @@ test('a joining kubelet gets its certificates without a human, by token; names o
   } finally {
     await manager.stop();
   }
-  // A leaked token must not take over a node that is alive.
+  // A leaked token must not take over a live node.
   const thief = kubeletCertificates(nodeFiles(join(directory, 'thief')), 'client', 'taken');
   const stolen = requestSignature(
     { signerName: CLIENT_SIGNER, ...(await thief.request({ dns: [], ips: [] })) },
@@ -220,7 +220,7 @@ test('a joining kubelet gets its certificates without a human, by token; names o
   await assert.rejects(stolen, { code: 'closed' });
 });
 
-test('a request by the service account of OKD waits for an administrator', async () => {
+test('leaves a request by the service account of OKD to an administrator', async () => {
   const account = await eventually(
     () => plane.of(resources.serviceAccounts).get('node-bootstrapper', 'openshift-infra'),
     'the account',

@@ -1,4 +1,4 @@
-/** KubeletConfigs and ContainerRuntimeConfigs on a real API server: what they generate and what they are refused for. */
+/** KubeletConfigs and ContainerRuntimeConfigs on a real API server: generated fragments and rejected values. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type KubeletConfig, NAME_SUFFIX } from '../../../src/api/machineconfig/types.ts';
@@ -7,7 +7,7 @@ import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
 
-/** Much is created at start, on machines that are busy. */
+/** Longer timeout, because many objects are created at start and the machine may be busy. */
 const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
   within(check, what, 30_000);
 
@@ -15,7 +15,7 @@ const POOL_LABEL = 'pools.operator.machineconfiguration.openshift.io/worker';
 let plane: ControlPlane;
 before(async () => {
   plane = await startControlPlane();
-  // The controllers make it; a KubeletConfig that precedes it is refused until then.
+  // Created by the controllers. A KubeletConfig before that is rejected.
   await eventually(
     () =>
       plane
@@ -62,7 +62,7 @@ const isMissing = (name: string): Promise<true> =>
     }
   }, `${name} to go`);
 
-test('a KubeletConfig becomes a fragment of its pools, and leaves with it', async () => {
+test('adds a fragment to the pools of a KubeletConfig and removes it with it', async () => {
   await kubelet('large', { maxPods: 100, evictionHard: { 'memory.available': '200Mi' } }, { autoSizingReserved: true });
   const large = await resultOf('large', 'Success');
   assert.deepEqual(large.metadata?.finalizers, ['99-worker-generated-kubelet']);
@@ -87,7 +87,7 @@ test('a KubeletConfig becomes a fragment of its pools, and leaves with it', asyn
   await isMissing('99-worker-generated-kubelet');
 });
 
-test('what would keep a node from coming back is refused by name, as upstream does', async () => {
+test('rejects settings that would keep a node from rejoining, by name as upstream does', async () => {
   const refused: readonly (readonly [JsonObject, object, RegExp])[] = [
     [{ staticPodPath: '/tmp/pods' }, {}, /staticPodPath is not allowed to be set, but contains: \/tmp\/pods/],
     [{ cgroupDriver: 'cgroupfs' }, {}, /cgroupDriver is not allowed to be set, but contains: cgroupfs/],
@@ -116,7 +116,7 @@ test('what would keep a node from coming back is refused by name, as upstream do
   await assert.rejects(kubelet('verbose', {}, { logLevel: 11 }), /spec.logLevel: Invalid value: 11/);
 });
 
-test('the zero values that clients in Go write are left out', async () => {
+test('omits the zero values that Go clients write', async () => {
   const config = { maxPods: 100, syncFrequency: '0s', authentication: { x509: {}, webhook: { cacheTTL: '0s' } } };
   await kubelet('zero', config);
   await resultOf('zero', 'Success');
@@ -124,7 +124,7 @@ test('the zero values that clients in Go write are left out', async () => {
   await isMissing('99-worker-generated-kubelet');
 });
 
-test('ten for a pool, each named after the last; the eleventh is refused', async () => {
+test('allows ten per pool, each named after the last, and rejects the eleventh', async () => {
   for (let index = 0; index < 10; index++) {
     await kubelet(`ten-${index}`, { maxPods: 100 + index });
     await resultOf(`ten-${index}`, 'Success');
@@ -140,7 +140,7 @@ test('ten for a pool, each named after the last; the eleventh is refused', async
   assert.equal(eleventh.metadata?.finalizers, undefined);
 });
 
-test('a ContainerRuntimeConfig becomes a fragment; what no runtime here has is refused', async () => {
+test('adds a fragment for a ContainerRuntimeConfig and rejects unsupported settings', async () => {
   const resultFor = (name: string, message: RegExp) =>
     eventually(
       async () => message.test((await runtimes().get(name)).status?.conditions?.at(-1)?.message ?? ''),

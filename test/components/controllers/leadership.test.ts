@@ -28,7 +28,7 @@ const available = (plane: ControlPlane, name: string) =>
     `${name} available`,
   );
 
-test('a standby does nothing until the leader lets go, then goes on at once', async () => {
+test('keeps a standby idle until the leader releases the lease, and then starts it immediately', async () => {
   await eventually(async () => first.controllers.leading && first.scheduler.leading, 'the first to lead');
   const { api } = first;
   const second = await startControlPlane({ identity: 'second', api, kubelets: false });
@@ -51,12 +51,12 @@ test('a standby does nothing until the leader lets go, then goes on at once', as
     assert.equal(lease.spec?.holderIdentity, 'second');
   } finally {
     await second.stop();
-    // Everything but the API server, which the last hook ends.
+    // Stops everything except the API server, which the last hook stops.
     await first.stop().catch(() => {});
   }
 });
 
-test('a controller gets at nothing it has not declared', () => {
+test('denies a controller undeclared kinds', () => {
   const deps = {
     log: { named: () => undefined },
     client: { resource: () => ({}) },
@@ -70,13 +70,13 @@ test('a controller gets at nothing it has not declared', () => {
   assert.throws(() => handle.writer(resources.pods), /does not declare that it writes pods/);
 });
 
-test('every controller has a name of its own and declares what it works on', () => {
+test('has a unique name and declared kinds for every controller', () => {
   const names = controllers.map((controller) => controller.name);
   assert.equal(new Set(names).size, names.length);
   for (const controller of controllers) {
-    // Which kinds there are to collect is known only at run time.
+    // Kinds to collect are known only at run time.
     if (controller.name !== 'garbage-collector') assert.ok(controller.writes.length > 0, controller.name);
-    // Classes of fixtures are the same in every cluster.
+    // Fixture classes are the same in every cluster.
     if (controller.name !== 'fixture-classes') assert.ok(controller.reads.length > 0, controller.name);
   }
 });

@@ -45,7 +45,7 @@ const owned = (
   },
 });
 
-test('every namespace gets its service account and the CA, also after they were deleted', async () => {
+test('creates service account and CA in every namespace, and again after a deletion', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'fresh' } });
   const accounts = plane.of(resources.serviceAccounts);
   await eventually(() => accounts.get('default', 'fresh'), 'the account');
@@ -62,7 +62,7 @@ test('every namespace gets its service account and the CA, also after they were 
   );
 });
 
-test('a secret that names an account gets a token that is good, until account or secret goes', async () => {
+test('fills a token secret of an account until the account or the secret is deleted', async () => {
   const accounts = plane.of(resources.serviceAccounts);
   const secrets = plane.of(resources.secrets);
   const type = 'kubernetes.io/service-account-token';
@@ -86,13 +86,13 @@ test('a secret that names an account gets a token that is good, until account or
       { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: text('token') } },
     );
   assert.equal((await review()).status.user?.username, 'system:serviceaccount:default:robot');
-  // What is taken out comes back.
+  // A removed key is restored.
   await secrets.patch('robot-token', namespace, 'merge', { data: { 'ca.crt': null } });
   await eventually(
     async () => (await secrets.get('robot-token', namespace)).data?.['ca.crt'] === filled.data?.['ca.crt'],
     'the CA',
   );
-  // An account that mentions it no longer does when it has gone.
+  // The reference in an account is removed with the secret.
   await asking('robot-other', 'robot');
   await accounts.patch('robot', namespace, 'merge', { secrets: [{ name: 'robot-other' }, { name: 'mine' }] });
   await eventually(async () => (await secrets.get('robot-other', namespace)).data?.['token'] !== undefined, 'filled');
@@ -110,7 +110,7 @@ test('a secret that names an account gets a token that is good, until account or
   assert.notEqual((await review()).status.authenticated, true);
 });
 
-test('a namespace goes with all that is in it; finalizers hold it and are named', async () => {
+test('deletes the content of a terminating namespace, and reports the finalizers that block it', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'doomed' } });
   await eventually(() => plane.of(resources.serviceAccounts).get('default', 'doomed'), 'the account');
   await maps().create({ metadata: { name: 'held', namespace: 'doomed', finalizers: ['example.com/hold'] } });
@@ -137,7 +137,7 @@ test('a namespace goes with all that is in it; finalizers hold it and are named'
   await eventually(() => gone(plane.of(resources.namespaces).get('doomed')), 'the end of the namespace', 12_000);
 });
 
-test('background: dependents of dependents go after their owner', async () => {
+test('background deletion: deletes indirect dependents after their owner', async () => {
   const owner = await maps().create({ metadata: { name: 'owner', namespace } });
   const child = await maps().create(owned('child', owner));
   await maps().create(owned('grandchild', child));
@@ -146,7 +146,7 @@ test('background: dependents of dependents go after their owner', async () => {
   assert.equal(await gone(maps().get('child', namespace)), true);
 });
 
-test('foreground: the owner stays until its blocking dependents are gone', async () => {
+test('foreground deletion: keeps the owner until its blocking dependents are deleted', async () => {
   const owner = await maps().create({ metadata: { name: 'fg', namespace } });
   const held = owned('fg-child', owner, { blockOwnerDeletion: true });
   await maps().create({ ...held, metadata: { ...held.metadata, finalizers: ['example.com/hold'] } });
@@ -162,7 +162,7 @@ test('foreground: the owner stays until its blocking dependents are gone', async
   await eventually(() => gone(maps().get('fg-other', namespace)), 'the dependent that did not block');
 });
 
-test('orphan: dependents stay and forget their owner', async () => {
+test('orphan deletion: keeps dependents and removes their owner reference', async () => {
   const owner = await maps().create({ metadata: { name: 'or', namespace } });
   await maps().create(owned('or-child', owner));
   await maps().delete('or', namespace, { propagationPolicy: 'Orphan' });
@@ -171,7 +171,7 @@ test('orphan: dependents stay and forget their owner', async () => {
   assert.equal(child.metadata?.ownerReferences, undefined);
 });
 
-test('an owner that never was: its dependent goes; one owner of two left: only the reference goes', async () => {
+test('deletes a dependent whose owner never existed, and removes only the reference if another owner is left', async () => {
   const owner = await maps().create({ metadata: { name: 'real', namespace } });
   await maps().create(owned('stray', owner, { uid: '00000000-0000-4000-8000-000000000000' }));
   await eventually(() => gone(maps().get('stray', namespace)), 'the stray');
@@ -191,7 +191,7 @@ test('an owner that never was: its dependent goes; one owner of two left: only t
   assert.equal(await gone(maps().get('real', namespace)), false);
 });
 
-test('a reference from another namespace neither keeps its holder nor harms those in the right one', async () => {
+test('ignores a reference from another namespace without affecting valid ones', async () => {
   const owner = await maps().create({ metadata: { name: 'home', namespace } });
   await plane.of(resources.namespaces).create({ metadata: { name: 'abroad' } });
   await eventually(() => plane.of(resources.serviceAccounts).get('default', 'abroad'), 'the namespace');
@@ -203,7 +203,7 @@ test('a reference from another namespace neither keeps its holder nor harms thos
   assert.equal(await gone(maps().get('near', namespace)), false);
 });
 
-test('deleting a deployment takes its sets and pods along', async () => {
+test('deletes the replica sets and pods of a deployment', async () => {
   await plane.of(resources.deployments).create({
     metadata: { name: 'd', namespace },
     spec: {
@@ -220,7 +220,7 @@ test('deleting a deployment takes its sets and pods along', async () => {
   assert.equal(sets.length, 0);
 });
 
-test('endpoints and slices follow readiness, and go with their service', async () => {
+test('updates Endpoints and slices with readiness, and deletes them with their service', async () => {
   await plane.of(resources.deployments).create({
     metadata: { name: 'be', namespace },
     spec: {
@@ -272,7 +272,7 @@ test('endpoints and slices follow readiness, and go with their service', async (
   await eventually(async () => (await slices()).length === 0, 'the slices gone');
 });
 
-test('a metadata-only copy holds type and metadata, from the list and from the watch, and nothing else', async () => {
+test('holds only type and metadata in a metadata-only copy, from list and watch', async () => {
   const secrets = plane.of(resources.secrets);
   await secrets.create({ metadata: { name: 's1', namespace, labels: { a: 'b' } }, data: { key: 'c2VjcmV0' } });
   const informers = createInformerFactory({ client: plane.admin, log: silentLog, clock, random });
@@ -294,7 +294,7 @@ test('a metadata-only copy holds type and metadata, from the list and from the w
   }
 });
 
-test('custom resources own and are owned, and go with their namespace and their definition', async () => {
+test('collects custom resources as owners and dependents, and deletes them with namespace and definition', async () => {
   const call = (method: string, path: string, body?: unknown) =>
     plane.api.call<{ metadata: { uid: string } }>(method, path, body === undefined ? {} : { body });
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';

@@ -1,4 +1,4 @@
-/** The pods `machine-config-daemon` on a real API server: allowed as they are, restored, and only under `okd`. */
+/** The pods `machine-config-daemon` on a real API server: admitted, restored, and only in the profile `okd`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DaemonSet } from 'kubernetes-types/apps/v1';
@@ -25,7 +25,7 @@ const stored = (plane: ControlPlane): Promise<DaemonSet | undefined> =>
       throw error;
     });
 
-test('each node gets a privileged pod, which comes back and is changed back; the other profile has none', async () => {
+test('runs a privileged pod on each node and restores it, and none in the other profile', async () => {
   const api = await startServer({ config: { openshift: { profile: 'okd', domain: 'apps.lab.example' } } });
   const plane = await startControlPlane({ api, controllers: { daemonPods: true } });
   try {

@@ -1,4 +1,4 @@
-/** Pools, rendering, roll-out and drains on a real API server; the daemons of hosts are played. */
+/** Pools, rendering, roll-out and drains on a real API server. The daemons of hosts are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -17,7 +17,7 @@ import {
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
 
-/** Much is created at start, on machines that are busy. */
+/** Longer timeout, because many objects are created at start and the machine may be busy. */
 const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
   within(check, what, 30_000);
 
@@ -38,7 +38,7 @@ const condition = ({ status }: MachineConfigPool, type: string) =>
 const annotate = (name: string, annotations: Record<string, string>): Promise<Node> =>
   nodes().patch(name, undefined, 'merge', { metadata: { annotations } });
 
-/** What a host does: takes the configuration that it shall have, or refuses it. */
+/** Simulates a host that applies or rejects its desired configuration. */
 async function settle(name: string, state = 'Done', reason = ''): Promise<string> {
   const desired = annotation(await nodes().get(name), DESIRED_CONFIG);
   const current = state === 'Done' ? { [CURRENT_CONFIG]: desired } : {};
@@ -83,7 +83,7 @@ const aimedAt = async (target: string): Promise<string[]> =>
     .filter((node) => annotation(node, DESIRED_CONFIG) === target)
     .map(({ metadata }) => metadata?.name ?? '');
 
-test('the default pools are rendered from their base fragments', async () => {
+test('renders the default pools from their base fragments', async () => {
   const master = await newTarget('master', '');
   const worker = await newTarget('worker', '');
   assert.match(master, /^rendered-master-[0-9a-f]{32}$/);
@@ -107,7 +107,7 @@ test('the default pools are rendered from their base fragments', async () => {
   );
 });
 
-test('a change reaches the workers one by one, and the status counts them', async () => {
+test('updates the workers one by one and counts them in the status', async () => {
   const old = await targetOf('worker');
   for (const name of ['w1', 'w2', 'w3']) await addHost(name);
   const first = await updatedTo('worker', old);
@@ -139,7 +139,7 @@ test('a change reaches the workers one by one, and the status counts them', asyn
   assert.ok(!(await nodes().get('w3')).spec?.taints?.some(({ key }) => key === 'UpdateInProgress'));
 });
 
-test('a paused pool renders and updates no node; maxUnavailable in percent updates several', async () => {
+test('renders a paused pool without updating nodes, and updates several nodes by a maxUnavailable percentage', async () => {
   const old = await targetOf('worker');
   await pools().patch('worker', undefined, 'merge', { spec: { paused: true, maxUnavailable: '67%' } });
   await configs().create(fragment('51-issue', 'worker', '/etc/issue', 'lab'));
@@ -159,7 +159,7 @@ test('a paused pool renders and updates no node; maxUnavailable in percent updat
   await pools().patch('worker', undefined, 'merge', { spec: { maxUnavailable: null } });
 });
 
-test('a fragment that is no Ignition degrades the pool until it is gone', async () => {
+test('degrades the pool while a fragment is not valid Ignition', async () => {
   const before = await targetOf('worker');
   const bad = fragment('60-bad', 'worker', '/etc/../etc/x', 'x');
   await configs().create(bad);
@@ -179,7 +179,7 @@ test('a fragment that is no Ignition degrades the pool until it is gone', async 
   );
 });
 
-test('what no host applies is rendered; the host that refuses it degrades the pool and is retargeted', async () => {
+test('renders settings that no host supports, degrades the pool when a host rejects them, and retargets that host', async () => {
   const old = await targetOf('worker');
   const disks = fragment('61-disks', 'worker', '/etc/disks', 'x');
   await configs().create({
@@ -203,7 +203,7 @@ test('what no host applies is rendered; the host that refuses it degrades the po
   await updatedTo('worker', old);
 });
 
-test('custom before worker; two custom pools leave the node alone; {} selects nothing', async () => {
+test('prefers a custom pool to worker, rejects two custom pools of a node, and selects no node with {}', async () => {
   const worker = await targetOf('worker');
   for (const role of ['infra', 'lab']) {
     await pools().create({
@@ -244,7 +244,7 @@ test('custom before worker; two custom pools leave the node alone; {} selects no
   assert.equal((await pools().get('all')).spec?.configuration?.name, undefined);
 });
 
-test('masters one at a time, and none while another is not ready', async () => {
+test('updates masters one at a time, and none while another is not ready', async () => {
   for (const name of ['m1', 'm2', 'm3']) await addHost(name, { [MASTER]: 'true' });
   const old = await targetOf('master');
   await pools().patch('master', undefined, 'merge', { spec: { maxUnavailable: 3 } });
@@ -272,7 +272,7 @@ test('masters one at a time, and none while another is not ready', async () => {
   await updatedTo('master', target);
 });
 
-test('masters are workers too, or tainted, as the Scheduler of the cluster says', async () => {
+test('labels masters as workers or taints them, according to the Scheduler of the cluster', async () => {
   await addHost('m-schedulable', { [MASTER]: '' });
   const set = (mastersSchedulable: boolean) =>
     plane.of(resources.schedulers).patch('cluster', undefined, 'merge', { spec: { mastersSchedulable } });
@@ -296,7 +296,7 @@ test('masters are workers too, or tainted, as the Scheduler of the cluster says'
   await nodes().delete('m-schedulable');
 });
 
-test('a drain is asked for by an annotation: cordoned, evicted, answered; then uncordoned', async () => {
+test('executes a drain requested by annotation: cordons, evicts, acknowledges and uncordons', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'work' } });
   await plane.of(resources.pods).create({
     metadata: { name: 'p', namespace: 'work' },
@@ -313,7 +313,7 @@ test('a drain is asked for by an annotation: cordoned, evicted, answered; then u
   await eventually(async () => (await nodes().get('w2')).spec?.unschedulable !== true, 'an uncordoned node');
 });
 
-test('a disruption budget holds a drain', async () => {
+test('blocks a drain by a disruption budget', async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'held', namespace: 'work', labels: { app: 'held' } },
     spec: { nodeName: 'w2', containers: [{ name: 'c', image: 'app' }] },
@@ -331,7 +331,7 @@ test('a disruption budget holds a drain', async () => {
   assert.equal(annotation(await nodes().get('w2'), LAST_APPLIED_DRAIN), 'uncordon-rendered-worker-1');
 });
 
-test('a kubelet that is newer than the API server may not register; older ones are served and reported', async () => {
+test('rejects a kubelet newer than the API server, and serves and reports older ones', async () => {
   const register = async (name: string, kubeletVersion: string): Promise<void> => {
     const client = await plane.clientAs(`system:node:${name}`, 'system:nodes');
     const nodeInfo = { kubeletVersion } as NonNullable<NonNullable<Node['status']>['nodeInfo']>;

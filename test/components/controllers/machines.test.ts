@@ -1,4 +1,4 @@
-/** Machines, their sets and health checks on a real API server; hosts and the store are played. */
+/** Machines, machine sets and health checks on a real API server. Hosts and the store are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -125,7 +125,7 @@ describe('machines', () => {
     assert.deepEqual(free.metadata?.finalizers ?? [], []);
   });
 
-  it('reports a host whose key is not the pinned one and does not claim it', async () => {
+  it('reports a host whose key differs from the pinned one and does not claim it', async () => {
     await addSshHost('ssh-9', 'stranger', 'ssh://root@10.0.0.9');
     await eventually(async () => {
       const { status } = await hosts().get('ssh-9', namespace);
@@ -138,7 +138,7 @@ describe('machines', () => {
     assert.match(condition(machine, 'InstanceExists')?.message ?? '', /1 in error/);
   });
 
-  it('holds a deletion at its hooks, and where the store would lose its quorum', async () => {
+  it('blocks a deletion by its hooks, and while the store would lose its quorum', async () => {
     await addSshHost('ssh-2', 'master');
     await untilState('ssh-2', 'available');
     members = ['ssh-2', 'b', 'c'].map((name) => ({ name, voter: true, healthy: name !== 'c' }));
@@ -177,7 +177,7 @@ describe('machines', () => {
     await eventually(async () => (await machinesOf('master')).length === 0, 'machine is deleted', 20_000);
   });
 
-  it('fails after several attempts to install, and a health check replaces the machine', async () => {
+  it('fails after several installation attempts, and is replaced by a health check', async () => {
     installs = 'fail';
     await addSshHost('ssh-3', 'bad');
     await untilState('ssh-3', 'available');

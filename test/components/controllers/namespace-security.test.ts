@@ -1,4 +1,4 @@
-/** Users of namespaces, with the API server's and the controllers' parts together. */
+/** User ID blocks of namespaces, with the API server's and the controllers' parts together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
@@ -29,7 +29,7 @@ const annotationsOf = (name: string) =>
     PATIENCE_MS,
   );
 
-test('every namespace gets a block of its own, under profile kubernetes too', async () => {
+test('assigns every namespace a separate block, also in the profile kubernetes', async () => {
   const names = ['default', 'kube-system', ...Array.from({ length: 20 }, (_, index) => `shop-${index}`)];
   await Promise.all(names.slice(2).map((name) => plane.of(resources.namespaces).create({ metadata: { name } })));
   const ranges = new Set<string>();
@@ -47,7 +47,7 @@ test('every namespace gets a block of its own, under profile kubernetes too', as
   assert.ok(bits.reduce((sum, each) => sum + each, 0) >= names.length);
 });
 
-test('a removed annotation comes back', async () => {
+test('restores a removed annotation', async () => {
   const { [UID]: range } = await annotationsOf('shop-3');
   await plane
     .of(resources.namespaces)

@@ -1,4 +1,4 @@
-/** Node groups on a real API server: their arguments become KubeletConfigs of pools; the hosts are played. */
+/** Node groups on a real API server: their arguments become KubeletConfigs of pools. The hosts are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -8,7 +8,7 @@ import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
 
-/** Much is created at start, on machines that are busy. */
+/** Longer timeout, because many objects are created at start and the machine may be busy. */
 const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
   within(check, what, 30_000);
 
@@ -22,7 +22,7 @@ before(async () => {
     .of(resources.namespaces)
     .create({ metadata: { name: NAMESPACE } })
     .catch(() => {});
-  // Hosts that take whatever configuration they shall have.
+  // Simulates hosts that apply every desired configuration.
   playing = setInterval(() => void play().catch(() => {}), 50);
 });
 after(async () => {
@@ -70,7 +70,7 @@ const event = (name: string, message: RegExp): Promise<unknown> =>
     );
   }, `an event of ${name}`);
 
-test('arguments of a group become a KubeletConfig of a pool of its workers, and leave with them', async () => {
+test("creates a KubeletConfig for the pool of a group's workers, and deletes it with the arguments", async () => {
   await addHost('n1', { [GROUP_LABEL]: 'node-config-compute' });
   await addHost('n2', {});
   await group('node-config-compute', 'node-labels: [a=b]');
@@ -105,7 +105,7 @@ test('arguments of a group become a KubeletConfig of a pool of its workers, and 
   );
 });
 
-test('a pool of an administrator has a node before the pool of its group', async () => {
+test("prefers a pool of an administrator to the pool of the node's group", async () => {
   await edit('node-config-compute', "max-pods: ['44']");
   await eventually(async () => (await kubeletConfigOf('node-config-compute'))?.['maxPods'] === 44, 'the new value');
   const nodeSelector = { matchLabels: { special: '' } };
@@ -125,7 +125,7 @@ test('a pool of an administrator has a node before the pool of its group', async
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 44')));
 });
 
-test('arguments that hosts have applied are handed to the pool when it has them; masters stay in theirs', async () => {
+test('moves arguments that hosts have applied to the pool, and keeps masters in theirs', async () => {
   await addHost('m1', { [GROUP_LABEL]: 'node-config-all-in-one', [MASTER]: '' });
   await group('node-config-all-in-one', "max-pods: ['50']");
   await eventually(() => byPools('node-config-all-in-one'), 'a group that pools apply');
@@ -135,7 +135,7 @@ test('arguments that hosts have applied are handed to the pool when it has them;
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 50')));
 });
 
-test('what a pool cannot have stays with the hosts, and an event says why', async () => {
+test('keeps arguments that a pool does not support on the hosts, and reports them in an event', async () => {
   const pools = plane.of(resources.machineConfigPools);
   const nodeSelector = { matchLabels: { rack: '7' } };
   await pools.create({

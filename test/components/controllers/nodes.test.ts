@@ -43,7 +43,7 @@ const taintsOf = async (name: string): Promise<string[]> =>
 const readyOf = async (name: string): Promise<string | undefined> =>
   (await plane.of(resources.nodes).get(name)).status?.conditions?.find((each) => each.type === 'Ready')?.status;
 
-test('a silent node becomes Unknown, is tainted, and its pods leave when their tolerations end', async () => {
+test('marks a silent node Unknown, taints it, and evicts its pods when their tolerations expire', async () => {
   await plane.addNode('alive');
   await startBeating('alive');
   await plane.addNode('silent');
@@ -85,7 +85,7 @@ test('a silent node becomes Unknown, is tainted, and its pods leave when their t
   assert.equal(await readyOf('alive'), 'True');
 });
 
-test('when nobody at all is heard, nobody is evicted', async () => {
+test('evicts no pods when all nodes are silent', async () => {
   stopBeating('alive');
   await eventually(async () => (await readyOf('alive')) === 'Unknown', 'Unknown');
   await eventually(
@@ -98,7 +98,7 @@ test('when nobody at all is heard, nobody is evicted', async () => {
   );
 });
 
-test('a cordoned node is tainted, and freed again', async () => {
+test('taints a cordoned node, and removes the taint again', async () => {
   await plane.addNode('third');
   await startBeating('third');
   const nodes = plane.of(resources.nodes);
@@ -111,7 +111,7 @@ test('a cordoned node is tainted, and freed again', async () => {
   await eventually(async () => (await taintsOf('third')).length === 0, 'no taint');
 });
 
-test('each node has a network of its own', async () => {
+test('assigns each node a separate pod range', async () => {
   const items = (await plane.of(resources.nodes).list()).items;
   const cidrs = items.map((node) => node.spec?.podCIDR ?? '');
   assert.equal(new Set(cidrs).size, items.length);
@@ -156,7 +156,7 @@ async function staysPending(name: string): Promise<void> {
 
 const bootstrapper = { name: 'bootstrapper', groups: ['system:bootstrappers'] };
 
-test('a bootstrap identity gets a certificate for a new node, not for one that is ready', async () => {
+test('issues a certificate to a bootstrap identity for a new node, but not for a ready one', async () => {
   await plane.of(resources.clusterRoleBindings).create({
     metadata: { name: 'test-bootstrap' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:node-bootstrapper' },
@@ -185,7 +185,7 @@ const serving = {
   usages: ['digital signature', 'server auth'],
 };
 
-test('a serving certificate has the address that the API server saw, not those that the node reports', async () => {
+test('puts the address that the API server observed into a serving certificate, not the reported ones', async () => {
   await request(ofThird, 'serving', { ...serving, dns: ['third'], ips: ['127.0.0.1'] });
   const { spec } = await certificate('serving');
   assert.deepEqual(spec?.extra?.['hyperedge.dev/source-address'], ['127.0.0.1']);
@@ -197,7 +197,7 @@ test('a serving certificate has the address that the API server saw, not those t
   await staysPending('service');
 });
 
-test('an administrator declares further addresses, a node cannot', async () => {
+test('lets an administrator, but not a node, declare further addresses', async () => {
   await request(ofThird, 'declared', { ...serving, ips: ['192.0.2.99'] });
   await staysPending('declared');
   const annotations = { 'hyperedge.dev/serving-addresses': '192.0.2.99' };
@@ -210,7 +210,7 @@ test('an administrator declares further addresses, a node cannot', async () => {
   await certificate('declared');
 });
 
-test('an approved request that breaks the rules fails instead of being signed', async () => {
+test('fails an approved request that violates the rules instead of signing it', async () => {
   await request({ name: 'system:admin', groups: ['system:masters'] }, 'bad', {
     usages: ['digital signature', 'server auth'],
   });

@@ -1,4 +1,4 @@
-/** Catalogs of operators for tests. */
+/** Operator catalogs for tests. */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -109,7 +109,7 @@ export function csvOf(options: OperatorOptions): object {
   };
 }
 
-/** The bundle with its objects inside. */
+/** A bundle that contains its objects. */
 export function bundleOf(options: OperatorOptions): object {
   const { name, version, crd, properties = [] } = options;
   const objects = [csvOf(options), ...(crd === undefined ? [] : [crdOf(crd)])];
@@ -148,7 +148,7 @@ export function packageOf(name: string, versions: readonly OperatorOptions[], ch
   ];
 }
 
-/** Replaces the catalog as a whole, as an administrator would with `mv`. */
+/** Replaces the whole catalog, as an administrator would with `mv`. */
 export async function writeCatalog(directory: string, documents: readonly object[]): Promise<void> {
   await mkdir(directory, { recursive: true });
   const path = join(directory, '.catalog.json');

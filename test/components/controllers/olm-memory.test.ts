@@ -1,4 +1,4 @@
-/** A large catalog costs an index, not its content. */
+/** Memory use of a large catalog is that of its index, not of its content. */
 import assert from 'node:assert/strict';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const PACKAGES = 300;
 const VERSIONS = 8;
 const DESCRIPTION = 'An operator with much to say. '.repeat(600);
 
-test('a catalog of 300 packages takes less than 40 MB', async (t) => {
+test('uses less than 40 MB for a catalog of 300 packages', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'he-olm-memory-'));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const file = await open(join(directory, 'catalog.json'), 'w');

@@ -1,4 +1,4 @@
-/** The operator lifecycle manager on a real API server; pods are played. */
+/** Operator lifecycle manager on a real API server. Pods are simulated. */
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ describe('operator lifecycle manager', () => {
     plane = await startControlPlane({
       catalogs,
       router: true,
-      // The node has no kubelet that renews its lease.
+      // No kubelet renews the node's lease.
       controllers: { nodeMonitorGracePeriodMs: 3_600_000, nodeStartupGracePeriodMs: 3_600_000 },
       ...(process.env['OLM_LOG'] === undefined ? {} : { logLevel: 2 }),
     });
@@ -195,7 +195,7 @@ describe('operator lifecycle manager', () => {
     await eventually(async () => (await condition())?.status === 'True', 'equal copies');
   });
 
-  it('shows packages in every namespace, also to those who may only view', async () => {
+  it('lists packages in every namespace, also for users who may only view', async () => {
     const shown = async (at: string, name = '') =>
       plane.admin.request<{ items?: { metadata: object }[]; status?: { channels: { currentCSV: string }[] } }>(
         'GET',
@@ -207,7 +207,7 @@ describe('operator lifecycle manager', () => {
     await assert.rejects(shown('default', '/none'), /packagemanifests.packages.operators.coreos.com "none" not found/);
   });
 
-  it('installs what an operator requires, from the catalog of the higher priority', async () => {
+  it('installs required operators from the catalog with the higher priority', async () => {
     const crd = { plural: 'dbs', kind: 'Db' };
     const db = { name: 'db', version: '3.1.0', crd };
     const app = {
@@ -240,12 +240,12 @@ describe('operator lifecycle manager', () => {
     }, 'the subscription of the dependency');
   });
 
-  it('chooses a dependency by a rule in CEL, and reads a plan that is compressed', async () => {
+  it('selects a dependency by a CEL rule, and reads a compressed plan', async () => {
     const storage = (name: string, value: string) => ({
       name,
       version: '1.0.0',
       properties: [{ type: 'storage', value }],
-      // Text of hexadecimal digits: it is halved by compression.
+      // Hexadecimal digits, which compression reduces by half.
       description: randomBytes(320_000).toString('hex'),
     });
     const rule = `properties.exists(p, p.type == "storage" && p.value == "fast") &&
@@ -279,7 +279,7 @@ describe('operator lifecycle manager', () => {
     assert.ok(JSON.stringify(quick).length > 640_000);
   });
 
-  it('says why a subscription cannot be resolved', async () => {
+  it('reports why a subscription cannot be resolved', async () => {
     await namespace('unresolved');
     const app = {
       name: 'lonely',
@@ -300,7 +300,7 @@ describe('operator lifecycle manager', () => {
 
   const everything = [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
 
-  it('installs with the permissions of the service account of the group, and with no more', async () => {
+  it("installs only with the permissions of the group's service account", async () => {
     const greedy = { name: 'greedy', version: '1.0.0', clusterRules: everything };
     await writeCatalog(join(catalogs, 'greedy'), packageOf('greedy', [greedy]));
     await catalog('greedy');
@@ -371,7 +371,7 @@ describe('operator lifecycle manager', () => {
       rules?.some(({ apiGroups }) => apiGroups?.includes(group)),
     );
 
-  it('refuses definitions and APIs in groups that the API server serves', async () => {
+  it('rejects definitions and APIs in groups that the API server serves', async () => {
     const group = 'security.openshift.io';
     const crd = { plural: 'securitycontextconstraints', kind: 'SecurityContextConstraints', group };
     const seize = { name: 'seize', version: '1.0.0', crd };
@@ -395,7 +395,7 @@ describe('operator lifecycle manager', () => {
       15_000,
     );
     assert.match(plan.status?.message ?? '', /securitycontextconstraints\.security\.openshift\.io" is in a group that/);
-    // A version that is created directly is refused too.
+    // A version that is created directly is also rejected.
     await plane.of(resources.clusterServiceVersions).patch('seize.v1.0.0', 'seized', 'merge', {
       spec: { customresourcedefinitions: { owned: [{ name: 'secrets', version: 'v1', kind: 'Secret' }] } },
     });
@@ -407,7 +407,7 @@ describe('operator lifecycle manager', () => {
     assert.match(failed.status?.message ?? '', /"v9\.apps" has no valid API group|in a group that the API server/);
   });
 
-  it('creates aggregated roles, webhooks and foreign conversions with the rights of the installer only', async () => {
+  it("creates aggregated roles, webhooks and foreign conversions only with the installer's permissions", async () => {
     const foreign = crdOf({ plural: 'ledgers', kind: 'Ledger' });
     await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', foreign);
     const conversion = {
@@ -451,7 +451,7 @@ describe('operator lifecycle manager', () => {
     }, 'an event');
   });
 
-  it('serves webhooks and conversion with certificates of its own, and takes them away with the version', async () => {
+  it('serves webhooks and conversion with its own certificates, and removes them with the version', async () => {
     const webhook = (type: string, more: object) => ({
       type,
       generateName: `${type.toLowerCase().slice(0, 8)}.lab.example`,
@@ -606,7 +606,7 @@ describe('operator lifecycle manager', () => {
     await phaseOf('only.v1.0.0', 'whole', 'Succeeded');
   });
 
-  it('reads a catalog from a ConfigMap, and follows it', async () => {
+  it('reads a catalog from a ConfigMap and follows its changes', async () => {
     await namespace('maps');
     const old = { name: 'old', version: '0.1.0', crd: { plural: 'olds', kind: 'Old' } };
     const data = (versions: readonly object[]) => ({
@@ -631,7 +631,7 @@ describe('operator lifecycle manager', () => {
       spec?.template.spec?.containers[0]?.env?.map(({ name }) => name),
       ['A', 'OPERATOR_CONDITION_NAME'],
     );
-    // The catalog of a namespace is for that namespace alone.
+    // The catalog of a namespace serves only that namespace.
     await assert.rejects(
       plane.admin.request('GET', '/apis/packages.operators.coreos.com/v1/namespaces/shop/packagemanifests/old'),
       /not found/,
@@ -649,7 +649,7 @@ describe('operator lifecycle manager', () => {
     );
   });
 
-  it('refuses hostile catalogs and goes on', async () => {
+  it('rejects hostile catalogs and continues', async () => {
     const states = async (name: string, address: string, expected: RegExp) => {
       await plane.of(resources.catalogSources).create({
         metadata: { name, namespace: 'openshift-marketplace' },

@@ -1,4 +1,4 @@
-/** What controllers do for OpenShift's layer, on a real API server. */
+/** Controllers of the OpenShift layer on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
@@ -15,7 +15,7 @@ describe("OpenShift's controllers", () => {
   });
   after(() => plane.stop());
 
-  it('gives service accounts a token and registry credentials, listed in their secrets, and takes them away', async () => {
+  it('creates a token and registry credentials for service accounts, lists them in their secrets and deletes them', async () => {
     await plane.of(resources.namespaces).create({ metadata: { name: 'accounts' } });
     const secrets = plane.of(resources.secrets);
     const listed = await eventually(async () => {
@@ -34,7 +34,7 @@ describe("OpenShift's controllers", () => {
       const { data } = await secrets.get(token, 'accounts');
       return data?.['token'];
     }, 'a token');
-    // A token that is deleted is replaced.
+    // A deleted token is replaced.
     await secrets.delete(token, 'accounts');
     await eventually(async () => {
       assert.ok((await secrets.get(token, 'accounts')).data?.['token']);
@@ -44,7 +44,7 @@ describe("OpenShift's controllers", () => {
     }, 'another token');
   });
 
-  it('says what the projects of a quota use', async () => {
+  it("reports the usage of a quota's projects", async () => {
     for (const name of ['one', 'two'])
       await plane.of(resources.namespaces).create({ metadata: { name, labels: { team: 'blue' } } });
     await plane.admin.request('POST', QUOTAS, {
@@ -71,7 +71,7 @@ describe("OpenShift's controllers", () => {
     }, 'totals');
   });
 
-  it('empties a project that is deleted, although its bindings show in two groups', async () => {
+  it('deletes the content of a deleted project although its bindings appear in two groups', async () => {
     await plane.admin.request('POST', '/apis/project.openshift.io/v1/projectrequests', {
       apiVersion: 'project.openshift.io/v1',
       kind: 'ProjectRequest',

@@ -34,7 +34,7 @@ const phaseOfVolume = (name: string, phase: string) =>
     return volume.status?.phase === phase && volume;
   }, `volume ${name} to be ${phase}`);
 
-test('a claim and a volume find each other, and the volume is released with its claim', async () => {
+test('binds a claim to a volume, and releases the volume with its claim', async () => {
   await newClaim('static', 'static');
   await newVolume('of-static', { storageClassName: 'static' });
   const claim = await phaseOfClaim('static', 'Bound');
@@ -46,14 +46,14 @@ test('a claim and a volume find each other, and the volume is released with its 
   await phaseOfVolume('of-static', 'Released');
 });
 
-test('many claims get as many volumes, one each', async () => {
+test('binds many claims to as many volumes, one each', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
   await Promise.all(names.flatMap((name) => [newClaim(name, 'many'), newVolume(name, { storageClassName: 'many' })]));
   const bound = await Promise.all(names.map((name) => phaseOfClaim(name, 'Bound')));
   assert.equal(new Set(bound.map(({ spec }) => spec?.volumeName)).size, 20);
 });
 
-test('a pod is bound only after its claim is, on the node of the volume', async () => {
+test('binds a pod only after its claim, on the node of the volume', async () => {
   await plane.of(resources.storageClasses).create({
     metadata: { name: 'late' },
     provisioner: 'kubernetes.io/no-provisioner',
@@ -68,7 +68,7 @@ test('a pod is bound only after its claim is, on the node of the volume', async 
     metadata: { name: 'user', namespace },
     spec: { containers: [{ name: 'c', image: 'i' }], volumes },
   });
-  // The scheduler may learn of the pod before it learns of the nodes.
+  // The scheduler may receive the pod before the nodes.
   await eventually(async () => {
     const pod = await pods.get('user', namespace);
     return pod.status?.conditions?.find(
@@ -90,7 +90,7 @@ test('a pod is bound only after its claim is, on the node of the volume', async 
   assert.equal((await pods.get('user', namespace)).spec?.nodeName, 'far');
 });
 
-test('a claim of a provisioner gets the node; its pod waits for the volume without blocking other pods', async () => {
+test('sets the node on a claim of a provisioner, and lets its pod wait without blocking other pods', async () => {
   await plane.of(resources.storageClasses).create({
     metadata: { name: 'made' },
     provisioner: 'example.com/disks',

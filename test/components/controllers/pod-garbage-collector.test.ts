@@ -6,7 +6,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { attemptAll } from '../../../src/components/controllers/attempt-all.ts';
 import { podGcController } from '../../../src/components/controllers/pod-garbage-collector.ts';
 
-test('deletes the other pods when the deletion of one is refused', async () => {
+test('deletes the other pods when the deletion of one is rejected', async () => {
   const finished = (name: string): Pod => ({
     metadata: { name, namespace: 'ns', uid: name, creationTimestamp: '2026-01-01T00:00:00Z' },
     spec: { nodeName: 'n', containers: [] },

@@ -1,4 +1,4 @@
-/** The quota controller on a real API server: it says what is used, finds what goes, and never lets in more than there may be. */
+/** Quota controller on a real API server: reports the usage, detects deletions and never admits more than the limit. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Pod, ResourceQuota } from 'kubernetes-types/core/v1';
@@ -49,7 +49,7 @@ describe('resource quota controller', () => {
     });
   const remove = (namespace: string, name: string) => pods.delete(name, namespace, { gracePeriodSeconds: 0 });
 
-  it('counts what was there before the quota, and what goes', async () => {
+  it('counts objects from before the quota, and deletions', async () => {
     await newNamespace('before');
     await newPod('before', 'a');
     await newPod('before', 'b', '200m');
@@ -66,7 +66,7 @@ describe('resource quota controller', () => {
     await says('before', { ...used, pods: '1', 'requests.cpu': '100m' });
   });
 
-  it('follows other limits, and kinds that are made later', async () => {
+  it('follows changed limits and kinds that are created later', async () => {
     await newNamespace('later');
     await limit('later', { 'count/crontabs.stable.example.com': '1' });
     await says('later', { 'count/crontabs.stable.example.com': '0' });
@@ -93,14 +93,14 @@ describe('resource quota controller', () => {
     await assert.rejects(make('b'), /crontabs\.stable\.example\.com "b" is forbidden: exceeded quota: q/);
     const hard = { 'count/crontabs.stable.example.com': '2', configmaps: '9' };
     await quotas.patch('q', 'later', 'merge', { spec: { hard } });
-    // The CA that every namespace gets.
+    // The CA config map of every namespace.
     await says('later', { 'count/crontabs.stable.example.com': '1', configmaps: '1' });
     await make('b');
     await crontabs.delete('a', 'later');
     await says('later', { 'count/crontabs.stable.example.com': '1', configmaps: '1' });
   });
 
-  it('never lets in more than there may be while 16 create and delete', async () => {
+  it('never exceeds the limit while 16 clients create and delete', async () => {
     const namespace = 'churning';
     const most = 8;
     await newNamespace(namespace);
@@ -108,7 +108,7 @@ describe('resource quota controller', () => {
     await says(namespace, { pods: '0' });
     let made = 0;
     const churn = async (creator: number): Promise<void> => {
-      // What was deleted can be used again: else this has no end.
+      // The quota of deleted objects must become available again; otherwise this loop never ends.
       for (let n = 0; made < 3 * most; n++) {
         const name = `p-${creator}-${n}`;
         try {

@@ -48,7 +48,7 @@ describe('service CA', () => {
     assert.equal((await certificateIn('peers-tls')).checkHost('db-0.peers.shop.svc'), '*.peers.shop.svc');
   });
 
-  it('leaves secrets of others alone, and issues nothing for the names of the API server', async () => {
+  it('does not change foreign secrets, and issues no certificate for names of the API server', async () => {
     await plane.of(resources.secrets).create({ metadata: { name: 'mine', namespace: 'shop' }, stringData: { a: 'b' } });
     await serve('thief', 'mine');
     const failed = (namespace: string, text: RegExp) =>
@@ -65,7 +65,7 @@ describe('service CA', () => {
     await assert.rejects(plane.of(resources.secrets).get('stolen', 'default'), /not found/);
   });
 
-  it('injects the bundle into config maps and webhook configurations that want it', async () => {
+  it('injects the bundle into annotated config maps and webhook configurations', async () => {
     const maps = plane.of(resources.configMaps);
     await maps.create({ metadata: { name: 'bundle', namespace: 'shop', annotations: INJECT }, data: { own: 'x' } });
     await maps.create({ metadata: { name: 'plain', namespace: 'shop' }, data: {} });
@@ -95,7 +95,7 @@ describe('service CA', () => {
     }, 'the bundle of the webhook');
   });
 
-  it('injects the bundle into the conversion webhooks of definitions that want it', async () => {
+  it('injects the bundle into the conversion webhooks of annotated definitions', async () => {
     const definitions = plane.of(resources.customResourceDefinitions);
     const version = (name: string, storage: boolean) => ({
       ...{ name, storage, served: true },
@@ -126,7 +126,7 @@ describe('service CA', () => {
     assert.deepEqual((await definitions.get('tills.shop.example')).spec.conversion, { strategy: 'None' });
   });
 
-  it('publishes the bundle in each namespace, again when it is changed or deleted', async () => {
+  it('publishes the bundle in each namespace, and restores it when it is changed or deleted', async () => {
     const name = 'openshift-service-ca.crt';
     const maps = plane.of(resources.configMaps);
     const published = (namespace: string) =>

@@ -9,14 +9,14 @@ import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
 
 const namespace = 'default';
-/** Only what is broken takes that long. */
+/** Long timeout, which only a failure reaches. */
 const PATIENCE_MS = 30_000;
 const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
   within(check, what, PATIENCE_MS);
 let api: TestServer;
 let plane: ControlPlane;
 before(async () => {
-  // Room for six services, the one of the API servers among them.
+  // Capacity for six services, including that of the API servers.
   api = await startServer({ config: { serviceCidr: '10.96.0.0/29' } });
   plane = await startControlPlane({ kubelets: false, api, controllers: { serviceCidrGraceMs: 50 } });
 });
@@ -50,7 +50,7 @@ const isGone = (read: () => Promise<unknown>) =>
     'it to be gone',
   );
 
-test('addresses come from ranges beside the own one, which stay until they are free', async () => {
+test('allocates from additional ranges, which stay until they are unused', async () => {
   for (let index = 0; index < 5; index++) assert.match(await newService(`own-${index}`), /^10\.96\.0\.[2-6]$/);
   await assert.rejects(newService('too-many'), /range is full/);
   await assert.rejects(newService('elsewhere', { clusterIP: '10.97.0.5' }), /does not match the current range/);
@@ -70,7 +70,7 @@ test('addresses come from ranges beside the own one, which stay until they are f
   await isGone(() => ranges().get('more'));
 });
 
-test('a range that another has goes although its addresses are in use', async () => {
+test('deletes a range whose addresses another range contains, although they are in use', async () => {
   await newRange('small', '10.98.0.0/28');
   const address = await newService('covered', { clusterIP: '10.98.0.3' });
   await ranges().delete('small');
@@ -83,7 +83,7 @@ test('a range that another has goes although its addresses are in use', async ()
   await isGone(() => ranges().get('large'));
 });
 
-test('an address that is deleted by hand is made again for its service, and only then', async () => {
+test('restores a manually deleted address only while its service exists', async () => {
   const addresses = plane.of(resources.ipAddresses);
   const [made] = (await addresses.list()).items.filter(({ spec }) => spec?.parentRef?.name === 'own-0');
   const { name = '', uid } = made?.metadata ?? {};
@@ -104,14 +104,14 @@ test('an address that is deleted by hand is made again for its service, and only
     );
   }, 'an event that says so');
   await plane.of(resources.services).delete('own-0', namespace);
-  // Deleted later and made again: everything that came before has been looked at by then.
+  // Deleted later and restored, so all earlier events have been processed by then.
   const [next] = (await addresses.list()).items.filter(({ spec }) => spec?.parentRef?.name === 'own-1');
   await addresses.delete(next?.metadata?.name ?? '');
   await eventually(() => addresses.get(next?.metadata?.name ?? '').catch(() => undefined), 'the other address');
   await assert.rejects(addresses.get(name), (error: unknown) => isApiError(error, 'NotFound'));
 });
 
-test('the range of the API servers stays while their service has its address', async () => {
+test('keeps the range of the API servers while their service has its address', async () => {
   await ranges().delete('kubernetes');
   await becomes('kubernetes', 'False Terminating');
   await assert.rejects(newService('none', { clusterIP: '10.96.0.5' }), /does not match|already allocated/);

@@ -46,7 +46,7 @@ const setImage = (name: string, image: string) =>
     spec: { template: { spec: { containers: [{ name: 'c', image }] } } },
   });
 
-test('kubectl follows a roll-out, a partition, an undo and a restart of a stateful set', async () => {
+test('supports kubectl roll-out, partition, undo and restart of a stateful set', async () => {
   await sets().create(statefulSet('web', 3));
   await rolledOut('web');
   const pods = await podsOf('web');
@@ -92,7 +92,7 @@ test('kubectl follows a roll-out, a partition, an undo and a restart of a statef
   assert.ok(messages.includes('delete Pod web-2 in StatefulSet web successful'), messages.join('\n'));
 });
 
-test('claims outlive a set that retains them, and end with their pod or set where the policy says so', async () => {
+test('keeps claims of a set with the policy Retain, and deletes them with pod or set otherwise', async () => {
   const claims = async (app: string): Promise<string[]> =>
     (await plane.of(resources.persistentVolumeClaims).list({ namespace, labelSelector: `app=${app}` })).items
       .map((claim) => claim.metadata?.name ?? '')
@@ -123,7 +123,7 @@ test('claims outlive a set that retains them, and end with their pod or set wher
   assert.deepEqual(await claims('keep'), ['data-keep-0', 'data-keep-1']);
 });
 
-test('pods and revisions that a deleted set left behind are adopted by its successor', async () => {
+test('adopts pods and revisions that a deleted set left behind', async () => {
   await sets().create(statefulSet('heir', 2));
   await rolledOut('heir');
   const before = (await podsOf('heir')).map((pod) => pod.metadata?.uid).sort();
@@ -148,7 +148,7 @@ test('pods and revisions that a deleted set left behind are adopted by its succe
   );
 });
 
-test('a pod that fails is replaced under its name', async () => {
+test('replaces a failed pod under its name', async () => {
   await sets().create(statefulSet('phoenix', 1));
   await rolledOut('phoenix');
   const [first] = await podsOf('phoenix');
@@ -161,7 +161,7 @@ test('a pod that fails is replaced under its name', async () => {
   }, 'a new phoenix-0');
 });
 
-test('a foreign pod that has the name is left alone, and the set reports it', async () => {
+test('does not change a foreign pod with the name, and reports it', async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'taken-0', namespace },
     spec: { containers: [{ name: 'c', image: 'v1' }] },
@@ -175,7 +175,7 @@ test('a foreign pod that has the name is left alone, and the set reports it', as
   await rolledOut('taken');
 });
 
-test('a set that is scaled down and up again gets its pod back once the old claim is deleted', async () => {
+test('creates a pod again after scaling down and up once the old claim is deleted', async () => {
   const claim = {
     metadata: { name: 'data' },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
@@ -195,7 +195,7 @@ test('a set that is scaled down and up again gets its pod back once the old clai
   const old = await present('back-1', undefined);
   const scaleTo = (replicas: number) => sets().patch('back', namespace, 'merge', { spec: { replicas } });
   const claims = plane.of(resources.persistentVolumeClaims);
-  // Keeps the claim until the set has met it without its pod.
+  // Keeps the claim until the set has observed it without its pod.
   await claims.patch('data-back-1', namespace, 'merge', { metadata: { finalizers: ['example.com/keep'] } });
   await scaleTo(1);
   await eventually(async () => (await podsOf('back')).length === 1, 'the pod gone');

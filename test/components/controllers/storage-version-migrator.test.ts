@@ -1,4 +1,4 @@
-/** Objects are rewritten in the storage version of today; what cannot be rewritten is reported. */
+/** Objects are rewritten in the current storage version, and failures are reported. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
@@ -46,7 +46,7 @@ const ended = (name: string, type: string) =>
 const migrate = (name: string, group: string, resource: string) =>
   migrations().create({ metadata: { name }, spec: { resource: { group, resource } } });
 
-test('objects of a custom resource are stored in its new version afterwards', { timeout: 60_000 }, async () => {
+test('stores objects of a custom resource in its new version', { timeout: 60_000 }, async () => {
   const definitions = plane.of(resources.customResourceDefinitions);
   await definitions.create(crd as never);
   await eventually(
@@ -92,13 +92,13 @@ test('objects of a custom resource are stored in its new version afterwards', { 
   await migrate('again', 'lab.example.com', 'boards');
   await ended('again', 'Succeeded');
   assert.equal((await plane.of(boards('v1')).get('one', 'default')).metadata?.resourceVersion, after, 'nothing to do');
-  // The old version can be removed now, which was refused while objects might be stored in it.
+  // The old version can be removed now. This was rejected while objects might be stored in it.
   const { spec, metadata } = await definitions.get(crd.metadata.name);
   await definitions.update({ metadata, spec: { ...spec, versions: [version('v2', true)] } } as never);
   assert.equal((await plane.of(boards('v2')).get('one', 'default')).metadata?.name, 'one');
 });
 
-test('roles and other objects with checks of their own are rewritten too', { timeout: 60_000 }, async () => {
+test('also rewrites roles and other objects with extra validation', { timeout: 60_000 }, async () => {
   for (const [name, group, resource] of [
     ['roles', 'rbac.authorization.k8s.io', 'clusterroles'],
     ['maps', '', 'configmaps'],
@@ -109,7 +109,7 @@ test('roles and other objects with checks of their own are rewritten too', { tim
   }
 });
 
-test('a resource that is not there ends the migration as Failed', { timeout: 60_000 }, async () => {
+test('fails the migration of a missing resource', { timeout: 60_000 }, async () => {
   await migrate('none', 'lab.example.com', 'nothings');
   const status = await ended('none', 'Failed');
   const failed = status.conditions?.find(({ type }) => type === 'Failed');

@@ -1,4 +1,7 @@
-/** A registered group whose server is away: what is known is deleted, what is not is waited for, and the condition says so. */
+/**
+ * Registered API group whose server is unavailable: known objects are deleted, and the condition reports the rest as
+ * pending.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { isApiError } from '../../../src/api/meta/status.ts';
@@ -15,7 +18,7 @@ before(async () => {
 });
 after(() => plane.stop());
 
-test('namespaces are emptied of what is known, and go once everything is', async () => {
+test('deletes known objects of terminating namespaces, and the namespaces after the group is available again', async () => {
   const namespaces = plane.of(resources.namespaces);
   const maps = plane.of(resources.configMaps);
   await namespaces.create({ metadata: { name: 'doomed' } });
@@ -47,7 +50,7 @@ test('namespaces are emptied of what is known, and go once everything is', async
   );
 });
 
-test('objects whose owners are gone are deleted meanwhile', async () => {
+test('deletes objects whose owners are deleted in the meantime', async () => {
   const made = await plane.api.call('POST', API_SERVICES, { body: apiService('', 'away', NAME) });
   assert.equal(made.code, 201, made.text);
   const maps = plane.of(resources.configMaps);

@@ -68,7 +68,7 @@ describe('idled services', { concurrency: false }, () => {
     return found.metadata?.annotations?.[IDLED_AT] === undefined && metadata?.annotations?.[TARGETS] === undefined;
   };
 
-  it('are scaled up by an Event of a host, and no longer marked', async () => {
+  it('are scaled up by an Event of a host, and lose their annotations', async () => {
     await deploy('web', 0);
     await annotate('web', [{ kind: 'Deployment', group: 'apps', name: 'web', replicas: 3 }]);
     needPods(await service('web'));
@@ -76,7 +76,7 @@ describe('idled services', { concurrency: false }, () => {
     assert.equal(await replicasOf('web'), 3);
   });
 
-  it('name workloads of their own namespace alone, and keep those that run', async () => {
+  it('scale only workloads of their own namespace, and not those that run', async () => {
     await deploy('odd', 0);
     await deploy('running', 1);
     await annotate('odd', [
@@ -92,7 +92,7 @@ describe('idled services', { concurrency: false }, () => {
     assert.deepEqual([await replicasOf('odd'), await replicasOf('running')], [0, 1]);
   });
 
-  it('are made by oc idle', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
+  it('are created by oc idle', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
     await deploy('real', 2);
     const directory = await mkdtemp(join(tmpdir(), 'hyperedge-idle-'));
     try {

@@ -1,4 +1,4 @@
-/** Claims and volumes that are deleted stay while they are in use, with the API server's and the controllers' parts together. */
+/** Deleted claims and volumes stay while they are in use, with the API server's and the controllers' parts together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
@@ -24,7 +24,7 @@ const isGone = (read: () => Promise<unknown>) =>
     }
   }, 'it to be gone');
 
-test('a claim waits for the pods on nodes that use it', async () => {
+test('keeps a claim while pods on nodes use it', async () => {
   const claims = plane.of(resources.persistentVolumeClaims);
   const pods = plane.of(resources.pods);
   const newClaim = (name: string) =>
@@ -54,7 +54,7 @@ test('a claim waits for the pods on nodes that use it', async () => {
   await isGone(() => claims.get('used', namespace));
 });
 
-test('a volume waits until it is not bound any more', async () => {
+test('keeps a volume while it is bound', async () => {
   const volumes = plane.of(resources.persistentVolumes);
   const volume: PersistentVolume = {
     metadata: { name: 'v' },
@@ -71,7 +71,7 @@ test('a volume waits until it is not bound any more', async () => {
   await isGone(() => volumes.get('v'));
 });
 
-test('a VolumeAttributesClass waits for the claims that name it', async () => {
+test('keeps a VolumeAttributesClass while claims reference it', async () => {
   const classes = plane.of(resources.volumeAttributesClasses);
   const claims = plane.of(resources.persistentVolumeClaims);
   await classes.create({ metadata: { name: 'gold' }, driverName: 'd.test', parameters: { iops: '1' } } as never);

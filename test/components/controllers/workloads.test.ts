@@ -37,7 +37,7 @@ const rolledOut = async (name: string): Promise<void> => {
   assert.equal(status.code, 0, status.stderr + status.stdout);
 };
 
-test('kubectl follows a roll-out, a restart and an undo', async () => {
+test('supports kubectl roll-out, restart and undo', async () => {
   const deployments = plane.of(resources.deployments);
   await deployments.create(deployment('web', 3));
   await rolledOut('web');
@@ -65,7 +65,7 @@ test('kubectl follows a roll-out, a restart and an undo', async () => {
   assert.ok(sources.has('ReplicaSet replicaset-controller'), [...sources].join());
 });
 
-test('writing the revision does not count as a change of the deployment', async () => {
+test('does not count a write of the revision as a change of the deployment', async () => {
   await plane.of(resources.deployments).create(deployment('quiet', 1));
   await rolledOut('quiet');
   const made = await plane.of(resources.deployments).get('quiet', namespace);
@@ -73,7 +73,7 @@ test('writing the revision does not count as a change of the deployment', async 
   assert.equal(made.metadata?.generation, 1);
 });
 
-test('a roll-out that cannot succeed keeps the old pods and says that it has timed out', async () => {
+test('keeps the old pods of a roll-out that cannot succeed, and reports its timeout', async () => {
   const deployments = plane.of(resources.deployments);
   await deployments.create(deployment('stuck', 2, { progressDeadlineSeconds: 1 }));
   await rolledOut('stuck');
@@ -98,7 +98,7 @@ test('Recreate ends all old pods before the first new one', async () => {
   await eventually(async () => (await podsOf('rec')).every((pod) => pod.spec?.containers[0]?.image === 'v2'), 'v2');
 });
 
-test('a deleted pod is replaced; a pod without controller is adopted; one with other labels is let go', async () => {
+test('replaces a deleted pod, adopts a pod without controller, and releases one with other labels', async () => {
   await plane.of(resources.replicaSets).create({
     metadata: { name: 'set', namespace },
     spec: { replicas: 2, selector: { matchLabels: { app: 'set' } }, template: template('set') },
@@ -129,7 +129,7 @@ test('a deleted pod is replaced; a pod without controller is adopted; one with o
   }, 'the adoption, and the surplus pod gone');
 });
 
-test('a replication controller scales through its scale sub-resource', async () => {
+test('scales a replication controller through its scale sub-resource', async () => {
   await plane.of(resources.replicationControllers).create({
     metadata: { name: 'rc', namespace },
     spec: { replicas: 1, selector: { app: 'rc' }, template: template('rc') },
@@ -143,7 +143,7 @@ test('a replication controller scales through its scale sub-resource', async () 
   }, 'three available');
 });
 
-test('a daemon set is on every node, on new ones, and rolls with history', async () => {
+test('runs a daemon set on every node including new ones, and rolls it with history', async () => {
   await plane.of(resources.daemonSets).create({
     metadata: { name: 'agent', namespace },
     spec: { selector: { matchLabels: { app: 'agent' } }, template: template('agent') },

@@ -74,7 +74,7 @@ const query = (name: string, type: 'A' | 'AAAA' | 'SRV' = 'A', more: Packet = {}
   encode({ type: 'query', id: 4711, flags: 0x0100, questions: [{ name, type }], ...more });
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? '';
 
-test("a client's resolver finds services, endpoints, ports, reverse names and names outside", async () => {
+test('resolves services, endpoints, ports, reverse names and external names for a client', async () => {
   assert.deepEqual(await resolver.resolve4('web.default.svc.cluster.local'), ['172.30.1.1']);
   assert.deepEqual((await resolver.resolve4('db.default.svc.cluster.local')).sort(), ['10.128.0.5', '10.128.0.6']);
   assert.deepEqual(await resolver.resolve4('db-1.db.default.svc.cluster.local'), ['10.128.0.6']);
@@ -96,7 +96,7 @@ test("a client's resolver finds services, endpoints, ports, reverse names and na
   assert.deepEqual(await resolver.resolveCname('www.default.svc.cluster.local'), ['www.example.com']);
 });
 
-test('no such name, no such data, and a failing server are told apart', async () => {
+test('distinguishes unknown names, missing data and a failing server', async () => {
   await assert.rejects(resolver.resolve4('no.default.svc.cluster.local'), (error) => code(error) === 'ENOTFOUND');
   await assert.rejects(resolver.resolve6('web.default.svc.cluster.local'), (error) => code(error) === 'ENODATA');
   await assert.rejects(resolver.resolve4('nothing.example.com'), (error) => code(error) === 'ENOTFOUND');
@@ -105,7 +105,7 @@ test('no such name, no such data, and a failing server are told apart', async ()
   await assert.rejects(resolver.resolve4('lost.default.svc.cluster.local'), (error) => code(error) === 'ENOTFOUND');
 });
 
-test('answers of other servers are kept, good and bad ones, and their TTL runs down', async () => {
+test('caches positive and negative responses of other servers, with decreasing TTL', async () => {
   const times = (text: string): number => upstream.asked.filter((each) => each === text).length;
   for (let round = 0; round < 3; round++) {
     await resolver.resolve4('kept.example.com');
@@ -118,12 +118,12 @@ test('answers of other servers are kept, good and bad ones, and their TTL runs d
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const [{ ttl } = { ttl: 0 }] = await resolver.resolve4('kept.example.com', { ttl: true });
   assert.ok(ttl < 60 && ttl > 50, String(ttl));
-  // Many clients with one question are one question upstream.
+  // Concurrent clients with one question cause one upstream query.
   await Promise.all(Array.from({ length: 20 }, () => resolver.resolve4('together.example.com')));
   assert.equal(times('udp together.example.com A'), 1);
 });
 
-test('an answer that is too large is cut over UDP, and whole over TCP and with EDNS', async () => {
+test('truncates a large response over UDP, and returns it completely over TCP and with EDNS', async () => {
   const name = 'many.default.svc.cluster.local';
   const cut = await ask(dns.port, query(name));
   assert.ok(cut !== undefined && cut.length <= 512);
@@ -142,13 +142,13 @@ test('an answer that is too large is cut over UDP, and whole over TCP and with E
   const longer = await ask(dns.port, query(name, 'A', { additionals: [opt] }));
   assert.ok(longer !== undefined && longer.length > 1_000 && longer.length <= 1_232, String(longer?.length));
   assert.equal(decode(longer).additionals?.[0]?.type, 'OPT');
-  // c-ares turns to TCP by itself.
+  // c-ares switches to TCP automatically.
   assert.equal((await resolver.resolve4(name)).length, 200);
   assert.equal((await resolver.resolve4('big.example.com')).length, 100);
   assert.ok(upstream.asked.includes('tcp big.example.com A'));
 });
 
-test('the spelling of a question comes back, and addresses take turns', async () => {
+test('keeps the letter case of the question, and rotates addresses', async () => {
   const spelt = await ask(dns.port, query('wEb.DeFaUlT.sVc.ClUsTeR.lOcAl'));
   assert.equal(decode(spelt ?? Buffer.alloc(0)).questions?.[0]?.name, 'wEb.DeFaUlT.sVc.ClUsTeR.lOcAl');
   assert.equal(decode(spelt ?? Buffer.alloc(0)).answers?.[0]?.name, 'wEb.DeFaUlT.sVc.ClUsTeR.lOcAl');
@@ -166,7 +166,7 @@ test('the spelling of a question comes back, and addresses take turns', async ()
   assert.deepEqual([...first].sort(), ['10.128.0.5', '10.128.0.6']);
 });
 
-test('a changed endpoint is answered within a second', async () => {
+test('returns a changed endpoint within a second', async () => {
   const name = 'db.default.svc.cluster.local';
   const startMs = performance.now();
   dns.fed.of(resources.endpointSlices).set(endpoints('db', ['10.128.0.9']));
@@ -178,7 +178,7 @@ test('a changed endpoint is answered within a second', async () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test('several questions in one connection are answered', async () => {
+test('answers several questions on one connection', async () => {
   const socket = connect(dns.port, '127.0.0.1');
   const framed = (message: Buffer): Buffer =>
     Buffer.concat([Buffer.of(message.length >> 8, message.length & 255), message]);
@@ -202,12 +202,12 @@ test('several questions in one connection are answered', async () => {
   assert.equal(count, 3);
 });
 
-test('only this host and pods are answered', async () => {
+test('answers only this host and pods', async () => {
   assert.equal(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.2'), undefined);
   assert.notEqual(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.1'), undefined);
 });
 
-test('what is no query of a name is refused without growing', async () => {
+test('rejects messages that are not name queries, without amplification', async () => {
   const rcodeOf = async (message: Buffer): Promise<number | undefined> => {
     const response = await ask(dns.port, message, 500);
     return response === undefined ? undefined : response.readUInt16BE(2) & 15;
@@ -229,7 +229,7 @@ test('what is no query of a name is refused without growing', async () => {
   assert.equal(await rcodeOf(Buffer.alloc(5)), undefined);
 });
 
-test('without any server, and with one that is away, names outside fail at once', async () => {
+test('fails external names immediately without a server or with a closed one', async () => {
   const alone = await startDns({}, []);
   alone.fed.of(resources.services).sync();
   alone.fed.of(resources.endpointSlices).sync();
@@ -239,13 +239,13 @@ test('without any server, and with one that is away, names outside fail at once'
     let startMs = performance.now();
     await assert.rejects(asks.resolve4('www.example.com'), (error) => code(error) === 'ENOTFOUND');
     assert.ok(performance.now() - startMs < 200);
-    // A closed port is known at once.
+    // A closed port is detected immediately.
     alone.setHostServers([{ address: '127.0.0.1', port: 1 }]);
     await new Promise((resolve) => setTimeout(resolve, 50));
     startMs = performance.now();
     await assert.rejects(asks.resolve4('www.example.com'), (error) => code(error) === 'ESERVFAIL');
     assert.ok(performance.now() - startMs < 500);
-    // Its own address is no server: the port of the configuration here is 0.
+    // Its own address does not count as a server. The port of the configuration is 0 here.
     alone.setHostServers([{ address: '127.0.0.1', port: 0 }]);
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.match(alone.lines.at(-1) ?? '', /DNS upstream servers set servers=\[\]/);
@@ -255,7 +255,7 @@ test('without any server, and with one that is away, names outside fail at once'
   assert.deepEqual(alone.bound, []);
 });
 
-test('a silent server is passed over for the next one, and asked last from then on', async () => {
+test('skips a silent server, and queries it last from then on', async () => {
   const silent = await startNameServer(() => 'silent');
   const good = await startNameServer(({ name }) => ({ answers: [address(name, '192.0.2.7')] }));
   const both = await startDns({ upstreams: [silent, good] });
@@ -274,7 +274,7 @@ test('a silent server is passed over for the next one, and asked last from then 
   }
 });
 
-test('a lost datagram is sent again, and no name fails because of some lost ones', async () => {
+test('repeats a lost datagram, so that no name fails because of a few losses', async () => {
   let drop = 2;
   const lossy = await startNameServer(({ name }) =>
     drop-- > 0 ? 'silent' : { answers: [address(name, '192.0.2.8')] },
@@ -286,14 +286,15 @@ test('a lost datagram is sent again, and no name fails because of some lost ones
     const startMs = performance.now();
     assert.deepEqual(await asks.resolve4('one.example.com'), ['192.0.2.8']);
     assert.ok(performance.now() - startMs < 1_400);
-    // A whole attempt of three datagrams is lost: the name is found by the next one, and other names meanwhile.
+    // A whole attempt of three datagrams is lost. The next attempt finds the name, and other names are resolved in the
+    // meantime.
     drop = 3;
     assert.deepEqual(await asks.resolve4('two.example.com'), ['192.0.2.8']);
     assert.deepEqual(await asks.resolve4('three.example.com'), ['192.0.2.8']);
-    // A failure is not kept: the same name works as soon as the server answers.
+    // Failures are not cached: the same name works as soon as the server responds.
     drop = 1_000;
     await assert.rejects(asks.resolve4('four.example.com'));
-    // The resolver here gives up before the query of the server ends.
+    // The client's resolver times out before the server's query ends.
     await new Promise((resolve) => setTimeout(resolve, 4_700));
     drop = 0;
     assert.deepEqual(await asks.resolve4('four.example.com'), ['192.0.2.8']);
@@ -304,7 +305,7 @@ test('a lost datagram is sent again, and no name fails because of some lost ones
   }
 });
 
-test('until the services are known their names fail, and the ConfigMap kube-dns sets servers', async () => {
+test('fails names until the services are known, and uses the servers in the ConfigMap kube-dns', async () => {
   const early = await startDns({}, []);
   const asks = new Resolver({ timeout: 5_000, tries: 1 });
   asks.setServers([`127.0.0.1:${early.port}`]);
@@ -335,7 +336,7 @@ test('until the services are known their names fail, and the ConfigMap kube-dns 
   }
 });
 
-test('names of routes lead to the host’s router where no name server has them', async () => {
+test('resolves route names to the host’s router unless a name server has them', async () => {
   const routes = { ttlSeconds: 5, addresses: ['192.0.2.80', '2001:db8::80'] };
   const inside = await startDns({ routes: { domain: 'apps.cluster.local', ...routes } }, [upstream]);
   const outside = await startDns({ routes: { domain: 'example.org', ...routes } }, [upstream]);
@@ -355,7 +356,7 @@ test('names of routes lead to the host’s router where no name server has them'
     await assert.rejects(at(inside).resolve4('apps.cluster.local'), { code: 'ENOTFOUND' });
     await assert.rejects(at(inside).resolve4('none.default.svc.cluster.local'), { code: 'ENOTFOUND' });
     assert.deepEqual(await at(outside).resolve4('nothing.example.org'), ['192.0.2.80']);
-    // A name server that has the name decides.
+    // A name server that has the name takes precedence.
     assert.deepEqual(await at(outside).resolve4('web.example.org'), ['192.0.2.1']);
   } finally {
     await inside.stop();

@@ -1,4 +1,4 @@
-/** Cluster DNS with real sockets on loopback, fed by hand, and name servers for it to ask. */
+/** Cluster DNS with real sockets on loopback and manually fed informers, and upstream name servers. */
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import { type Answer, decode, encode, type Packet } from 'dns-packet';
@@ -85,7 +85,7 @@ export interface Running {
   readonly port: number;
   readonly fed: Fed;
   readonly lines: string[];
-  /** What the link of the service was asked to do. */
+  /** Operations on the service link. */
   readonly bound: string[];
   setHostServers(servers: readonly UpstreamServer[]): void;
   stop(): Promise<void>;
@@ -118,7 +118,7 @@ export async function startDns(
     informers: fed.factory,
     sockets: {
       async listen(address, wanted, handler) {
-        // A port that the kernel gives for UDP may be another's for TCP.
+        // A free UDP port may be in use for TCP.
         const listener = await sockets.listen(address, wanted === 0 ? await freePort() : wanted, handler);
         port = listener.port;
         return listener;
@@ -158,7 +158,7 @@ export async function startDns(
 }
 
 export interface NameServer extends UpstreamServer {
-  /** Names that were asked, over which transport. */
+  /** Queried names, with the transport. */
   readonly asked: string[];
   answer: (
     question: { name: string; type: string },
@@ -168,7 +168,7 @@ export interface NameServer extends UpstreamServer {
   close(): Promise<void>;
 }
 
-/** A name server of another network. */
+/** External name server. */
 export async function startNameServer(answer: NameServer['answer']): Promise<NameServer> {
   const udp = createSocket('udp4');
   const port = await freePort();
@@ -211,7 +211,7 @@ export async function startNameServer(answer: NameServer['answer']): Promise<Nam
 
 export const address = (name: string, data: string, ttl = 60): Answer => ({ name, type: 'A', ttl, data });
 
-/** One datagram and its answer; undefined without one in time. */
+/** Sends one datagram and returns the response. Undefined after a timeout. */
 export async function ask(
   port: number,
   message: Uint8Array,

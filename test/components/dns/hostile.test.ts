@@ -35,7 +35,7 @@ function addressFor(query: Uint8Array): Uint8Array {
   return encode({ type: 'response', id, questions, answers: [{ name, type: 'A', ttl: 1, data: '192.0.2.9' }] });
 }
 
-test('names whose servers are silent do not take those of other clients away', async () => {
+test('keeps capacity for other clients while the servers of some names are silent', async () => {
   const silent = Promise.withResolvers<Uint8Array>();
   let silence: () => Promise<Uint8Array> = () => Promise.reject(new Error('no answer in 1500 ms'));
   const forwarder = forwarderWith((name, query) =>
@@ -52,11 +52,11 @@ test('names whose servers are silent do not take those of other clients away', a
   assert.equal(await outcome('www.example.com', '10.128.0.3'), 1);
   silent.reject(new Error('no answer in 1500 ms'));
   assert.equal(await held, 'failed');
-  // The server has answered since that question was sent, so it is not down.
+  // The server has answered since that query was sent, so it is not down.
   assert.equal(await outcome('other.example.com', '10.128.0.2'), 1);
 });
 
-test('clients with many questions under way leave some to others', async () => {
+test('leaves capacity for clients when other clients have many queries in progress', async () => {
   const forwarder = forwarderWith((name, query) =>
     name.endsWith('silent.example') ? new Promise<Uint8Array>(() => {}) : Promise.resolve(addressFor(query)),
   );
@@ -69,7 +69,7 @@ test('clients with many questions under way leave some to others', async () => {
   assert.ok(typeof found !== 'string');
 });
 
-test('an ExternalName that leads to thousands of records fails at once', async () => {
+test('fails an ExternalName that leads to thousands of records immediately', async () => {
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));
     const header = encode({ type: 'response', id, questions });
@@ -83,7 +83,7 @@ test('an ExternalName that leads to thousands of records fails at once', async (
   assert.equal((response?.[3] ?? 0) & 15, 2);
 });
 
-/** A responder whose other servers answer with `respond`. */
+/** Responder whose upstream servers answer with `respond`. */
 function responder(respond: (query: Uint8Array) => Uint8Array): Responder {
   const zone = new ClusterZone(
     { zone: 'cluster.local', ttl: 5, serverAddresses: ['172.30.0.10'], ranges: ['172.30.0.0/16'] },
@@ -131,7 +131,7 @@ const NAMES = [
   '',
 ];
 
-test('damaged and random messages neither throw nor are amplified', async () => {
+test('neither throws for damaged and random messages nor amplifies them', async () => {
   const random = generator(SEED);
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));
@@ -170,12 +170,12 @@ test('damaged and random messages neither throw nor are amplified', async () => 
     assert.equal(response[0], message[0], context);
     assert.equal(response[1], message[1], context);
     assert.ok(((response[2] ?? 0) & 0x80) !== 0, context);
-    // What other programs read: it has to parse.
+    // Response to another program, so it must parse.
     if (response.length > 12) decode(Buffer.from(response));
   }
 });
 
-test('damaged responses of other servers neither throw nor get past the question', async () => {
+test('neither throws for damaged upstream responses nor accepts a wrong question', async () => {
   const random = generator(SEED + 1);
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));

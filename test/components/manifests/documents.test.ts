@@ -5,7 +5,7 @@ import { readDocuments } from '../../../src/components/manifests/documents.ts';
 
 const read = (text: string) => readDocuments(text, async () => {});
 
-test('documents, lists, comments and empty documents', async () => {
+test('parses documents, lists, comments and empty documents', async () => {
   const objects = await read(`# a comment
 ---
 apiVersion: v1
@@ -26,7 +26,7 @@ items:
   );
 });
 
-test('bad documents are named', async () => {
+test('names the invalid document in the error', async () => {
   const cases: [string, RegExp][] = [
     ['kind: [', /^document 1: /],
     ['a: 1\na: 2', /document 1: Map keys must be unique/],
@@ -41,7 +41,7 @@ test('bad documents are named', async () => {
   for (const [text, message] of cases) await assert.rejects(read(text), { message }, text);
 });
 
-test('parents of files with similar names differ', () => {
+test('generates different parent names for similar file names', () => {
   const hash = (text: string): string => Buffer.from(text).toString('hex').slice(-12);
   assert.match(parentName('apps/Web Front.yaml', hash), /^manifest-apps-web-front-[0-9a-f]{8}$/);
   assert.notEqual(parentName('a-b.yaml', hash), parentName('a/b.yml', hash));

@@ -1,4 +1,4 @@
-/** Whole agents on loopback: ring, keyring file and agent socket in a directory of their own. */
+/** Complete agents on loopback: ring, keyring file and agent socket, each in a separate directory. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ export interface TestAgent extends AsyncDisposable {
   readonly address: PeerAddress;
   readonly socket: string;
   readonly keyring: OpenedKeyring | undefined;
-  /** As `kill -9` of the host process: nothing is said to anybody. */
+  /** Simulates `kill -9` of the host process, without a leave message. */
   kill(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function startAgent(
   const keyring = options.keys === undefined ? undefined : await openKeyring(options.keys);
   const stops: (() => Promise<void>)[] = [];
   const agent = createAgent({
-    // A killed one cancels nothing, and must not keep the test waiting.
+    // A killed agent cancels no timers, which must not delay the end of the test.
     clock: { ...clock, setTimer: (delayMs, callback) => unreferenced(setTimeout(callback, delayMs)) },
     random,
     log: silentLog,

@@ -1,4 +1,4 @@
-/** What somebody on the network may send to an encrypted ring, with and without having listened before. */
+/** Attacks on an encrypted ring from the network, with and without captured traffic. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
@@ -29,7 +29,7 @@ async function keysIn(path: string): Promise<{ readonly keys: string; readonly k
   return { keys, keyring: new Keyring([Buffer.from(JSON.parse(text)[0], 'base64')]) };
 }
 
-/** A socket from which anything can be sent, and what came back to it. */
+/** Socket that sends arbitrary bytes and records the responses. */
 function stranger(): { send(to: PeerAddress, bytes: Uint8Array): void; readonly heard: Buffer[] } & Disposable {
   const socket = createSocket('udp4');
   const heard: Buffer[] = [];
@@ -41,7 +41,7 @@ function stranger(): { send(to: PeerAddress, bytes: Uint8Array): void; readonly 
   };
 }
 
-test('a death that was true once and is replayed after the return is stale; one of now is contradicted', async () => {
+test('ignores a replayed old death, and refutes a current one', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });
@@ -61,14 +61,14 @@ test('a death that was true once and is replayed after the return is stale; one 
   await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal(await stateOf(a, 'b'), 'alive');
 
-  // With a key, and so as a member, somebody lies about the present: b objects.
+  // An attacker with the key sends a false death, which b refutes.
   attacker.send(a.address, sealed({ kind: 'dead', incarnation: 50, node: 'b', from: 'a' }));
   await eventually('b has objected', async () => (await stateOf(a, 'b')) === 'alive');
   assert.equal(await stateOf(b, 'a'), 'alive');
   assert.equal(attacker.heard.length, 0);
 });
 
-test('without the key nothing is answered, and bombs stop at their bounds, with and without it', async () => {
+test('does not respond without the key, and limits decompression with and without it', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });
@@ -110,7 +110,7 @@ test('without the key nothing is answered, and bombs stop at their bounds, with 
   assert.ok(latestMs < 250, `the event loop stood still for ${latestMs} ms`);
 });
 
-test('damaged messages of a member that has the key neither end an agent nor fill its table', async () => {
+test('survives damaged messages of a member with the key without filling the table', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });

@@ -1,4 +1,4 @@
-/** Keys rotate under traffic, between our own members and with a stock serf agent asking or being asked. */
+/** Key rotation under traffic, between these members and with a stock serf agent in both directions. */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -41,7 +41,9 @@ async function keyringFiles(path: string, names: readonly string[]): Promise<str
   return files;
 }
 
-test('install, use, remove on three members; what would cut one off is refused', { timeout: 60_000 }, async () => {
+test('installs, uses and removes keys on three members, and refuses actions that would disconnect one', {
+  timeout: 60_000,
+}, async () => {
   await using dir = await directory();
   const [k1 = '', k2 = '', k3 = ''] = await keyringFiles(dir.path, ['k1', 'k2', 'k3']);
   await using a = await startAgent('a', { directory: dir.path, keys: k1 });
@@ -69,7 +71,7 @@ test('install, use, remove on three members; what would cut one off is refused',
   );
   assert.equal((await keysOf(c, 'remove', old)).done, 3);
   for (const file of [k1, k2, k3]) assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), [next]);
-  // Long enough for every member to have been probed several times with the new key only.
+  // Long enough to probe every member several times with the new key only.
   await new Promise((resolve) => setTimeout(resolve, 2000));
   for (const each of [a, b, c]) assert.equal(await statesOf(each), 'a alive, b alive, c alive');
 
@@ -78,7 +80,7 @@ test('install, use, remove on three members; what would cut one off is refused',
   assert.equal((await keysOf(a, 'install', old)).members, 2);
 });
 
-test('serf keys reaches our members, ours reach serf', { skip: missing, timeout: 60_000 }, async () => {
+test('rotates keys between serf and these members in both directions', { skip: missing, timeout: 60_000 }, async () => {
   await using dir = await directory();
   const [k1 = '', k2 = '', k3 = ''] = await keyringFiles(dir.path, ['k1', 'k2', 'serf']);
   await using a = await startAgent('a', { directory: dir.path, keys: k1 });
@@ -112,13 +114,13 @@ test('serf keys reaches our members, ours reach serf', { skip: missing, timeout:
         [next],
       );
 
-    // And the other way round.
+    // The reverse direction.
     const third = newKey();
     assert.equal((await keysOf(b, 'install', third)).done, 3);
     assert.equal((await keysOf(b, 'use', third)).done, 3);
     assert.equal((await keysOf(b, 'remove', next)).done, 3);
     assert.deepEqual(JSON.parse(await readFile(k3, 'utf8')), [third]);
-    // serf reports what a member refuses, in that member's words.
+    // serf shows a member's error with its text.
     const refused = await serf('keys', `-remove=${third}`).catch(
       (error: { stdout: string; stderr: string }) => error.stdout + error.stderr,
     );

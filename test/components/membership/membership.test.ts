@@ -31,7 +31,7 @@ for (const [label, options] of [
   ['in the clear', {}],
   ['encrypted and labelled', { key: randomBytes(32), label: 'edge' }],
 ] as const)
-  test(`join, metadata, events, farewell and failure, ${label}`, async () => {
+  test(`joins, updates metadata, sends events, leaves and detects failure, ${label}`, async () => {
     await ring(['a', 'b', 'c'], options, async ([a, b, c]) => {
       assert.ok(a !== undefined && b !== undefined && c !== undefined);
       const seen: RingEvent[] = [];
@@ -60,7 +60,7 @@ for (const [label, options] of [
     });
   });
 
-test('a member restarted on another port gets its name back', async () => {
+test('lets a member restarted on another port keep its name', async () => {
   const options = { gossip: { deadReclaimMs: 0 } };
   await ring(['a', 'b'], options, async ([a, b]) => {
     assert.ok(a !== undefined && b !== undefined);
@@ -83,7 +83,7 @@ test('a member restarted on another port gets its name back', async () => {
   });
 });
 
-test('a wrong key, or none, joins nothing and learns nothing', async () => {
+test('does not join and reads nothing with a wrong key or none', async () => {
   await ring(['a', 'b'], { key: randomBytes(32) }, async ([a]) => {
     assert.ok(a !== undefined);
     const address = a.member('a')?.address;
@@ -102,7 +102,7 @@ test('a wrong key, or none, joins nothing and learns nothing', async () => {
   });
 });
 
-test('forged deaths and rubbish leave a ring as it is', async () => {
+test('keeps the ring unchanged after forged deaths and random data', async () => {
   await ring(['a', 'b'], {}, async ([a, b]) => {
     assert.ok(a !== undefined && b !== undefined);
     const target = a.member('a')?.address;
@@ -115,7 +115,7 @@ test('forged deaths and rubbish leave a ring as it is', async () => {
     try {
       for (let i = 0; i < 200; i++) {
         socket.send(encodeMessage({ kind: 'dead', incarnation: 1 + i, node: 'a', from: 'b' }), target.port, target.ip);
-        // Whatever begins with 0 may by chance be a ping, and those are answered.
+        // Data that begins with 0 could be a valid ping, which receives a response.
         socket.send(Buffer.concat([Buffer.of(1 + (i % 255)), randomBytes(199)]), target.port, target.ip);
       }
       const stream = createConnection({ host: target.ip, port: target.port });
@@ -137,7 +137,7 @@ test('forged deaths and rubbish leave a ring as it is', async () => {
   });
 });
 
-test('two hosts of one name are told of, not with every datagram', async () => {
+test('logs two hosts with the same name, but not for every datagram', async () => {
   const lines: string[] = [];
   const log = createLog({
     component: 'gossip',
@@ -154,7 +154,7 @@ test('two hosts of one name are told of, not with every datagram', async () => {
       for (let i = 0; i < 5; i++) await impostor.join([address]);
       await eventually('it is told', () => lines.some((line) => line.includes('two members claim one name name=b')));
       await new Promise((resolve) => setTimeout(resolve, 500));
-      // One line of each of the two members.
+      // One line from each of the two members.
       assert.ok(lines.filter((line) => line.includes('claim one name')).length <= 2, lines.join('\n'));
       assert.equal(stateOf(a as Membership, 'b'), 'alive');
     } finally {

@@ -1,4 +1,4 @@
-/** Questions to the ring: who is answered, how often, and who is not. */
+/** Ring queries: which members respond, how often, and which do not. */
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ const question: SerfQuery = {
   payload: new Uint8Array(),
 };
 
-test('a question survives its encoding, filters and flags too', () => {
+test('preserves a query with filters and flags through encoding', () => {
   for (const each of [
     question,
     { ...question, nodes: ['a', 'ü'], ack: false, noBroadcast: true },
@@ -44,7 +44,7 @@ test('a question survives its encoding, filters and flags too', () => {
   assert.equal(serfCodec.decode(serfCodec.encode(question).subarray(0, 20)), undefined);
 });
 
-test('a replayed question is not asked again, however much has come between', () => {
+test('ignores a replayed query, even after many newer ones', () => {
   const intents = new SerfIntents('me', 10);
   assert.equal(intents.receive(question).query?.id, 77);
   assert.deepEqual(intents.receive(question), { rebroadcast: false });
@@ -56,7 +56,7 @@ test('a replayed question is not asked again, however much has come between', ()
   assert.deepEqual(intents.receive(event), { rebroadcast: false });
 });
 
-test('only whoever is meant answers; only whoever was asked is heard, once', async () => {
+test('answers only on queried members, and counts each response once', async () => {
   const told: string[] = [];
   const spread: Uint8Array[] = [];
   const queries = createQueries({
@@ -101,7 +101,7 @@ test('only whoever is meant answers; only whoever was asked is heard, once', asy
   assert.equal((await queries.ask('x', new Uint8Array(), [], 10_000)).size, 0);
 });
 
-test('a question with a stranger’s address gets no answer sent there', async () => {
+test('sends no response to an address outside the ring', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   const victim = createSocket('udp4');
@@ -124,15 +124,15 @@ test('a question with a stranger’s address gets no answer sent there', async (
   }
 });
 
-test('clocks: the quickest news is believed, and the middle of the ring is right', () => {
+test('derives clocks from the fastest messages and the median of the ring', () => {
   const clocks = new ClockOffsets();
   assert.equal(clocks.own(), undefined);
-  // Both others are 5 s ahead; their news takes 10 to 400 ms.
+  // Both other members are 5 s ahead. Their messages take 10 to 400 ms.
   for (const delay of [400, 10, 200]) for (const name of ['b', 'c']) clocks.heard(name, 1_005_000, 1_000_000 + delay);
   assert.equal(clocks.own(), -4990);
   clocks.forget('c');
   assert.equal(clocks.own(), -2495);
-  // A clock that was set right is believed after a while.
+  // A corrected clock is adopted after a while.
   for (let i = 0; i < 8; i++) clocks.heard('b', 2_000_000, 2_000_004);
   assert.equal(clocks.own(), 2);
 });

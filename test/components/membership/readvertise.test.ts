@@ -1,4 +1,4 @@
-/** A member that has another address returns to the ring by itself. */
+/** A member with a new address returns to the ring automatically. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ async function untilRing(agents: readonly TestAgent[], wanted: readonly string[]
     }
 }
 
-test('a member without configured peers finds the ring again under its new address', async () => {
+test('returns to the ring under a new address without configured peers', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   const peers = [`127.0.0.1:${first.address.port}`];
@@ -34,7 +34,7 @@ test('a member without configured peers finds the ring again under its new addre
   await untilRing(all, ['a', 'b', 'c']);
 });
 
-test('a member whose configured peers are gone joins the ones it learns', async () => {
+test('joins learned peers when the configured ones are unreachable', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
@@ -42,12 +42,12 @@ test('a member whose configured peers are gone joins the ones it learns', async 
   await untilRing([first, second], ['a', 'b']);
 });
 
-test('a member that is alone joins the other hosts that it learns; one with company leaves them alone', async () => {
+test('joins other learned hosts only while it is alone', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
   await untilRing([first, second], ['a', 'b']);
-  // As the only master after a reboot with another address: its peers are former addresses of its own.
+  // Like the only master after a reboot with another address: its peers are its own former addresses.
   await using third = await startAgent('c', { directory: place.path, peers: ['127.0.0.1:1'] });
   third.agent.learn(['127.0.0.1:2'], ['127.0.0.1:3', `127.0.0.1:${second.address.port}`]);
   await untilRing([first, second, third], ['a', 'b', 'c']);
@@ -57,7 +57,7 @@ test('a member that is alone joins the other hosts that it learns; one with comp
   assert.deepEqual(await names(lonely), ['d']);
 });
 
-test('a member that left returns with another process and peers that it learns', async () => {
+test('rejoins after leaving, as another process with learned peers', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   const second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });

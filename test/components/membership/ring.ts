@@ -29,7 +29,7 @@ export const random: RandomSource = {
 export interface RingOptions {
   readonly key?: Uint8Array;
   readonly label?: string;
-  /** Taken free when absent. */
+  /** Default: a free port. */
   readonly port?: number;
   readonly gossip?: Partial<GossipConfig>;
   readonly log?: Log;
@@ -61,7 +61,7 @@ export function ringMember(name: string, options: RingOptions = {}): Membership 
   });
 }
 
-/** Waits until `ask` gives something other than undefined or false. */
+/** Waits until `ask` returns a value other than undefined or false. */
 export async function eventually<T>(
   what: string,
   ask: () => T | undefined | false | Promise<T | undefined | false>,

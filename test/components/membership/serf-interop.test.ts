@@ -1,4 +1,6 @@
-/** A stock serf agent as the peer: the proof that the wire is memberlist's. Everything is on loopback. */
+/**
+ * A stock serf agent as peer, which verifies compatibility with memberlist's wire format. Everything runs on loopback.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -113,7 +115,7 @@ for (const [label, key] of [
       await eventually('we list the second', () => stateOf(a, 's2') === 'alive');
       await two.ask('leave');
       await eventually('we see its farewell', () => stateOf(a, 's2') === 'left');
-      // It stays long enough under observation that a probe it does not answer would show.
+      // Observed long enough to detect an unanswered probe.
       assert.equal(stateOf(a, 's1'), 'alive');
       assert.equal(await one.status('a'), 'alive');
 
@@ -127,8 +129,8 @@ for (const [label, key] of [
     }
   });
 
-test('a stock serf agent sees us fail, and come back', { skip: missing, timeout: 60_000 }, async () => {
-  // Two members only: with more, the agent waits for others to confirm.
+test("a stock serf agent detects this member's failure and return", { skip: missing, timeout: 60_000 }, async () => {
+  // Two members only, because with more the agent waits for confirmations.
   const a = ringMember('a');
   let agent: Agent | undefined;
   try {

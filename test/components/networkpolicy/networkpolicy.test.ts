@@ -9,11 +9,11 @@ const scenario = fileURLToPath(new URL('scenario.ts', import.meta.url));
 const root = process.getuid?.() === 0 ? false : 'needs root for network namespaces of its own';
 const ALL = 'tcp4 tcp6 udp4 udp6';
 
-test('policies hold for real connections of both families, within a second of a change', {
+test('enforces policies on real connections of both families within a second of a change', {
   skip: root,
   timeout: 120_000,
 }, async (context) => {
-  // Namespaces that end with their only processes: nothing to clean up, whatever happens.
+  // Namespaces end with their only processes, so no clean-up is required.
   const { stdout } = await execute('unshare', ['--net', process.execPath, scenario]);
   const { result, times, admitMs } = JSON.parse(stdout) as { result: object; times: number[]; admitMs: number };
   assert.deepEqual(result, {

@@ -1,4 +1,4 @@
-/** A pod: echo servers on TCP and UDP, and connections on request. Lines of JSON on stdin and stdout. */
+/** Simulated pod: echo servers on TCP and UDP, and connections on request. Uses JSON lines on stdin and stdout. */
 import { createSocket } from 'node:dgram';
 import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,4 +1,4 @@
-/** Runs inside a network namespace of its own: the real component, real nft, pods in namespaces. Prints JSON. */
+/** Runs in a separate network namespace with the real component, real nft and pods in namespaces. Prints JSON. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -32,11 +32,11 @@ class TestPod {
     });
   }
 
-  /** As the pod network does: an address of its own, the node as the only neighbour, a route to its link. */
+  /** Configures the pod like the pod network: its address, the node as only neighbour, and a route to its link. */
   async join(): Promise<void> {
     const pid = `${this.#process.pid}`;
     const link = `ve${this.v4.split('.').at(-1)}`;
-    // `unshare` runs node in place of itself: its namespace is there once node answers.
+    // `unshare` executes node in its own process, so the namespace exists once node responds.
     await this.request('echo', '', 0, 1);
     ip('link', 'add', link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', pid);
     ip('addr', 'add', '10.128.0.1/32', 'dev', link);
@@ -64,7 +64,7 @@ class TestPod {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 
-  /** Which of TCP and UDP over both families reach the port: `tcp4 tcp6 udp4 udp6`. */
+  /** Lists which of TCP and UDP over both families can connect to the port: `tcp4 tcp6 udp4 udp6`. */
   async reaches(to: TestPod, port: number): Promise<string> {
     const ways = ['tcp', 'udp'].flatMap((op) => [
       { name: `${op}4`, op, host: to.v4 },
@@ -112,7 +112,7 @@ const setNamespace = (name: string, labels: Record<string, string>): void =>
   local.set('namespaces', { metadata: { name, labels } } satisfies Namespace);
 const setPolicy = (name: string, spec: NetworkPolicySpec): void =>
   local.set('networkpolicies', { metadata: { namespace: 'a', name }, spec } satisfies NetworkPolicy);
-/** Milliseconds until `request` first answers as expected, asked again and again. */
+/** Milliseconds until `request` first returns the expected result, with repeated requests. */
 async function until(expected: boolean, request: () => Promise<boolean>): Promise<number> {
   const begin = performance.now();
   while (performance.now() - begin < 5_000) {
@@ -126,7 +126,7 @@ const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve,
 setPod(db, 'a', 'db', 'n1');
 setPod(api, 'a', 'api', 'n1');
 setPod(other, 'b', 'other', 'n1');
-// Of another node: it is behind a link of this one here, and its own node filters it.
+// Pod of another node, behind a link of this node here. Its own node filters it.
 setPod(far, 'b', 'far', 'n2');
 setNamespace('a', { team: 'a' });
 setNamespace('b', { team: 'b' });
@@ -134,7 +134,7 @@ setNamespace('b', { team: 'b' });
 const result: Record<string, unknown> = {};
 await policies.start([]);
 await settle();
-// Links take a moment until their IPv6 addresses are usable.
+// IPv6 addresses of a link become usable after a short time.
 const all = [db, api, other, far];
 for (const from of all) for (const to of all) await until(true, () => from.request('tcp', to.v6, 8080, 250));
 result['withoutPolicies'] = [await api.reaches(db, 8080), await far.reaches(db, 9090)];
@@ -188,7 +188,7 @@ setPolicy('egress', {
     { to: [{ ipBlock: { cidr: 'fd00:128::4/126' } }] },
   ],
 });
-// A policy of one namespace has no say in another's.
+// A policy does not affect pods of another namespace.
 await settle();
 result['otherNamespace'] = await other.reaches(far, 8080);
 local.set('networkpolicies', {
@@ -198,7 +198,7 @@ local.set('networkpolicies', {
 times.push(await until(false, () => other.request('udp', far.v4, 8080, 100)));
 result['egress'] = [await other.reaches(far, 8080), await other.reaches(api, 8080)];
 
-// A new pod of this node: its rules are there when `admit` resolves, before the API has its address.
+// New pod of this node: its rules are in force when `admit` resolves, before the API has its address.
 setPod(other, 'b', 'gone', 'n1', []);
 local.delete('networkpolicies', 'b/egress');
 local.delete('pods', 'b/other');

@@ -12,7 +12,7 @@ import { fedInformers } from '../dns/harness.ts';
 
 const node = (name: string, metadata: Node['metadata']): Node => ({ metadata: { name, ...metadata } });
 
-test('a Node that its own host deleted gets its group again, whatever the host claims then', async () => {
+test('restores the group of a Node that its own host deleted, regardless of a new claim', async () => {
   const fed = fedInformers();
   const patched: [string, unknown][] = [];
   const resource = {
@@ -48,14 +48,14 @@ test('a Node that its own host deleted gets its group again, whatever the host c
   maps.sync();
   await settle();
   stop();
-  // Of the Node that is being deleted the memory stays.
+  // The record of a Node that is being deleted is kept.
   assert.deepEqual(patched, [
     ['back', label],
     ['hyperedge-left-nodes', { back: null }],
   ]);
 });
 
-test('groups are made, and a Node gets the labels of the group that it claimed first, never those of masters', async () => {
+test('creates groups, and labels a Node by its first claim, but never with labels of masters', async () => {
   const fed = fedInformers();
   const created: string[] = [];
   const labelled = new Map<string, unknown>();

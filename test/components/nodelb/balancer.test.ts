@@ -1,4 +1,4 @@
-/** The balancer with real sockets before two or three small HTTPS servers that answer as API servers do. */
+/** Balancer with real sockets in front of two or three small HTTPS servers that behave like API servers. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, createServer, request, type Server } from 'node:https';
@@ -12,7 +12,7 @@ import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
 
 const authority = createAuthority('cluster');
 
-/** `/readyz` and pages that name the server; a process that can be killed, paused and shut down. */
+/** Serves `/readyz` and pages that name the server, in a process that can be killed, paused and shut down. */
 class Master {
   readonly name: string;
   readonly #authority: TestAuthority;
@@ -21,7 +21,7 @@ class Master {
   port = 0;
   readyz: readonly [number, string] = [200, 'ok'];
   probes = 0;
-  /** Answers of `/slow` wait for it. */
+  /** Responses of `/slow` wait for it. */
   held: Promise<void> = Promise.resolve();
 
   constructor(name: string, by = authority) {
@@ -97,7 +97,7 @@ describe('node balancer', () => {
   const health = (master: Master, expected: string, timeoutMs?: number) =>
     eventually(`${master.name} is ${expected}`, () => healthOf(master) === expected, timeoutMs);
 
-  /** One connection that is kept, like those of a client of Kubernetes. */
+  /** Agent with one persistent connection, like those of a Kubernetes client. */
   const keptAgent = (): Agent => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
     agents.push(agent);
@@ -129,14 +129,14 @@ describe('node balancer', () => {
     assert.equal(masters.length, 0);
   });
 
-  it('spreads kept connections over the ready masters', async () => {
+  it('spreads persistent connections over the ready masters', async () => {
     const [one, two, three] = (await start(['one', 'two', 'three'])) as [Master, Master, Master];
     for (const master of [one, two, three]) await health(master, 'ready');
     const answers = await Promise.all(Array.from({ length: 9 }, () => get('/', keptAgent())));
     for (const { name } of [one, two, three]) assert.equal(answers.filter((each) => each === name).length, 3, name);
   });
 
-  it('connects past a dead master before any probe has found it', async () => {
+  it('connects past a dead master before a probe has detected it', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.kill();
     assert.deepEqual(new Set(await Promise.all(Array.from({ length: 8 }, () => get()))), new Set(['two']));
@@ -144,7 +144,7 @@ describe('node balancer', () => {
     await health(two, 'ready');
   });
 
-  it('resets the connections to a master that is killed; the next request reaches another', async () => {
+  it('resets the connections to a killed master, and connects the next request to another one', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     await health(one, 'ready');
     await health(two, 'ready');
@@ -162,7 +162,7 @@ describe('node balancer', () => {
     assert.ok(performance.now() - begin < 1_000);
   });
 
-  it('moves connections away from a master that shuts down, after the answer under way', async () => {
+  it('moves connections away from a master that shuts down, after the response in progress', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     await health(one, 'ready');
     await health(two, 'ready');
@@ -186,7 +186,7 @@ describe('node balancer', () => {
     assert.equal(await get('/', busy), 'two');
   });
 
-  it('prefers masters whose checks pass, and uses the others when there is no such one', async () => {
+  it('prefers masters whose checks pass, and uses the other ones if there are none', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.readyz = [500, '[-]etcd failed: reason withheld\n'];
     await health(one, 'unready');
@@ -197,7 +197,7 @@ describe('node balancer', () => {
     assert.equal(await get(), 'one');
   });
 
-  it('takes a master back when it is ready again', async () => {
+  it('uses a master again when it is ready', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.kill();
     await health(one, 'dead');
@@ -222,7 +222,7 @@ describe('node balancer', () => {
     one.kill();
   });
 
-  it('takes a server whose kernel accepts but which never answers for unready, and ends its connections', async () => {
+  it('marks a server that accepts but never responds as not ready, and ends its connections', async () => {
     const [one] = (await start(['one'])) as [Master];
     await balancer?.stop();
     const accepted: Socket[] = [];
@@ -242,7 +242,7 @@ describe('node balancer', () => {
     }
   });
 
-  it('sends no probes while it knows a single server', async () => {
+  it('sends no probes while only one server is known', async () => {
     const [one] = (await start(['one'])) as [Master];
     assert.equal(await get(), 'one');
     await new Promise((resolve) => setTimeout(resolve, 700));
@@ -257,7 +257,7 @@ describe('node balancer', () => {
     assert.ok(performance.now() - begin < 1_000);
   });
 
-  it('starts from saved addresses, saves what it learns, and drops addresses of the host itself', async () => {
+  it('starts from saved addresses, saves new ones, and drops addresses of the host itself', async () => {
     await start([], { bootstrap: [], load: ['192.0.2.7:8443', 'not an address', '127.0.0.1:22'] });
     assert.deepEqual(
       balancer?.backends().map(({ target }) => target),

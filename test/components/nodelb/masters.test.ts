@@ -1,4 +1,7 @@
-/** Three API servers on one store behind a node's balancer: a client counts every failed request while one dies and one stops. */
+/**
+ * Three API servers on one store behind a node's balancer. A client counts failed requests while one server is killed
+ * and one stops.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -120,7 +123,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
       timeoutMs,
     );
 
-  /** Writes by several clients at once until `during` has ended and a second more. */
+  /** Concurrent writes by several clients until one second after `during` has ended. */
   async function underLoad(prefix: string, during: () => Promise<void>) {
     const maps = client.resource(resources.configMaps);
     const written: string[] = [];
@@ -154,7 +157,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
     return { written, failures, lost, lastMs };
   }
 
-  /** The one with the most connections. */
+  /** Server with the most connections. */
   const busiest = () => {
     const [most] = balancer.backends().toSorted((left, right) => right.connections - left.connections);
     const found = masters.find(({ target }) => target === most?.target);
@@ -162,7 +165,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
     return found;
   };
 
-  it('a master killed: at most a second of errors, no write lost', async () => {
+  it('lose no write and fail at most a second when a master is killed', async () => {
     const { written, lost, lastMs } = await underLoad('killed', async () => {
       const { target, child } = busiest();
       child.kill('SIGKILL');
@@ -176,7 +179,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
     assert.ok(lastMs <= 1_000, `errors for ${lastMs} ms`);
   });
 
-  it('a master stopped in order: no request fails', async () => {
+  it('fail no request when a master stops normally', async () => {
     await allReady(2);
     const { failures, lost } = await underLoad('stopped', async () => {
       const { child } = busiest();

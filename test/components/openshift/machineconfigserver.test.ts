@@ -1,4 +1,4 @@
-/** The machine config server on a real API server, which judges tokens; requests over its real listener. */
+/** Machine config server on a real API server, which reviews tokens. Requests use its real listener. */
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { after, before, test } from 'node:test';
@@ -16,7 +16,7 @@ import { fetchConfig } from '../../../src/roles/setup/served-config.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { type ControlPlane, startControlPlane, eventually as within } from '../controllers/harness.ts';
 
-/** Much is created at start, on machines that are busy. */
+/** Longer timeout, because many objects are created at start and the machine may be busy. */
 const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
   within(check, what, 30_000);
 
@@ -116,7 +116,7 @@ const ignition = (version: string): Record<string, string> => ({
   accept: `application/vnd.coreos.ignition+json;version=${version}, */*;q=0.1`,
 });
 
-test('a join token gets the configuration of a pool, with the annotations of the new node', async () => {
+test("serves a pool's configuration with the annotations of the new node for a join token", async () => {
   const { status, type, body } = await ask('/config/worker', { ...bearer(token), ...ignition('3.2.0') });
   assert.equal(status, 200, body);
   assert.equal(type, 'application/json');
@@ -136,7 +136,7 @@ test('a join token gets the configuration of a pool, with the annotations of the
   assert.deepEqual(rest.spec.config, { ignition: { version: '3.2.0' } });
 });
 
-test('older versions of Ignition are served as upstream does', async () => {
+test('serves older Ignition versions as upstream does', async () => {
   const old = JSON.parse((await ask('/config/worker', bearer(token))).body);
   assert.equal(old.ignition.version, '2.2.0');
   assert.equal(old.storage.files[0].filesystem, 'root');
@@ -156,7 +156,7 @@ test('older versions of Ignition are served as upstream does', async () => {
   assert.equal(without.kernelArguments, undefined);
 });
 
-test('no token, a wrong one, one without the right, no such pool', async () => {
+test('rejects a missing, wrong or unauthorized token and an unknown pool', async () => {
   assert.equal((await ask('/config/worker')).status, 401);
   assert.equal((await ask('/config/worker', bearer('nonsense'))).status, 401);
   assert.equal((await ask('/config/worker', bearer(await tokenOf('default', 'other')))).status, 403);
@@ -166,7 +166,7 @@ test('no token, a wrong one, one without the right, no such pool', async () => {
   assert.equal((await ask('/config/worker', bearer(token), 'POST')).status, 405);
 });
 
-test('health needs no token; pods get no connection at all', async () => {
+test('serves health without a token, and no connection to pods', async () => {
   const health = await ask('/healthz');
   assert.deepEqual([health.status, health.body], [200, '']);
   assert.equal(server.admits('10.129.0.7'), false);
@@ -177,7 +177,7 @@ test('health needs no token; pods get no connection at all', async () => {
   admits = true;
 });
 
-test('a host that is installed fetches it; a refusal names the flag and the fix', async () => {
+test('is fetched by a host during installation, and a rejection names the flag and the fix', async () => {
   const url = (pool: string): URL => new URL(`https://localhost:${listener.port}/config/${pool}`);
   const config = JSON.parse(await fetchConfig(url('worker'), token, plane.api.ca.certPem));
   assert.equal(config.ignition.version, '3.2.0');
@@ -188,7 +188,7 @@ test('a host that is installed fetches it; a refusal names the flag and the fix'
   await assert.rejects(fetchConfig(url('none'), token, plane.api.ca.certPem), /there is no such pool/);
 });
 
-test('a bootstrap token is a join token; a revoked one is none', async () => {
+test('accepts a bootstrap token as join token, but not a revoked one', async () => {
   await plane.of(resources.secrets).create({
     metadata: { name: 'bootstrap-token-abcdef', namespace: 'kube-system' },
     type: 'bootstrap.kubernetes.io/token',

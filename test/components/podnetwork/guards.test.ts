@@ -1,4 +1,4 @@
-/** Pods cannot forge frames or source addresses, and what another program removes from the host comes back. */
+/** Pods cannot forge frames or source addresses, and network settings removed by another program are restored. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
@@ -120,7 +120,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     assert.ok(!heard.includes(what), `${what} arrived: ${heard}`);
   };
 
-  test('VXLAN frames are taken from hosts of the cluster, not from pods and not from other machines', async () => {
+  test('accept VXLAN frames only from hosts of the cluster, not from pods or other machines', async () => {
     const mac = tunnelMac(two.podCidrs[0] ?? '') ?? '';
     const [to = ''] = target.ips;
     const forged = (payload: string): string => frame(mac, '10.128.20.99', to, payload);
@@ -135,7 +135,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
       assert.ok(!heard.includes(each), heard);
   });
 
-  test('a pod sends by its own addresses only, by IPv4 and IPv6', async () => {
+  test("forward only packets with a pod's own addresses, for IPv4 and IPv6", async () => {
     for (const [index, forged] of ['10.128.24.99', 'fd01:0:0:12::99'].entries()) {
       const to = target.ips[index] ?? '';
       await run('ip', '-n', neighbor.netns, 'addr', 'add', `${forged}/${index === 0 ? 32 : 128}`, 'dev', 'eth0');
@@ -146,13 +146,13 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     }
   });
 
-  test('router advertisements of a pod change nothing on its host', async () => {
+  test('ignore router advertisements of a pod', async () => {
     const [, link = ''] = /(ve[0-9a-f]{11})@/.exec(await two.ip('link')) ?? [];
     const setting = `/proc/sys/net/ipv6/conf/${link}/accept_ra`;
     assert.equal((await run('ip', 'netns', 'exec', two.netns, 'cat', setting)).trim(), '0');
   });
 
-  test('foreign chains that drop forwarded packets are named; those of Docker and ufw let pods pass', async () => {
+  test('report foreign chains that drop forwarded packets, and pass pods through those of Docker and ufw', async () => {
     const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
     const nft = (...commands: string[]): Promise<string> => inside('nft', commands.join('; '));
     const fault = async (): Promise<string | undefined> =>
@@ -191,7 +191,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     assert.equal(await fault(), undefined);
   });
 
-  test('links, addresses, routes and tables that are removed come back', async () => {
+  test('restore removed links, addresses, routes and tables', async () => {
     const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
     const linkOf = async (ip: string): Promise<string> =>
       /dev (\S+)/.exec(await two.ip('route', 'show', ip))?.[1] ?? '';

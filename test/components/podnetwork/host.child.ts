@@ -1,4 +1,4 @@
-/** One host of lab.ts, in a network namespace of its own: its pod network and its routes, with Nodes by message. */
+/** One host of lab.ts in a separate network namespace: its pod network and routes, with Nodes from messages. */
 import { networkInterfaces } from 'node:os';
 import type { Node } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../src/base/errors.ts';

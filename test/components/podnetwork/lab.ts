@@ -1,6 +1,6 @@
 /**
- * Hosts as network namespaces: two links with a router between them, pods as namespaces of their own. The router has
- * each link as a bridge; a host's end of its cable is `eth0`.
+ * Hosts as network namespaces on two links with a router between them, and pods in separate namespaces. The router has
+ * each link as a bridge. A host's end of its cable is `eth0`.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -41,7 +41,7 @@ export type HostRequest =
 export const run = async (file: string, ...args: string[]): Promise<string> =>
   (await execute(file, args, { encoding: 'utf8', timeout: 30_000 })).stdout;
 
-/** Until `holds` returns something. */
+/** Waits until `holds` returns a value. */
 export async function eventually<T>(what: string, holds: () => Promise<T | undefined>, withinMs = 10_000): Promise<T> {
   const deadline = performance.now() + withinMs;
   for (;;) {
@@ -109,7 +109,7 @@ export class Host {
     });
   }
 
-  /** As a crash: nothing is cleaned up. */
+  /** Simulates a crash without clean-up. */
   async kill(): Promise<void> {
     const ended = this.#process;
     this.#process = undefined;
@@ -203,7 +203,7 @@ export class Lab {
     return host;
   }
 
-  /** The Nodes, as the API server has them, to every host. */
+  /** Sends the Nodes of the API server to every host. */
   async publish(hosts: readonly Host[] = this.hosts): Promise<void> {
     this.#published = true;
     const nodes = hosts.map(({ node }) => node);
@@ -223,12 +223,12 @@ export class Lab {
     return { netns, ips };
   }
 
-  /** What the server at `ip` sees as the client's address, or why there is no answer. */
+  /** Client address as seen by the server at `ip`, or the error. */
   async reach(from: string, ip: string): Promise<string> {
     return (await run('ip', 'netns', 'exec', from, process.execPath, '-e', CLIENT, ip)).trim();
   }
 
-  /** How many of the bytes of a large transfer arrive. */
+  /** Number of bytes of a large transfer that arrive. */
   async transfer(from: string, ip: string, bytes: number): Promise<number> {
     return Number(await run('ip', 'netns', 'exec', from, process.execPath, '-e', TRANSFER, ip, String(bytes)));
   }

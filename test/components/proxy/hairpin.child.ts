@@ -1,4 +1,4 @@
-/** A pod in a network namespace of its own: answers on port 8080, and connects to its own service when a line comes. */
+/** A pod in a separate network namespace: serves port 8080, and connects to its own service for each input line. */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 

@@ -13,7 +13,7 @@ for (const mode of ['nftables', 'userspace']) {
     const isNft = mode === 'nftables';
     const both = ['fd00:128::2', 'fd00:128::3'];
     const six = { cluster: both, nodePort: both, udp: both.map((each) => `${each} q`), sticky: 1 };
-    // A namespace that ends with its only process: nothing to clean up, whatever happens.
+    // The namespace ends with its only process, so no clean-up is required.
     const { stdout } = await execute('unshare', ['--net', process.execPath, scenario, mode]);
     assert.deepEqual(JSON.parse(stdout), {
       stale: '10.128.0.3',
@@ -38,7 +38,7 @@ for (const mode of ['nftables', 'userspace']) {
         : {}),
       // Clients keep their endpoints across a restart of the proxy.
       ...(isNft ? { restarted: { endpoints: 4, moved: [] } } : {}),
-      // The host itself reaches a node port although its policy is Local and the endpoint is of another node.
+      // The host itself can connect to a node port although its policy is Local and the endpoint is on another node.
       ...(isNft ? { farNodePort: '10.128.0.3' } : {}),
       ...(isNft ? { woken: ['10.128.0.2', 'fd00:128::2', '10.128.0.3', '10.128.0.3'] } : {}),
       empty: mode === 'nftables' ? 'ECONNREFUSED' : 'ECONNRESET',

@@ -1,4 +1,6 @@
-/** Runs inside a network namespace of its own (see proxy.test.ts): the real proxy, real sockets, real nft. Prints JSON. */
+/**
+ * Runs in a separate network namespace (see proxy.test.ts) with the real proxy, real sockets and real nft. Prints JSON.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -34,7 +36,7 @@ const run = (program: string): string => execFileSync('nft', ['-f', '-'], { inpu
 /** The host itself listens on this port of every address. */
 const OWN_PORT = 9443;
 createServer((socket) => socket.end('host')).listen(OWN_PORT, '0.0.0.0');
-// What a process without reserved ports left behind, in the mode with rules.
+// Rules left by a process without reserved ports, in the mode with rules.
 run(`table ip he-test {
   chain thief { meta l4proto tcp dnat to 10.128.0.3:8080; }
   map service_ips { type ipv4_addr . inet_proto . inet_service : verdict; elements = { 10.128.0.1 . tcp . ${OWN_PORT} : goto thief }; }
@@ -202,7 +204,7 @@ const stolen = [
 ];
 set(service('own', '172.30.0.13', { externalIPs: ['10.128.0.1'], ports: stolen }), 'services');
 set(slice('own', ['10.128.0.2']), 'endpointslices');
-// An address that is not among hostAddresses: it was added after the rules were written.
+// Address that is not among hostAddresses, because it was added after the rules were written.
 set(service('new', '172.30.0.14', { externalIPs: ['192.0.2.9'], ports: stolen.slice(0, 1) }), 'services');
 
 async function get(host: string, port: number, timeout = 2_000, localAddress?: string): Promise<string> {
@@ -220,7 +222,7 @@ async function get(host: string, port: number, timeout = 2_000, localAddress?: s
   return text;
 }
 
-/** `socket` is one that stays open: its packets are one flow. */
+/** `kept`: socket that stays open, so that its packets form one flow. */
 async function ask(host: string, port: number, kept?: Socket): Promise<string> {
   const socket = kept ?? createSocket(host.includes(':') ? 'udp6' : 'udp4');
   const answer = Promise.race([
@@ -267,7 +269,7 @@ if (mode === 'nftables') {
     sticky: (await several(() => get('fd00:172::11', 80), 20)).length,
   };
 }
-/** A pod whose connection to its own service comes back to it: with its own address it would drop the packets. */
+/** A pod that connects to its own service. It would drop the packets if they had its own source address. */
 async function askItself(): Promise<string> {
   const child = fileURLToPath(new URL('hairpin.child.ts', import.meta.url));
   const pod = spawn('unshare', ['--net', process.execPath, child, '10.128.0.50', '172.30.0.17']);

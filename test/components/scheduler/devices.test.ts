@@ -1,4 +1,4 @@
-/** Devices around a binding: extended resources of classes (KEP-5004) and binding conditions (KEP-5007). */
+/** Devices during binding: extended resources of classes (KEP-5004) and binding conditions (KEP-5007). */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
@@ -53,7 +53,7 @@ const waits = (name: string, pattern: RegExp) =>
   }, `${name} waits: ${pattern}`);
 
 describe('an extended resource of a device class', { timeout: 60_000 }, () => {
-  it('makes a claim that goes with its pod, explicitly and implicitly named', async () => {
+  it('creates a claim that is deleted with its pod, explicitly and implicitly named', async () => {
     await withLimits('first', { [GPU]: '1' });
     await waits('first', /1 Insufficient example.com\/gpu/);
     await publish('gpus', [deviceOf('gpu-0', 'gpu')]);
@@ -130,7 +130,7 @@ describe('a device with binding conditions', { timeout: 60_000 }, () => {
     await claims().update({ ...claim, status: { ...claim.status, devices } }, { subresource: 'status' });
   };
 
-  it('keeps its pod waiting until they are true; a failed one is given up for another', async () => {
+  it('delays its pod until they are true, and is replaced by another when one fails', async () => {
     await publish('fabric', [
       deviceOf('port-0', 'port', { ...binding, bindsToNode: true }),
       deviceOf('port-1', 'port', binding),

@@ -1,4 +1,4 @@
-/** The scheduler with an extender behind HTTP, as a program of Go would answer: preemption and binding. */
+/** Scheduler with an HTTP extender that responds like a Go program: preemption and binding. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -81,11 +81,11 @@ const remove = (name: string) => pods().delete(name, namespace, { gracePeriodSec
 const condition = async (name: string) =>
   (await read(name)).status?.conditions?.find(({ type }) => type === 'PodScheduled');
 
-test('an extender chooses among the nodes where preemption would make room', async () => {
+test('selects among the nodes where preemption would free resources by the extender', async () => {
   const first = await create('first', BOARD, 'low', 'n1');
   const second = await create('second', BOARD, 'middle', 'n2');
   assert.deepEqual([await bound('first'), await bound('second')], ['n1', 'n2']);
-  // Without the extender the less important victim leaves: the one on n1.
+  // Without the extender the victim with the lower priority is evicted: the one on n1.
   answers['preempt'] = () => ({
     NodeNameToMetaVictims: { n2: { Pods: [{ UID: second.metadata?.uid }], NumPDBViolations: 0 } },
   });
@@ -103,7 +103,7 @@ test('an extender chooses among the nodes where preemption would make room', asy
   for (const name of ['first', 'urgent']) await remove(name);
 });
 
-test('no pod is evicted for an answer that names none, or one of another node', async () => {
+test('evicts no pod for a response without victims or with victims of another node', async () => {
   const victim = await create('kept', BOARD, 'low', 'n1');
   const other = await create('other', BOARD, 'low', 'n2');
   await bound('kept');
@@ -116,7 +116,7 @@ test('no pod is evicted for an answer that names none, or one of another node', 
   answers['preempt'] = () => ({ NodeNameToMetaVictims: { n1: { Pods: [{ UID: other.metadata?.uid }] } } });
   await pods().patch('waiting', namespace, 'merge', { metadata: { labels: { again: 'yes' } } });
   await refusedAs(new RegExp(`pod \\(UID: ${other.metadata?.uid}\\) is not on node "n1"`));
-  // The extender refuses every node.
+  // The extender rejects every node.
   answers['preempt'] = () => ({ NodeNameToMetaVictims: {} });
   await pods().patch('waiting', namespace, 'merge', { metadata: { labels: { again: 'no' } } });
   await refusedAs(/^0\/2 nodes are available: 2 Insufficient example.com\/board/);
@@ -125,7 +125,7 @@ test('no pod is evicted for an answer that names none, or one of another node', 
   for (const name of ['waiting', 'kept', 'other']) await remove(name);
 });
 
-test('an extender binds the pods of its resource; one that it refuses is tried again', async () => {
+test('binds the pods of its resource by the extender, and retries a rejected one', async () => {
   let refusals = 1;
   answers['bind'] = async (body) => {
     if (refusals-- > 0) return { Error: 'the lamp is broken' };

@@ -1,4 +1,4 @@
-/** Pod groups make room: for enough members, or not at all. */
+/** Preemption by pod groups: for enough members, or for none. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
@@ -82,7 +82,7 @@ const refused = (name: string, pattern: RegExp) =>
     20_000,
   );
 
-test('a group evicts nothing when its members would not all fit', async () => {
+test('evicts no pods when the members of a group would not all fit', async () => {
   for (const index of [1, 2, 3]) await create(`low-${index}`, '3', 'low');
   for (const index of [1, 2, 3]) await bound(`low-${index}`);
   await group('four', 4);
@@ -93,7 +93,7 @@ test('a group evicts nothing when its members would not all fit', async () => {
   for (const index of [1, 2, 3, 4]) await remove(`four-${index}`);
 });
 
-test('a group that fits without less important pods evicts no more than it needs, and is bound whole', async () => {
+test('evicts only as many pods as a group needs, and binds the whole group', async () => {
   await remove('low-1');
   await group('three', 3);
   // One member fits on the free node; two nodes have to be freed.
@@ -107,7 +107,7 @@ test('a group that fits without less important pods evicts no more than it needs
     return names.every((name) => name !== undefined) && names;
   }, 'nominations');
   assert.deepEqual(nominations.toSorted(), ['n1', 'n2', 'n3']);
-  // The free node is kept for the group while the victims leave.
+  // The free node is reserved for the group while the victims terminate.
   await create('thief', '3', 'low');
   await refused('thief', /Insufficient cpu/);
   await remove('low-2');
@@ -120,7 +120,7 @@ test('a group that fits without less important pods evicts no more than it needs
   for (const name of [...members, 'thief']) await remove(name);
 });
 
-test('members beyond the required ones wait for room instead of making it', async () => {
+test('lets members beyond the required number wait instead of preempting', async () => {
   for (const index of [1, 2, 3]) await create(`more-${index}`, '3', 'low');
   for (const index of [1, 2, 3]) await bound(`more-${index}`);
   await group('two', 2);

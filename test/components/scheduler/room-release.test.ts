@@ -1,4 +1,4 @@
-/** Pods that wait for room are tried as soon as room is released, in whatever way a pod held it. */
+/** Waiting pods are retried as soon as resources are released, in whatever way a pod held them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { PodSpec } from 'kubernetes-types/core/v1';
@@ -11,7 +11,7 @@ const namespace = 'default';
 const LAMP = 'example.com/lamp';
 const SOON_MS = 30_000;
 let plane: ControlPlane;
-/** Bindings of pods with a lamp, which an extender makes: each waits until the test decides. */
+/** Bindings of pods with a lamp by an extender. Each waits until the test decides. */
 const bindings: { readonly pod: string; end(error: string): void }[] = [];
 
 before(async () => {
@@ -73,7 +73,7 @@ const nominated = (name: string) =>
 const bindingOf = (pod: string) =>
   eventually(async () => bindings.findLast((each) => each.pod === pod), `the binding of ${pod}`);
 
-test('a pod takes the room of one that is deleted while it is being bound', async () => {
+test('uses the resources of a pod that is deleted while it is being bound', async () => {
   await create('assumed', '3', 'low', {}, true);
   const binding = await bindingOf('assumed');
   await create('waiting', '3', 'low');
@@ -84,7 +84,7 @@ test('a pod takes the room of one that is deleted while it is being bound', asyn
   await remove('waiting');
 });
 
-test('a pod takes the room of one that could not be bound', async () => {
+test('uses the resources of a pod that could not be bound', async () => {
   await create('unbindable', '3', 'low', {}, true);
   const binding = await bindingOf('unbindable');
   await create('waiting', '3', 'low');
@@ -95,7 +95,7 @@ test('a pod takes the room of one that could not be bound', async () => {
   for (const { end } of bindings) end('the test has ended');
 });
 
-/** A victim that stays terminating, and a pod for which its room is promised. */
+/** Creates a victim that stays terminating, and a pod nominated to its node. */
 async function promise(name: string, finalizers: string[] = []): Promise<void> {
   await create('victim', '2', 'low');
   await bound('victim');
@@ -109,14 +109,14 @@ const clean = async (...names: string[]): Promise<void> => {
   for (const name of names) await remove(name);
 };
 
-test('a pod takes the room that was promised to a deleted pod', async () => {
+test('uses the resources nominated for a deleted pod', async () => {
   await promise('preemptor');
   await remove('preemptor');
   assert.equal(await bound('waiting'), 'n1');
   await clean('victim', 'waiting');
 });
 
-test('a pod takes the room that was promised to a pod that only a finalizer keeps', async () => {
+test('uses the resources nominated for a pod that only a finalizer keeps', async () => {
   await promise('preemptor', ['example.com/keep']);
   await remove('preemptor');
   assert.equal(await bound('waiting'), 'n1');
@@ -124,7 +124,7 @@ test('a pod takes the room that was promised to a pod that only a finalizer keep
   await clean('victim', 'waiting');
 });
 
-test('a nomination by another component holds room until it is withdrawn', async () => {
+test('reserves the resources of a nomination by another component until it is withdrawn', async () => {
   await create('resident', '2', 'low');
   await bound('resident');
   await create('patient', '4', 'patient');
@@ -139,7 +139,7 @@ test('a nomination by another component holds room until it is withdrawn', async
   await clean('patient', 'resident', 'waiting');
 });
 
-test('a pod takes the room that was promised to a pod which is bound elsewhere', async () => {
+test('uses the resources nominated for a pod that is bound elsewhere', async () => {
   await promise('preemptor');
   await plane.addNode('n2');
   assert.equal(await bound('preemptor'), 'n2');

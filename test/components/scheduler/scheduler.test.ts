@@ -32,7 +32,7 @@ const unschedulable = (name: string, pattern: RegExp) =>
   }, `${name} unschedulable as ${pattern}`);
 const remove = (name: string) => pods().delete(name, namespace, { gracePeriodSeconds: 0 });
 
-test('a pod that came before the first node is bound as soon as there is one', async () => {
+test('binds a pod created before the first node as soon as there is one', async () => {
   await create('early', '1');
   const waiting = await unschedulable('early', /^no nodes available to schedule pods/);
   assert.equal(conditionOf(waiting)?.status, 'False');
@@ -42,7 +42,7 @@ test('a pod that came before the first node is bound as soon as there is one', a
   assert.equal(conditionOf(pod)?.status, 'True');
 });
 
-test('condition and event carry upstream’s words; freed room is used without waiting', async () => {
+test('sets condition and event with upstream’s text, and uses freed resources immediately', async () => {
   await create('big', '3500m');
   const message =
     '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
@@ -61,7 +61,7 @@ test('condition and event carry upstream’s words; freed room is used without w
   await remove('big');
 });
 
-test('a more important pod takes the place of a less important one', async () => {
+test('replaces a pod of lower priority', async () => {
   for (const [name, value] of [
     ['important', 1000],
     ['unimportant', 1],
@@ -82,14 +82,14 @@ test('a more important pod takes the place of a less important one', async () =>
     async () => (await pods().get('preemptor', namespace)).status?.nominatedNodeName === 'n1',
     'the nomination',
   );
-  // The room is promised: a small pod that would fit beside the victim's remains must not steal it.
+  // The node is nominated: a small pod that would fit beside the victim must not take its resources.
   await remove('victim');
   const winner = await scheduled('preemptor');
   assert.equal(winner.spec?.nodeName, 'n1');
   await remove('preemptor');
 });
 
-test('pods of other schedulers and gated pods are left alone, until the gate goes', async () => {
+test('ignores pods of other schedulers and gated pods until the gate is removed', async () => {
   await create('foreign', '1', { schedulerName: 'someone-else' });
   await create('gated', '1', { schedulingGates: [{ name: 'example.com/wait' }] });
   await create('plain', '1');
@@ -101,7 +101,7 @@ test('pods of other schedulers and gated pods are left alone, until the gate goe
   for (const name of ['foreign', 'gated', 'plain']) await remove(name);
 });
 
-test('fifty pods created at once are all placed, within the limits of both nodes', async () => {
+test('places fifty pods created at once within the limits of both nodes', async () => {
   await plane.addNode('n2');
   await Promise.all(Array.from({ length: 50 }, (_, index) => create(`many-${index}`, '100m')));
   const placed = await eventually(async () => {
@@ -112,7 +112,7 @@ test('fifty pods created at once are all placed, within the limits of both nodes
   assert.ok(onFirst >= 20 && onFirst <= 30, `spread evenly, not ${onFirst} of 50 on one`);
 });
 
-test('a created pod is bound within milliseconds', async () => {
+test('binds a created pod within milliseconds', async () => {
   const times: number[] = [];
   for (let index = 0; index < 10; index++) {
     const before = performance.now();
@@ -121,6 +121,6 @@ test('a created pod is bound within milliseconds', async () => {
     times.push(performance.now() - before);
   }
   times.sort((a, b) => a - b);
-  // A poll of 20 ms is part of the measurement; this bounds it against anything that waits for a timer.
+  // The measurement includes a poll of 20 ms. The bound detects any wait for a timer.
   assert.ok((times[5] ?? Number.POSITIVE_INFINITY) < 2_000, `median ${times[5]} ms`);
 });

@@ -1,4 +1,4 @@
-/** The wait for claims of a pod before it is bound. */
+/** Wait for the claims of a pod before it is bound. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
@@ -13,7 +13,7 @@ import { localInformers } from '../local-informers.ts';
 
 const NODE: Node = { metadata: { name: 'n1' } };
 
-/** How long a pod waits for its claim, in seconds, and the error that ends it. */
+/** Time for which a pod waits for its claim, in seconds, and the error that ends it. */
 async function waited(bindTimeoutSeconds: number): Promise<[number, string]> {
   const clock = new ManualClock();
   const { factory, set } = localInformers();
@@ -56,7 +56,7 @@ async function waited(bindTimeoutSeconds: number): Promise<[number, string]> {
   return [(clock.nowMs() - startMs) / 1_000, error];
 }
 
-test('a pod waits for its claims as long as bindTimeoutSeconds of its profile', async () => {
+test('waits for the claims of a pod for the bindTimeoutSeconds of its profile', async () => {
   assert.deepEqual(await waited(20), [20, 'binding volumes: claims of the pod are not bound after 20s']);
   assert.deepEqual(await waited(600), [600, 'binding volumes: claims of the pod are not bound after 600s']);
 });

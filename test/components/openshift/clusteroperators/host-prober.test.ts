@@ -12,7 +12,7 @@ interface Patch {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
 }
 
-/** A Node that keeps what is written to it. */
+/** Simulated Node that stores writes. */
 function played(): { readonly client: ApiClient; readonly node: Node; writes: number } {
   const node: Node = { metadata: { name: 'h1', annotations: {} } };
   const self = {
@@ -39,7 +39,7 @@ const until = async (holds: () => boolean): Promise<void> => {
   }
 };
 
-test('a fault is reported when it is found twice, once, and so is its end', { timeout: 60_000 }, async () => {
+test('reports a fault once after it was found twice, and reports its end once', { timeout: 60_000 }, async () => {
   const cluster = played();
   let calls = 0;
   let fault: 'none' | 'once' | 'lasting' = 'none';
@@ -68,14 +68,14 @@ test('a fault is reported when it is found twice, once, and so is its end', { ti
   await until(() => calls >= before + 3);
   assert.equal(cluster.writes, 1);
   fault = 'lasting';
-  // While components start, faults are held back: the last result is there at once.
+  // Faults are not reported while components start, but the last result is available immediately.
   await until(() => prober.report?.probes.dns === 'connection refused');
   hangs = true;
   await until(() => prober.report?.probes.api === 'no answer within 600 ms');
   prober.stop();
 });
 
-test('what a host writes about itself is read as text of a limited length', () => {
+test("limits the text of a host's report about itself", () => {
   const of = (text: string): ReturnType<typeof hostReportOf> =>
     hostReportOf({ metadata: { annotations: { [REPORT_ANNOTATION]: text } } });
   for (const text of ['', '{', 'null', '[]', '7']) assert.equal(of(text), undefined, text);

@@ -10,7 +10,7 @@ const root = { skip: process.getuid?.() !== 0 };
 const done = (world: World, config: string) => () =>
   world.annotation('state') === 'Done' && world.annotation('currentConfig') === config;
 
-test('a file needs nothing; its removal restores the original', root, () =>
+test('applies a file without further steps, and restores the original when it is removed', root, () =>
   withWorld(async (world) => {
     await world.write('etc/motd', 'original');
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
@@ -27,7 +27,7 @@ test('a file needs nothing; its removal restores the original', root, () =>
   }),
 );
 
-test('a unit is written, enabled, reloaded and restarted; without it, it is stopped', root, () =>
+test('writes, enables, reloads and restarts a unit, and stops it when it is removed', root, () =>
   withWorld(async (world) => {
     const contents = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
     const dropins = [{ name: '10-a.conf', contents: '[Service]\nNice=1\n' }];
@@ -58,7 +58,7 @@ test('a unit is written, enabled, reloaded and restarted; without it, it is stop
   }),
 );
 
-test('the node disruption policy decides; kubelet and registries reload without pods', root, () =>
+test('follows the node disruption policy, and reloads kubelet and registries without affecting pods', root, () =>
   withWorld(async (world) => {
     const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
     world.configs.set('rendered-worker-1', fileConfig(files));
@@ -85,7 +85,7 @@ test('the node disruption policy decides; kubelet and registries reload without 
   }),
 );
 
-test('what no running host can follow is Unreconcilable and changes nothing; the next config is followed', root, () =>
+test('rejects a change that no running host supports as Unreconcilable, and applies the next config', root, () =>
   withWorld(async (world) => {
     const disks = { storage: { disks: [{ device: '/one' }], files: [{ path: '/etc/a' }] } };
     world.configs.set('rendered-worker-bad', fileConfig({}, disks));
@@ -108,7 +108,7 @@ test('what no running host can follow is Unreconcilable and changes nothing; the
   }),
 );
 
-test('a host that is not Ready after a change goes back, says so, and does not try again', root, () =>
+test('rolls back a host that is not Ready after a change, reports it and does not retry', root, () =>
   withWorld(async (world) => {
     await world.write('etc/network', 'up');
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
@@ -116,7 +116,7 @@ test('a host that is not Ready after a change goes back, says so, and does not t
     await world.restart();
     world.desire('rendered-worker-1');
     await world.until(done(world, 'rendered-worker-1'));
-    // The config removes the network: from then on the API server is not reached.
+    // The config removes the network, so the API server is unreachable afterwards.
     Object.defineProperty(world, 'reachable', {
       get: () => readFileSync(join(world.root, 'etc/network'), 'utf8') !== 'down',
     });
@@ -149,7 +149,7 @@ const networkUnit = (script: string) => ({
   },
 });
 
-test('a unit that takes the network down later is undone; a file that comes in between goes with it', root, () =>
+test('rolls back a unit that later stops the network, together with a file added in between', root, () =>
   withWorld(async (world) => {
     world.settleMs = 2_000;
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
@@ -160,7 +160,7 @@ test('a unit that takes the network down later is undone; a file that comes in b
     await world.until(done(world, 'rendered-worker-1'));
     world.desire('rendered-worker-2');
     await world.until(done(world, 'rendered-worker-2'));
-    // The process that was killed did not hold the record of the old config in its memory alone.
+    // The killed process had the record of the old config on disk, not only in memory.
     world.steps.length = 0;
     await world.restart();
     await world.until(done(world, 'rendered-worker-2'));
@@ -180,7 +180,7 @@ test('a unit that takes the network down later is undone; a file that comes in b
   }),
 );
 
-test('a config that fails on top of one that is not confirmed yet: the first stays, until it fails too', root, () =>
+test('keeps an unconfirmed config when the next one fails, until it fails too', root, () =>
   withWorld(async (world) => {
     world.settleMs = 4_000;
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/first')));
@@ -202,7 +202,7 @@ test('a config that fails on top of one that is not confirmed yet: the first sta
   }),
 );
 
-test('a host that stayed Ready keeps its config, whatever happens to its network afterwards', root, () =>
+test('keeps the config of a host that stayed Ready, regardless of later network failures', root, () =>
   withWorld(async (world) => {
     const isConfirmed = async (): Promise<boolean> =>
       !('trial' in JSON.parse((await world.read('var/lib/origin/machine-config/state.json')) ?? '').note);
@@ -217,7 +217,7 @@ test('a host that stayed Ready keeps its config, whatever happens to its network
     world.desire('rendered-worker-2');
     await world.until(done(world, 'rendered-worker-2'));
     assert.equal(await isConfirmed(), false);
-    // An interruption starts that time again.
+    // An interruption restarts that period.
     const began = performance.now();
     world.ready = false;
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -230,7 +230,7 @@ test('a host that stayed Ready keeps its config, whatever happens to its network
   }),
 );
 
-test('a master that loses its address reaches its own API server, and goes back', root, () =>
+test('rolls back a master that loses its address although it can connect to its own API server', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-master-1', fileConfig({ '/etc/netplan/50.yaml': 'network: {}' }));
     await world.restart();
@@ -243,7 +243,7 @@ test('a master that loses its address reaches its own API server, and goes back'
   }),
 );
 
-test('a step that fails takes the files back', root, () =>
+test('restores the files when a step fails', root, () =>
   withWorld(async (world) => {
     const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'a' }, { systemd: { units } }));
@@ -260,41 +260,44 @@ test('a step that fails takes the files back', root, () =>
   }),
 );
 
-test('kernel arguments: drain, the boot loader file, a reboot, and a check of the running kernel', root, () =>
-  withWorld(async (world) => {
-    await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
-    const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
-    world.configs.set('rendered-worker-1', spec);
-    world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(() => world.annotation('desiredDrain') !== '');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
-    await world.until(() => world.steps.includes('reboot'));
-    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-    assert.equal(world.annotation('state'), 'Working');
-    world.annotate({ touched: 'meanwhile' });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
-    Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
-    await world.restart();
-    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
-    await world.until(done(world, 'rendered-worker-1'));
-    // A boot loader that does not pass them on.
-    world.desire('rendered-worker-2');
-    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
-    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
-    world.bootId = 'boot-3';
-    await world.restart();
-    await world.until(() => world.annotation('state') === 'Degraded');
-    assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
-    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-  }),
+test(
+  'changes kernel arguments with a drain, the boot loader file, a reboot and a check of the running kernel',
+  root,
+  () =>
+    withWorld(async (world) => {
+      await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
+      const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
+      world.configs.set('rendered-worker-1', spec);
+      world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(() => world.annotation('desiredDrain') !== '');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
+      await world.until(() => world.steps.includes('reboot'));
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+      assert.equal(world.annotation('state'), 'Working');
+      world.annotate({ touched: 'meanwhile' });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
+      Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
+      await world.restart();
+      await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+      await world.until(done(world, 'rendered-worker-1'));
+      // Simulates a boot loader that does not pass the arguments.
+      world.desire('rendered-worker-2');
+      await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
+      await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+      world.bootId = 'boot-3';
+      await world.restart();
+      await world.until(() => world.annotation('state') === 'Degraded');
+      assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+    }),
 );
 
-/** A reboot of the config's kernel arguments, up to the moment at which the machine goes down. */
+/** Runs until the reboot for the config's kernel arguments starts. */
 async function rebooting(world: World, config: string): Promise<void> {
   world.desire(config);
   await world.until(() => world.annotation('desiredDrain') === `drain-${config}`);
@@ -311,7 +314,7 @@ async function booted(world: World, config: string, cmdline: string): Promise<vo
   await world.until(done(world, config));
 }
 
-test('a kernel package that rewrites the file of the boot loader keeps its entries', root, () =>
+test('keeps boot loader entries that a kernel package rewrites', root, () =>
   withWorld(async (world) => {
     const file = 'boot/extlinux/extlinux.conf';
     await world.write(file, 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1\n');
@@ -332,7 +335,7 @@ test('a kernel package that rewrites the file of the boot loader keeps its entri
   }),
 );
 
-test('a power cut before the boot loader knows the arguments: the reboot is made up for', root, () =>
+test('completes the reboot after a power failure before the boot loader had the arguments', root, () =>
   withWorld(async (world) => {
     await world.write('boot/cmdline.txt', 'console=tty1\n');
     world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
@@ -350,7 +353,7 @@ test('a power cut before the boot loader knows the arguments: the reboot is made
   }),
 );
 
-test('a boot partition that is read-only or full: nothing changes, and it is tried again', root, () =>
+test('changes no files and retries when the boot partition is read-only or full', root, () =>
   withWorld(async (world) => {
     const boot = join(world.root, 'boot/firmware');
     await mkdir(boot, { recursive: true });
@@ -381,7 +384,7 @@ test('a boot partition that is read-only or full: nothing changes, and it is tri
   }),
 );
 
-test('drift is reported with path and difference, or repaired, within a second', root, () =>
+test('reports drift with path and difference, or repairs it, within a second', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
     world.pools.set('worker', {});
@@ -411,7 +414,7 @@ test('drift is reported with path and difference, or repaired, within a second',
   }),
 );
 
-test('drift from the time before a start is noticed at the start', root, () =>
+test('detects at start the drift that occurred before', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
     await world.restart();
@@ -430,7 +433,7 @@ test('drift from the time before a start is noticed at the start', root, () =>
   }),
 );
 
-test('SSH keys of the configured user, and an account that is missing', root, () =>
+test('writes SSH keys of the configured user, and rejects a missing account', root, () =>
   withWorld(async (world) => {
     await world.write('etc/passwd', 'root:x:0:0::/root:/bin/sh\ncore:x:1234:1234::/home/core:/bin/sh\n');
     await world.write('etc/group', 'core:x:1234:\n');

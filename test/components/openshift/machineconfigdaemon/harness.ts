@@ -1,4 +1,4 @@
-/** The daemon on files below a temporary directory, with an API server, units and a kernel that are played. */
+/** The daemon on files below a temporary directory, with a simulated API server, units and kernel. */
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,25 +26,25 @@ const NAME = 'host-1';
 
 export interface World {
   readonly root: string;
-  /** Steps that were carried out. */
+  /** Executed steps. */
   readonly steps: string[];
   readonly events: string[];
   readonly configs: Map<string, MachineConfigSpec>;
   readonly pools: Map<string, Readonly<Record<string, string>>>;
   ready: boolean;
   settleMs: number;
-  /** Of the host; its Node has 192.0.2.1. */
+  /** Addresses of the host. Its Node has 192.0.2.1. */
   addresses: readonly string[];
   reachable: boolean;
   bootId: string;
   cmdline: string;
-  /** Throws when a step of this name is carried out. */
+  /** Name of a step that throws when it is executed. */
   failing: string | undefined;
   policies: unknown;
   annotation(name: string): string;
   annotate(annotations: Readonly<Record<string, string>>): void;
   desire(config: string): void;
-  /** Starts the daemon; the one that runs is stopped, as if the process was killed. */
+  /** Starts the daemon. A running one is stopped as if its process was killed. */
   restart(): Promise<void>;
   until(what: () => boolean | Promise<boolean>): Promise<void>;
   read(path: string): Promise<string | undefined>;

@@ -13,7 +13,7 @@ import { fileConfig, PREFIX, withWorld } from './harness.ts';
 const root = { skip: process.getuid?.() !== 0 };
 const source = (value: unknown): string => `data:,${encodeURIComponent(JSON.stringify(value))}`;
 
-/** As the machine config server answers. */
+/** Response of the machine config server. */
 function answer(spec: object, config: object): string {
   const added = [
     ['/etc/machine-config-daemon/node-annotations.json', { [`${PREFIX}currentConfig`]: 'rendered-worker-1' }],
@@ -24,7 +24,7 @@ function answer(spec: object, config: object): string {
   return JSON.stringify({ ...rest, storage: { files: [...(storage?.files ?? []), ...files] } });
 }
 
-test('a served config is the first of a host: on trial at its first start, then Done', root, () =>
+test('applies a served config as the first of a host, on trial at its first start and then Done', root, () =>
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {
@@ -49,7 +49,7 @@ test('a served config is the first of a host: on trial at its first start, then 
   }),
 );
 
-test('an answer that is none is refused', root, () =>
+test('rejects an invalid response', root, () =>
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {

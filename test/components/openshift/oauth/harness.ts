@@ -1,4 +1,4 @@
-/** An API server with its OAuth server, and the requests that `oc login` sends. */
+/** API server with its OAuth server, and the requests of `oc login`. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
@@ -16,7 +16,7 @@ export interface LoginServerOptions {
   readonly audit?: NonNullable<HarnessOptions['audit']>;
 }
 
-/** `verifyMs`, `verifyCount`: time that passwords took to be verified, in total, and how many were. */
+/** `verifyMs`, `verifyCount`: total duration and number of password verifications. */
 export interface LoginTestServer extends TestServer {
   readonly verifyMs: () => number;
   readonly verifyCount: () => number;
@@ -80,7 +80,7 @@ export const form = (fields: Parameters, headers: Record<string, string> = {}) =
   headers,
 });
 
-/** The request to authorize that `oc login -u` sends, with a password. */
+/** Authorization request that `oc login -u` sends with a password. */
 export const authorize = (
   server: TestServer,
   user: string,
@@ -94,7 +94,7 @@ export const authorize = (
 
 export const implicitUri = (server: TestServer): string => `https://127.0.0.1:${server.port}/oauth/token/implicit`;
 
-/** The code flow of `oc login -u`; throws where a step is refused. */
+/** Code flow of `oc login -u`. Throws when a step is rejected. */
 export async function login(
   server: TestServer,
   user: string,

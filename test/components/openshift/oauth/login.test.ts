@@ -1,4 +1,4 @@
-/** Logins with passwords as `oc login -u` does them, and what becomes of their tokens. */
+/** Password logins like those of `oc login -u`, and their tokens. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
@@ -21,7 +21,7 @@ import {
 const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';
 const OWN_TOKENS = '/apis/oauth.openshift.io/v1/useroauthaccesstokens';
 const USERS = '/apis/user.openshift.io/v1/users';
-// The hashes of "password1" by bcrypt, apr1 (of `openssl passwd -apr1`) and SHA.
+// Hashes of "password1" with bcrypt, apr1 (`openssl passwd -apr1`) and SHA.
 const FILE = [
   `dev:${hashSync('password1', 6)}`,
   'old:$apr1$abcdefgh$QLvgL9Maogn2kBtlvaQ0J.',
@@ -34,7 +34,7 @@ const nameOf = (token: string): string =>
 describe('oc login', () => {
   let server: LoginTestServer;
   let skewMs = 0;
-  /** Time that failures of earlier tests are forgiven by. */
+  /** Offset of the clock, with which failures of earlier tests have expired. */
   let forgivenMs = 0;
   const lines: string[] = [];
   const sink = { accept: (line: string) => void lines.push(line), close: async () => {} };
@@ -63,7 +63,7 @@ describe('oc login', () => {
     assert.deepEqual(body['code_challenge_methods_supported'], ['S256']);
   });
 
-  it('challenges clients that send X-CSRF-Token, and no others', async () => {
+  it('challenges only clients that send X-CSRF-Token', async () => {
     const query = new URLSearchParams({
       client_id: CHALLENGING,
       response_type: 'token',
@@ -85,7 +85,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, fields.get('access_token') ?? ''), 'dev');
   });
 
-  it('grants tokens without a code to the challenging client only', async () => {
+  it('grants tokens without a code only to the challenging client', async () => {
     const redirectURI = 'https://tool.apps.example.com/callback';
     for (const client of [
       { metadata: { name: 'tool' }, secret: 'a-secret-of-the-tool', grantMethod: 'auto', redirectURIs: [redirectURI] },
@@ -106,7 +106,7 @@ describe('oc login', () => {
     const ask = () =>
       authorize(server, 'dev', 'password1', { client_id: 'console', response_type: 'code', redirect_uri: uri });
     assert.equal((await server.call('GET', `${clients}/console`)).code, 404);
-    // Earlier releases created it for a host that had no owner.
+    // Earlier releases created it for a host without an owner.
     const orphan = { metadata: { name: 'console' }, secret: 's', grantMethod: 'auto', redirectURIs: [uri] };
     assert.equal((await server.call('POST', clients, { body: orphan })).code, 201);
     assert.equal((await ask()).code, 401);
@@ -146,7 +146,7 @@ describe('oc login', () => {
     assert.equal(again.body.metadata.annotations?.[claims], record);
   });
 
-  it('gives a token by the code flow, and stores its hash alone', async () => {
+  it('issues a token by the code flow, and stores only its hash', async () => {
     const hashed = server.verifyMs();
     const began = performance.now();
     const { token } = await login(server, 'dev', 'password1');
@@ -162,13 +162,13 @@ describe('oc login', () => {
     assert.deepEqual(user.body.groups, ['system:authenticated', 'system:authenticated:oauth']);
   });
 
-  it('answers users without a User object with one that is not stored', async () => {
+  it('returns an unsaved User object for users without one', async () => {
     const { body } = await server.call<{ metadata: { name: string }; groups: string[] }>('GET', `${USERS}/~`);
     assert.equal(body.metadata.name, 'system:admin');
     assert.ok(body.groups.includes('system:masters'));
   });
 
-  it('takes groups from Group objects, at once', async () => {
+  it('applies groups from Group objects immediately', async () => {
     const { token } = await login(server, 'dev', 'password1');
     const groups = async () =>
       (await withToken<{ groups: string[] }>(server, token, 'GET', `${USERS}/~`)).body.groups.includes('devs');
@@ -178,7 +178,7 @@ describe('oc login', () => {
     assert.equal(await groups(), true);
   });
 
-  it('ends tokens by logout, and shows each user the own ones', async () => {
+  it('deletes tokens at logout, and lists each user only their own', async () => {
     const [mine, other] = [await login(server, 'dev', 'password1'), await login(server, 'sha', 'password1')];
     const list = await withToken<{ items: { userName: string }[] }>(server, mine.token, 'GET', OWN_TOKENS);
     assert.equal(list.code, 200);
@@ -190,7 +190,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, other.token), 'sha');
   });
 
-  it('narrows rights to the scopes of the token', async () => {
+  it('restricts permissions to the scopes of the token', async () => {
     const { token } = await login(server, 'dev', 'password1', 'user:info');
     assert.equal(await whoami(server, token), 'dev');
     const own = await withToken<{ message: string }>(server, token, 'GET', OWN_TOKENS);
@@ -199,14 +199,14 @@ describe('oc login', () => {
     assert.equal((await withToken(server, token, 'GET', '/apis')).code, 200);
   });
 
-  it('refuses a replayed code and revokes its token', async () => {
+  it('rejects a replayed code and revokes its token', async () => {
     const { token, code, verifier } = await login(server, 'dev', 'password1');
     const again = await exchange(server, code, verifier);
     assert.deepEqual([again.code, again.body.error], [400, 'invalid_grant']);
     assert.equal(await whoami(server, token), '401');
   });
 
-  it('refuses a downgrade of PKCE in each form', async () => {
+  it('rejects every form of PKCE downgrade', async () => {
     const base = { client_id: CHALLENGING, response_type: 'code', redirect_uri: implicitUri(server) };
     const { verifier, challenge } = newVerifier();
     for (const more of [
@@ -247,7 +247,7 @@ describe('oc login', () => {
     }
   });
 
-  it('refuses tokens of a deleted user, also when the user comes again', async () => {
+  it('rejects tokens of a deleted user, even after the user is created again', async () => {
     const { token } = await login(server, 'sha', 'password1');
     assert.equal(await whoami(server, token), 'sha');
     assert.equal((await server.call('DELETE', `${USERS}/sha`)).code, 200);
@@ -258,7 +258,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, token), '401');
   });
 
-  it('expires tokens by age, and lets users log in whatever the clock says', async () => {
+  it('expires tokens by age, and permits logins regardless of the clock', async () => {
     const { token } = await login(server, 'dev', 'password1');
     skewMs = 86_401_000;
     assert.equal(await whoami(server, token), '401');
@@ -270,7 +270,7 @@ describe('oc login', () => {
     skewMs = 0;
   });
 
-  it('logs in by the page without scripts, and follows own paths alone', async () => {
+  it('logs in with the page without scripts, and redirects only to own paths', async () => {
     const { verifier, challenge } = newVerifier();
     const then = `/oauth/authorize?${new URLSearchParams({
       client_id: 'openshift-cli-client',
@@ -330,7 +330,7 @@ describe('oc login', () => {
     assert.equal((await server.call<{ error: string }>('POST', '/oauth/token', twice)).body.error, 'invalid_request');
   });
 
-  it('ends tokens that are not used for the time that the cluster or the client allows', async () => {
+  it('expires tokens that are unused for the timeout of the cluster or the client', async () => {
     const configure = (tokenConfig: object | null) =>
       server.call('PATCH', '/apis/config.openshift.io/v1/oauths/cluster', {
         body: { spec: { tokenConfig } },
@@ -345,7 +345,7 @@ describe('oc login', () => {
     const { token } = await login(server, 'dev', 'password1');
     skewMs = 500_000;
     assert.equal(await whoami(server, token), 'dev', 'a use within the limit');
-    // The use is recorded after the answer.
+    // The use is recorded after the response.
     for (let tries = 0; tries < 100; tries++) {
       const stored = await server.call<{ inactivityTimeoutSeconds: number }>('GET', `${TOKENS}/${nameOf(token)}`);
       if (stored.body.inactivityTimeoutSeconds > 1_000) break;
@@ -366,7 +366,7 @@ describe('oc login', () => {
     skewMs = 0;
   });
 
-  it('covers what a role allows in a namespace by role scopes, without further credentials', async () => {
+  it('grants the permissions of a role in a namespace by role scopes, except further credentials', async () => {
     await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'shop' } } });
     await server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
       body: {
@@ -396,7 +396,7 @@ describe('oc login', () => {
     assert.match(String(refused.headers.location), /error=invalid_scope/);
   });
 
-  it('reviews access within scopes that a review names, and within those of the token', async () => {
+  it('reviews access within the scopes of the review or of the token', async () => {
     const review = async (scopes: readonly string[] | undefined, token?: string): Promise<unknown> => {
       const body = {
         ...{ apiVersion: 'authorization.openshift.io/v1', kind: 'LocalSubjectAccessReview' },
@@ -419,7 +419,7 @@ describe('oc login', () => {
     assert.equal(await review([], token), true, 'an empty list leaves them out');
   });
 
-  it('passes flow control and the audit log, which shows no code', async () => {
+  it('passes flow control and the audit log, which contains no code', async () => {
     const { code } = await login(server, 'dev', 'password1');
     await server.call('GET', `/oauth/token/implicit?code=${code}`, { as: null });
     const own = lines.map((line) => JSON.parse(line)).filter(({ requestURI }) => /^\/oauth\//.test(requestURI));
@@ -445,7 +445,7 @@ describe('oc login', () => {
     assert.ok((await dispatched()) - before >= 5, 'requests of logins are dispatched by flow control');
   });
 
-  it('logs in kubeadmin until its secret is deleted', async () => {
+  it('accepts kubeadmin until its secret is deleted', async () => {
     const password = 'abcde-fghij-klmno-pqrst';
     const secret = (hash: string) => ({
       apiVersion: 'v1',
@@ -466,7 +466,7 @@ describe('oc login', () => {
     await server.call('DELETE', `${secrets}/kubeadmin`);
   });
 
-  it('limits failures of a source for a user, without locking out another user', async () => {
+  it('limits failed logins of a source and user without locking out another user', async () => {
     const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
     forgivenMs = 3_600_000;
     const codes: number[] = [];

@@ -27,7 +27,7 @@ const file = (name: string, mappingMethod: string): IdentityProvider => ({
   htpasswd: { file: `/${name}` },
 });
 
-/** A provider that logs in everyone as `sub`: the endpoints of the code flow with signed ID tokens. */
+/** OpenID provider that logs in every user as `sub`: the endpoints of the code flow with signed ID tokens. */
 async function startOpenIdProvider() {
   let { privateKey, publicKey } = await generateKeyPair('ES256');
   const gone = await generateKeyPair('ES256');
@@ -148,7 +148,7 @@ describe('identity providers', () => {
     assert.equal(await whoami(server, (await login(server, 'look', 'password')).token), 'boss');
   });
 
-  /** Follows the login at the provider as a browser does, up to the callback. */
+  /** Follows the login at the provider like a browser, up to the callback. */
   const browse = async (then: string) => {
     const begin = await server.call('GET', `/login/sso?${new URLSearchParams([['then', then]]).toString()}`, {
       as: null,
@@ -188,7 +188,7 @@ describe('identity providers', () => {
     );
   });
 
-  it('refuses an ID token that is not for this login, and takes one by a rotated key', async () => {
+  it('rejects an ID token of another login, and accepts one with a rotated key', async () => {
     const now = Math.floor(Date.now() / 1000);
     const cases: readonly [Record<string, unknown>, typeof openId.change.signer, number][] = [
       [{ nonce: 'x' }, 'own', 502],
@@ -222,7 +222,7 @@ describe('identity providers', () => {
     assert.equal((await server.call('GET', path, { as: null, headers: { cookie } })).code, 302, 'a rotated key');
   });
 
-  it('reads the document of a provider over TLS alone, checks its issuer, and keeps it', async () => {
+  it("reads a provider's document only over TLS, checks its issuer, and caches it", async () => {
     let asked = 0;
     let nowMs = 0;
     const documentOf = (issuer: string, more: object = {}) => ({
@@ -260,7 +260,7 @@ describe('identity providers', () => {
     assert.equal(asked, 2);
   });
 
-  it('takes a user from a header of the proxy alone', async () => {
+  it('accepts a user header only from the proxy', async () => {
     const ca = server.ca.certPem;
     const proxied = await startLoginServer({
       identityProviders: [
@@ -307,7 +307,7 @@ describe('identity providers', () => {
 });
 
 describe('limits of failures', () => {
-  it('forgive by monotonic time, per source and user', () => {
+  it('recover by monotonic time, per source and user', () => {
     let nowMs = 0;
     const limits = new FailureLimits(() => nowMs);
     for (let count = 0; count < 10; count++) limits.failed('10.0.0.1', 'dev');
@@ -320,7 +320,7 @@ describe('limits of failures', () => {
     assert.ok(limits.waitSeconds('2001:db8:0:1:ffff::2', 'new') > 0);
   });
 
-  it('count every spelling of the addresses of a network together', () => {
+  it('count all addresses and spellings of a network together', () => {
     const limits = new FailureLimits(() => 0);
     for (let count = 0; count < 40; count++) limits.failed(`2001:db8::${(count + 1).toString(16)}`, `u${count}`);
     for (const address of ['2001:db8::ffff', '2001:DB8:0:0::1', '2001:db8:0:0:1:2:3:4', '2001:db8::1%eth0'])
@@ -345,7 +345,7 @@ describe('limits of failures', () => {
 });
 
 describe('redirects', () => {
-  it('lead to own paths alone after a login', () => {
+  it('lead only to own paths after a login', () => {
     assert.equal(safePath('/oauth/authorize?a=b'), '/oauth/authorize?a=b');
     for (const evil of ['', null, 'x', '//e', '/\\e', 'https://e/', '/x\r\nlocation: e', '/..//e', 'javascript:1'])
       assert.equal(safePath(evil), '/', String(evil));
@@ -362,12 +362,12 @@ describe('redirects', () => {
       '/\u0085/e',
     ];
     for (const evil of more) assert.equal(safePath(evil), '/', JSON.stringify(evil));
-    // Whatever else is accepted stays on the server that answers.
+    // Other accepted values stay on the responding server.
     for (const path of ['/%2f%2fe', '/%5ce', '/@e', '/;//e', '/%09//e', '/x?then=//e', '/／／e', '/x#//e'])
       assert.equal(new URL(safePath(path), 'https://h1:8443/login').origin, 'https://h1:8443', path);
   });
 
-  it('match what a client registered, with any port of a loopback address', () => {
+  it('match registered URIs, with any port of a loopback address', () => {
     const client = { redirectURIs: ['http://127.0.0.1/callback', 'https://a.example/x'] };
     assert.equal(acceptedRedirect(client, 'http://127.0.0.1:9/callback'), 'http://127.0.0.1:9/callback');
     assert.equal(acceptedRedirect(client, 'https://a.example/x'), 'https://a.example/x');

@@ -1,4 +1,4 @@
-/** Three masters in memory with the revisions of this project, and a real API server. */
+/** Three in-memory masters with this project's revisions, and a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { StaticPodOperator } from '../../../../src/api/kinds/operator/index.ts';
@@ -77,7 +77,7 @@ const operator = (): Promise<StaticPodOperator> => plane.of(TYPE).get('cluster')
 async function until(what: string, isSo: (object: StaticPodOperator) => boolean): Promise<StaticPodOperator> {
   const deadline = performance.now() + 90_000;
   for (;;) {
-    // A busy machine may not answer in time.
+    // A busy machine may not respond in time.
     const object = await operator().catch(() => undefined);
     if (object !== undefined && isSo(object)) return object;
     if (performance.now() > deadline) assert.fail(`${what}: ${JSON.stringify(object?.status)}`);
@@ -95,7 +95,7 @@ const allAt = (revision: number): Promise<StaticPodOperator> =>
     );
   });
 
-/** Of the operator, as soon as there are `count`. */
+/** Events of the operator, as soon as there are `count`. */
 async function events(namespace: string, count: number): Promise<string[]> {
   for (const deadline = performance.now() + 10_000; ; ) {
     const { items } = await plane.of(resources.events).list({ namespace });
@@ -109,14 +109,14 @@ async function events(namespace: string, count: number): Promise<string[]> {
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
-test('masters report the revision that they started with', { timeout: 120_000 }, async () => {
+test('report the revision with which the masters started', { timeout: 120_000 }, async () => {
   const { status } = await allAt(1);
   assert.equal(status?.readyReplicas, 3);
   const map = await plane.of(resources.configMaps).get('revision-status-1', NAMESPACE);
   assert.equal(map.data?.['status'], 'Succeeded');
 });
 
-test('a forced revision rolls over one master after the other', { timeout: 120_000 }, async () => {
+test('roll a forced revision out over one master after the other', { timeout: 120_000 }, async () => {
   await patch({ forceRedeploymentReason: 'x' });
   await allAt(2);
   // A master that has not reported that it is healthy yet comes first.
@@ -138,7 +138,7 @@ test('a forced revision rolls over one master after the other', { timeout: 120_0
   for (const name of NAMES) assert.ok(shown.includes(`installer-2-${name} Succeeded`), shown.join());
 });
 
-test('a bad revision stops at the first master, which runs the last good one', { timeout: 120_000 }, async () => {
+test('stop a bad revision at the first master, which runs the last good one', { timeout: 120_000 }, async () => {
   order.length = 0;
   await patch({ unsupportedConfigOverrides: { apiServerArguments: { bad: ['x'] } } });
   const { status } = await until('failed', (each) =>
@@ -165,13 +165,13 @@ test('a bad revision stops at the first master, which runs the last good one', {
   assert.equal(map.data?.['status'], 'Failed');
 });
 
-test('the repaired setting overtakes it', { timeout: 120_000 }, async () => {
+test('replace the bad revision with the corrected setting', { timeout: 120_000 }, async () => {
   await patch({ unsupportedConfigOverrides: null });
   const { status } = await allAt(4);
   assert.equal(status?.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('a changed file of one master restarts that master alone', { timeout: 120_000 }, async () => {
+test('restart only the master whose file changed', { timeout: 120_000 }, async () => {
   order.length = 0;
   const host = hosts.get('m2') as MemoryHost;
   host.config = 'two';

@@ -1,4 +1,4 @@
-/** The installer of a host without an API server: what it does is on its disk. */
+/** The installer of a host without an API server works with the data on its disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Clock } from '../../../../src/base/clock.ts';
@@ -55,7 +55,7 @@ const wanted = (revision: number, overlay = ''): Target => ({
   keepSucceeded: 5,
 });
 
-test('the first start keeps the files, and the component starts with them', async () => {
+test('keeps the files at the first start, and the component starts with them', async () => {
   const host = new MemoryHost('one');
   const { installer } = make(host);
   await installer.prepare(false);
@@ -65,7 +65,7 @@ test('the first start keeps the files, and the component starts with them', asyn
   assert.equal(host.directories.size, 1);
 });
 
-test('a bad file, installed on request without an API server, gives way to the last good one', async () => {
+test('rolls back a bad file that was installed on request without an API server', async () => {
   const host = new MemoryHost('one');
   const { installer, reports } = make(host);
   await installer.prepare(false);
@@ -83,7 +83,7 @@ test('a bad file, installed on request without an API server, gives way to the l
   assert.equal(reports.at(-1)?.current, 1);
 });
 
-test('a host that boots with files that failed starts the last good ones', async () => {
+test('starts the last good files on a host that boots with failed ones', async () => {
   const host = new MemoryHost('one');
   const first = make(host);
   await first.installer.prepare(false);
@@ -93,7 +93,7 @@ test('a host that boots with files that failed starts the last good ones', async
   host.boot();
   await settled('fallback', () => host.running.config === 'one');
   await first.installer.stop();
-  // The power is cut; whatever was half copied is made whole again.
+  // Power failure: a partial copy is completed.
   host.active = { ...host.active, config: 'half' };
   const second = make(host);
   await second.installer.prepare(false);
@@ -107,7 +107,7 @@ test('a host that boots with files that failed starts the last good ones', async
   assert.equal(host.state.current, 3);
 });
 
-test('power cut between the state and the copy: the start completes the copy', async () => {
+test('completes the copy at the start after a power failure between state and copy', async () => {
   const host = new MemoryHost('one');
   const { installer } = make(host);
   await installer.prepare(false);
@@ -131,7 +131,7 @@ test('power cut between the state and the copy: the start completes the copy', a
   await restarted.installer.stop();
 });
 
-test('certificates are followed without a restart, and become part of the next revision', async () => {
+test('follows certificates without a restart, and includes them in the next revision', async () => {
   const host = new MemoryHost('one');
   const made = make(host);
   await made.installer.prepare(false);
@@ -147,7 +147,7 @@ test('certificates are followed without a restart, and become part of the next r
   assert.deepEqual(host.starts, ['one']);
 });
 
-test('while no API server answers, changed files are installed', async () => {
+test('installs changed files while no API server responds', async () => {
   const host = new MemoryHost('one');
   const made = make(host);
   await made.installer.prepare(false);

@@ -1,4 +1,4 @@
-/** A host whose files and component are kept in memory: a file that begins with `bad` does not come up. */
+/** Host with in-memory files and component. A file that begins with `bad` does not start. */
 import { createHash } from 'node:crypto';
 import type {
   Health,
@@ -19,12 +19,12 @@ export class MemoryHost implements OperandFiles, OperandProcess {
     number,
     { readonly inputs: Inputs; readonly config: string; readonly overlay: string }
   >();
-  /** What the component reads. */
+  /** Files that the component reads. */
   active = { config: '', certificate: '', overlay: '' };
-  /** What the component has read when it was started. */
+  /** Files that the component read at its start. */
   running = { config: '', overlay: '' };
   readonly starts: string[] = [];
-  /** Called at each restart, which takes as long. */
+  /** Called at each restart, which waits for it. */
   onRestart: () => Promise<void> = async () => {};
 
   constructor(config: string) {
@@ -75,7 +75,7 @@ export class MemoryHost implements OperandFiles, OperandProcess {
     this.boot();
   };
 
-  /** The component starts with what is there. */
+  /** Starts the component with the current files. */
   boot(): void {
     this.running = { config: this.active.config, overlay: this.active.overlay };
     this.starts.push(this.running.config);

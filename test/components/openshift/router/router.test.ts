@@ -1,4 +1,4 @@
-/** What of the cluster one host's router serves. */
+/** Routes that one host's router serves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
@@ -16,7 +16,7 @@ const route = (name: string, namespace: string, labels: Record<string, string>) 
   spec: { host: `${name}.test`, wildcardPolicy: 'None', to: { kind: 'Service', name: 'web' } },
 });
 
-test('a shard serves what its selectors of labels match, and follows labels of namespaces', async () => {
+test('serves routes that match the selectors of a shard, and follows labels of namespaces', async () => {
   const local = localInformers();
   let view: RoutingView | undefined;
   const defaults: string[] = [];
@@ -74,7 +74,7 @@ test('a shard serves what its selectors of labels match, and follows labels of n
   await router.stop();
 });
 
-test('a default certificate of the host is followed; one that cannot be used leaves the former', async () => {
+test("follows the host's default certificate, and keeps the former one when a new one is invalid", async () => {
   const found = { certificate: 'one', key: 'key' };
   const warnings: string[] = [];
   let due: (() => void) | undefined;
@@ -114,7 +114,7 @@ test('a default certificate of the host is followed; one that cannot be used lea
   own.stop();
 });
 
-test('the pair of the installation becomes the default certificate while it fits', async () => {
+test('uses the installed certificate as default certificate while it is valid', async () => {
   const day = lifetimeFrom(Date.now(), 365);
   const authority = await createAuthority('openshift-signer', day);
   const loaded = loadAuthority(authority.certPem, authority.keyPem);

@@ -1,4 +1,4 @@
-/** The agent of a host against a real API server, with the identity of its node, on real files. */
+/** Update agent of a host with a real API server, the identity of its node and real files. */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
@@ -59,14 +59,14 @@ after(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** A minute takes two seconds. */
+/** Clock in which a minute takes two seconds. */
 const fast = { ...clock, monotonicMs: () => clock.monotonicMs() * 30 };
-/** Containers of the control plane, and why other hosts do not reach this one. */
+/** Runs of control plane containers, and the reason why other hosts cannot connect. */
 let runs = 'api 1';
 let unreached = '';
 const saved: string[] = [];
 
-/** A host process of this version; `restarted` resolves when it is asked to start again. */
+/** Host process of this version. `restarted` resolves when its restart is requested. */
 function hostProcess(running: string): { readonly restarted: Promise<void>; stop(): Promise<void> } {
   const informers = createInformerFactory({ client: own, log: silentLog, clock, random });
   const restart = Promise.withResolvers<void>();
@@ -135,7 +135,7 @@ async function until(
   throw new Error(`not ${what}`);
 }
 
-test('a host fetches, switches, restarts, and is done when the cluster sees it healthy', {
+test('fetches, switches and restarts a host, and completes when the cluster reports it healthy', {
   timeout: 60_000,
 }, async () => {
   const old = hostProcess('0.1.0');
@@ -159,7 +159,7 @@ test('a host fetches, switches, restarts, and is done when the cluster sees it h
   });
   const conditions = [{ type: 'Ready', status: 'True' }];
   await nodes.patch(NODE, undefined, 'strategic', { status: { conditions } }, { subresource: 'status' });
-  // An API server that ends every second, and then one that other hosts do not reach.
+  // An API server that exits every second, followed by one that other hosts cannot connect to.
   const restarting = setInterval(() => {
     runs = `api ${Math.random()}`;
   }, 1_000);
@@ -176,7 +176,7 @@ test('a host fetches, switches, restarts, and is done when the cluster sees it h
   await next.stop();
 });
 
-test('a manifest of another version than the wanted one is refused', { timeout: 60_000 }, async () => {
+test('rejects a manifest of a version other than the wanted one', { timeout: 60_000 }, async () => {
   const host = hostProcess('0.2.0');
   await want('3', '0.9.9');
   const update = await until('failed', (each) => each?.id === '3' && each.state === 'Failed');
@@ -185,7 +185,9 @@ test('a manifest of another version than the wanted one is refused', { timeout: 
   await host.stop();
 });
 
-test('a host whose pool wants it is drained before and uncordoned after', { timeout: 60_000 }, async () => {
+test('drains a host before the update and uncordons it afterwards if its pool requests that', {
+  timeout: 60_000,
+}, async () => {
   const pods = admin.resource(resources.pods);
   await admin.resource(resources.serviceAccounts).create({ metadata: { name: 'default', namespace: 'default' } });
   const spec = { nodeName: NODE, terminationGracePeriodSeconds: 0, containers: [{ name: 'c', image: 'x' }] };
@@ -214,7 +216,7 @@ test('a host whose pool wants it is drained before and uncordoned after', { time
   await next.stop();
 });
 
-test('after a rollback the snapshot of the store is given up once the host is healthy', {
+test('releases the store snapshot after a rollback once the host is healthy', {
   timeout: 60_000,
 }, async () => {
   const record = { id: '5', from: '0.9.8', to: '0.9.9', phase: 'failed', message: 'x', timeoutMs: 1 };

@@ -1,4 +1,4 @@
-/** The guard on real files: links, records, and what is started. */
+/** Update guard on real files: links, records and started executables. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import type { SwitchRecord } from '../../../../src/core/updates/index.ts';
 import { createExecutables } from '../../../../src/io/releases/index.ts';
 import { systemClock } from '../../../../src/roles/process.ts';
 
-/** A minute takes a fifth of a second. */
+/** Clock in which a minute takes a fifth of a second. */
 const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 300 };
 let root = '';
 let restarts: string[] = [];
@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('executables stand beside each other, and the link names one of them', async () => {
+test('stores executables side by side and links one of them', async () => {
   assert.equal(await executables.link(), undefined);
   assert.equal(await executables.has('0.1.0', undefined), true);
   assert.equal(await executables.has('0.2.0', '0'.repeat(64)), false);
@@ -61,7 +61,7 @@ test('executables stand beside each other, and the link names one of them', asyn
   assert.deepEqual((await readdir(directory())).sort(), ['hyperedge', 'hyperedge-0.2.0', 'hyperedge-guard']);
 });
 
-test('an executable that does not confirm in time is replaced by the former one', { timeout: 30_000 }, async () => {
+test('replaces an executable that does not confirm in time with the former one', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record());
   await executables.setLink('0.2.0');
   await runGuard(executables, clock, silentLog);
@@ -74,7 +74,7 @@ test('an executable that does not confirm in time is replaced by the former one'
   assert.equal(await executables.countStart('3'), 1);
 });
 
-test('an executable that confirms stays', { timeout: 30_000 }, async () => {
+test('keeps an executable that confirms', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ timeoutMs: 60_000 }));
   await executables.setLink('0.2.0');
   const guarded = runGuard(executables, clock, silentLog);
@@ -84,7 +84,7 @@ test('an executable that confirms stays', { timeout: 30_000 }, async () => {
   assert.deepEqual(restarts, []);
 });
 
-test('an interrupted roll-back is completed', { timeout: 30_000 }, async () => {
+test('completes an interrupted rollback', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ phase: 'rollingBack', message: 'too late' }));
   await executables.setLink('0.2.0');
   await runGuard(executables, clock, silentLog);
@@ -92,12 +92,12 @@ test('an interrupted roll-back is completed', { timeout: 30_000 }, async () => {
   assert.equal((await executables.record())?.message, 'too late');
 });
 
-test('without an update there is nothing to guard', async () => {
+test('exits when there is no update', async () => {
   await runGuard(executables, clock, silentLog);
   assert.deepEqual(restarts, []);
 });
 
-test('an executable that was not installed refuses updates', async () => {
+test('rejects updates of an executable that was not installed', async () => {
   const other = createExecutables({
     directory: directory(),
     recordFile: join(root, 'record'),
