@@ -132,8 +132,8 @@ class Epoch implements EpochState {
   }
 
   #discover(): void {
-    // The end of the epoch does not wait for this. Discovery may hang while the server is unreachable, and its result is
-    // ignored once stopped.
+    // The end of the epoch does not wait for this. Discovery may hang while the server is unreachable, and its result
+    // is ignored once stopped.
     void discoverOptionalSources(this.deps).then(
       (more) => {
         if (this.#stopped) return;
