@@ -1,7 +1,8 @@
 /**
- * `npm run bench:appliance`: start times, and memory, CPU and disk writes when idle, of a whole appliance of the packaged executable, each against its goal.
- * Times are compared with a bare limit taken in the same run: how long this machine needs to start the same Node binary doing nothing,
- * once for each process of the appliance. Prints a table and exits 1 when a goal is missed.
+ * `npm run bench:appliance` measures start times, and memory, CPU and disk writes when idle, of an appliance with the
+ * packaged executable, each with its goal. Times are compared with a lower limit measured in the same run: the time in
+ * which this machine starts the same Node binary without work, once for each process of the appliance. Prints a table
+ * and exits with 1 if a goal is missed.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

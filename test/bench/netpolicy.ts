@@ -1,7 +1,7 @@
 /**
- * `npm run bench:netpolicy [-- POLICIES PODS]`: the planner of network policies with POLICIES (1,000) policies and PODS (5,000)
- * pods, 100 of them on this node: its first program, then a pod's arrival, a changed policy and a relabelled namespace, each with
- * `nft -f` of the program in a network namespace of its own. Prints a line for each figure.
+ * `npm run bench:netpolicy [-- POLICIES PODS]` measures the planner of network policies with POLICIES (1,000) policies
+ * and PODS (5,000) pods, 100 of them on this node: the first program, a new pod, a changed policy and a relabelled
+ * namespace, each including `nft -f` in a network namespace of its own. Prints a line for each figure.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';

@@ -1,8 +1,9 @@
 /**
- * `npm run bench:node [-- PODS KILLS SINGLE]`: SINGLE (30) pods, one a second, from creation to Running; containers of the
- * embedded runtime in turn with runc alone; a deployment of PODS pods (110) at once, from `kubectl create` to all Ready, beside
- * bare `runc run` in the same run; then KILLS (10) times `kill -9` of the host process under these pods, after which no container
- * may have another PID. Prints a line for each figure, with the CPU time of our processes; exit code 1 when a PID changed.
+ * `npm run bench:node [-- PODS KILLS SINGLE]` measures: SINGLE (30) pods, one per second, from creation to Running;
+ * containers of the embedded runtime, alternating with runc alone; a deployment of PODS (110) pods from `kubectl
+ * create` until all are Ready, compared with bare `runc run` in the same run; then KILLS (10) times `kill -9` of the
+ * host process while these pods run. Prints a line for each figure with the CPU time of the appliance's processes. The
+ * exit code is 1 if a container's PID changed.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';

@@ -1,6 +1,7 @@
 /**
- * `npm run bench:podnet [-- SECONDS]`: TCP throughput and round trips between pods of two hosts beside the same between the hosts
- * themselves, in one run: by routes on one link, by VXLAN across a router. Hosts are network namespaces, links are veth pairs.
+ * `npm run bench:podnet [-- SECONDS]` measures TCP throughput and round-trip times between pods of two hosts, compared
+ * with the hosts themselves in the same run: with routes on one link, and with VXLAN across a router. Hosts are network
+ * namespaces, links are veth pairs.
  */
 import { spawn } from 'node:child_process';
 import { type Host, Lab, type LabPod } from '../components/podnetwork/lab.ts';

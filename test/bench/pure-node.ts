@@ -1,6 +1,7 @@
 /**
- * `npm run bench:pure-node -- [SECONDS] [PODS]`: what a host that is a node only costs when idle, the packaged executable joined by token to a
- * master in another network namespace: memory (PSS) and CPU of each of its processes, with PODS (0) pods running on it. Exits 1 when a goal is missed.
+ * `npm run bench:pure-node -- [SECONDS] [PODS]` measures the idle cost of a host that is only a node. It runs the
+ * packaged executable and joins a master in another network namespace by token. Prints memory (PSS) and CPU of each of
+ * its processes, with PODS (0) running pods. Exits with 1 if a goal is missed.
  */
 import { readFile } from 'node:fs/promises';
 import { eventually, sleep } from '../e2e/harness.ts';

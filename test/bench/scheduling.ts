@@ -1,8 +1,8 @@
 /**
- * `npm run bench:scheduling [-- core|api] [NODES] [REPLICAS]`: the pure core on 10, 100, 1,000 and 5,000 nodes, with and without pods
- * that are placed already, beside a bare loop over the nodes in the same run; then, through the packaged appliance and NODES (1,000)
- * hollow nodes, a deployment of REPLICAS (1,000), beside bindings that are written by hand. Prints the machine's load: wall-clock
- * figures are worth as much as the machine is idle.
+ * `npm run bench:scheduling [-- core|api] [NODES] [REPLICAS]` measures the scheduler core with 10, 100, 1,000 and 5,000
+ * nodes, with and without placed pods, compared with a bare loop over the nodes in the same run; then, with the
+ * packaged appliance and NODES (1,000) hollow nodes, a deployment of REPLICAS (1,000), compared with direct bindings.
+ * Prints the machine's load, because wall-clock figures are only meaningful on an idle machine.
  */
 import { loadavg } from 'node:os';
 import { Appliance, eventually, executable, sleep } from '../e2e/harness.ts';

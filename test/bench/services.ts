@@ -1,8 +1,8 @@
 /**
- * `npm run bench:services [-- SERVICES CHANGES]`: rules of SERVICES (10,000) services with two endpoints each in a network namespace
- * of its own, then CHANGES (200) times one changed endpoint: planned, and applied by `nft -f`, beside the same program for a table
- * that holds only the changed services, in the same run. The process ends after the rules are in force: when the kernel has freed
- * what the change removed. Prints a line for each figure.
+ * `npm run bench:services [-- SERVICES CHANGES]` measures the rules of SERVICES (10,000) services with two endpoints
+ * each in a network namespace of its own, then CHANGES (200) changes of one endpoint: planning and `nft -f`, compared
+ * with the same program for a table with only the changed services, in the same run. `nft` ends some time after the
+ * rules are active, when the kernel has freed the removed ones. Prints a line for each figure.
  */
 import { spawnSync } from 'node:child_process';
 import type { Service } from 'kubernetes-types/core/v1';

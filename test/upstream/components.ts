@@ -1,13 +1,15 @@
 /**
- * Upstream's own controller manager, scheduler, kubelet and kube-proxy of Kubernetes 1.20 on our API server and store: they must
- * not notice. Not part of `npm test`: it takes some minutes, needs root, containerd, containernetworking-plugins, iptables and
- * conntrack (Debian packages), and upstream's programs built from their sources:
+ * Runs upstream's controller manager, scheduler, kubelet and kube-proxy of Kubernetes 1.20 with this project's API
+ * server and store. Not part of `npm test`: it takes some minutes and needs root, containerd,
+ * containernetworking-plugins, iptables and conntrack (Debian packages), and upstream's programs, built from their
+ * sources:
  *
  *   npm run test:upstream:components -- --programs DIR [--baseline]
  *
- * DIR holds kube-controller-manager, kube-scheduler, kubelet and kube-proxy. Vendored reflect2 1.0.1 makes programs that Go 1.18 or
- * later has built panic where they write maps as JSON: build with `-overlay` and reflect2 1.0.2. `--baseline` runs the same against
- * upstream's kube-apiserver (in DIR too) over Debian's etcd. Exit code 1 when anything was not as expected.
+ * DIR contains kube-controller-manager, kube-scheduler, kubelet and kube-proxy. With Go 1.18 or later, build with
+ * `-overlay` and reflect2 1.0.2: programs with the vendored reflect2 1.0.1 panic when they serialize maps. `--baseline`
+ * runs the same with upstream's kube-apiserver (also in DIR) and Debian's etcd. The exit code is 1 if any result was
+ * unexpected.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +36,7 @@ class Steps {
     this.#cluster = cluster;
   }
 
-  /** `kubectl` says, within `seconds`, what is expected. */
+  /** Waits until kubectl prints the expected output, for at most `seconds`. */
   async expect(
     what: string,
     seconds: number,
@@ -117,7 +119,7 @@ async function evictions(cluster: ForeignCluster, steps: Steps): Promise<void> {
 }
 
 async function streams(cluster: ForeignCluster, steps: Steps): Promise<void> {
-  // Nobody approves serving certificates but an administrator.
+  // Serving certificates are only approved by an administrator.
   await steps.expect('serving request of the kubelet', 60, /kubelet-serving/, ['get', 'csr']);
   const names = (await cluster.kubectl(['get', 'csr', '-o', 'name'])).stdout.split('\n').filter((each) => each !== '');
   await cluster.kubectl(['certificate', 'approve', ...names]);
@@ -180,11 +182,11 @@ async function locks(cluster: ForeignCluster, steps: Steps): Promise<void> {
   );
 }
 
-/** What the components complain of that an API server of theirs would not have refused. */
+/** Errors in the components' logs that an upstream API server would not have caused. */
 async function complaints(cluster: ForeignCluster): Promise<void> {
   const refusals =
     /is forbidden: User|could not find the requested resource|no matches for kind|unable to decode|couldn't (?:get version|decode)|Unauthorized/;
-  // There is no metrics server, and a kubelet begins to ask before its first certificate has come.
+  // There is no metrics server, and a kubelet sends requests before it has its first certificate.
   const expected = /metrics|being terminated|User "system:anonymous"/;
   for (const component of ['kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'] as const) {
     const lines = (await cluster.log(component)).split('\n').filter((line) => /^[EWF]\d{4} /.test(line));

@@ -1,4 +1,4 @@
-/** Clusters that upstream's suite runs against: one appliance in a network namespace, or hosts of the lab. */
+/** Clusters for upstream's suite: one appliance in a network namespace, or hosts of the lab. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,28 +22,28 @@ const SERVER = join(import.meta.dirname, 'conformance-registry.ts');
 export interface ConformanceCluster {
   readonly kubeconfig: string;
   readonly nodes: number;
-  /** What `--hold` prints. */
+  /** Data that `--hold` prints. */
   readonly about: Readonly<Record<string, unknown>>;
-  /** Starts a program of this machine in the network of a host, by default the first. */
+  /** Starts a program of this machine in the network of a host. Default: the first host. */
   spawnInside(file: string, args: readonly string[], host?: number): ChildProcess;
   stop(): Promise<void>;
 }
 
-/** `inLab`: with root file systems of their own, where drivers find `/var/lib/kubelet`. */
+/** `inLab`: use lab hosts with root file systems of their own, in which drivers find `/var/lib/kubelet`. */
 export async function createCluster(hosts: number, inLab: boolean): Promise<ConformanceCluster> {
   return hosts === 1 && !inLab ? createAppliance() : createLab(hosts);
 }
 
-/** Registries of the suite's images, one in the network of each host. */
+/** Registries with the suite's images, one in each host's network. */
 export interface ImageRegistries {
-  /** Path of the file that names the registry for the suite. */
+  /** Path of the file with the registries for the suite. */
   readonly repositories: string;
-  /** Names of the images that were pulled so far. */
+  /** Names of images that were pulled so far. */
   readonly pulled: ReadonlySet<string>;
   stop(): Promise<void>;
 }
 
-/** Makes the images and serves them on the loopback address of each host. */
+/** Builds the images and serves them on the loopback address of each host. */
 export async function serveImages(cluster: ConformanceCluster, from: UpstreamPlaces): Promise<ImageRegistries> {
   const scratch = await mkdtemp(join(tmpdir(), 'he-registry-'));
   const servers: ChildProcess[] = [];
@@ -78,7 +78,7 @@ export async function serveImages(cluster: ConformanceCluster, from: UpstreamPla
   }
 }
 
-/** Resolves when the registry listens; each further line names an image that was pulled. */
+/** Resolves when the registry listens. Each further line names a pulled image. */
 function servingOf(server: ChildProcess, onPull: (image: string) => void): Promise<void> {
   const { stdout, stderr } = server;
   if (stdout === null || stderr === null) throw new Error('the registry has no output');
@@ -111,7 +111,7 @@ async function createAppliance(): Promise<ConformanceCluster> {
   };
 }
 
-/** Every host is a master and a node, as three bare hosts are installed. */
+/** Every host is a master and a node, as in an installation on three bare hosts. */
 async function createLab(hosts: number): Promise<ConformanceCluster> {
   const missing = await whyNoNspawn();
   if (missing !== undefined) throw new Error(missing);

@@ -1,6 +1,6 @@
 /**
- * The sidecars of upstream's mock CSI driver, built from their Go modules into images under the names that the suite's manifests have. The driver
- * itself runs in `e2e.test`; registration and the proxy to it are programs of `test/upstream/csi`.
+ * Builds the sidecars of upstream's mock CSI driver from Go modules, as images with the names in the suite's manifests.
+ * The driver itself runs in `e2e.test`; registration and the proxy to it are programs of `test/upstream/csi`.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,10 @@ import { busyboxLayer, type ImageToWrite } from '../../build/docker-archive.ts';
 
 const run = promisify(execFile);
 
-/** Releases near those of the manifests: a module proxy may not have every release. The first one's dependencies are used for all. */
+/**
+ * Releases close to those in the manifests, because a module proxy may lack some. The dependencies of the first one are
+ * used for all.
+ */
 const SIDECARS = {
   'csi-provisioner': ['github.com/kubernetes-csi/external-provisioner/v6', 'v6.4.0'],
   'csi-attacher': ['github.com/kubernetes-csi/external-attacher/v4', 'v4.12.0'],
@@ -19,7 +22,7 @@ const SIDECARS = {
   'csi-snapshotter': ['github.com/kubernetes-csi/external-snapshotter/v8', 'v8.5.0'],
 } as const;
 
-/** By the name of the image that each takes the place of, where its program was not given. */
+/** Replacement programs by image name, for images whose program was not given. */
 const OWN = { 'csi-node-driver-registrar': 'registrar', hostpathplugin: 'proxy' } as const;
 
 const environment = () => ({ ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod -buildvcs=false' });
@@ -31,7 +34,7 @@ async function build(directory: string, path: string, target: string): Promise<v
   await rename(`${target}.new`, target);
 }
 
-/** A module of its own: with the dependencies and replacements of the first sidecar, which requires all of them. */
+/** Writes a module that requires all sidecars, with the dependencies and replacements of the first one. */
 async function writeModule(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const [path, version] = SIDECARS['csi-provisioner'];
@@ -44,9 +47,9 @@ async function writeModule(directory: string): Promise<void> {
 }
 
 /**
- * Builds what is missing below `<home>/csi`; returns the directory of the programs, all linked statically. `hostpath` is
- * the driver of the cases whose driver does not run in the suite: hostpathplugin of kubernetes-csi/csi-driver-host-path,
- * which the module proxy does not have.
+ * Builds missing programs below `<home>/csi`, all statically linked, and returns their directory. `hostpath` is
+ * hostpathplugin of kubernetes-csi/csi-driver-host-path, for cases whose driver does not run in the suite; the module
+ * proxy does not have it.
  */
 export async function buildSidecars(home: string, hostpath: string | undefined): Promise<string> {
   const at = (name: string): string => join(home, 'csi', name);
@@ -68,7 +71,7 @@ export async function buildSidecars(home: string, hostpath: string | undefined):
   return bin;
 }
 
-/** `registry`: of the images, in place of registry.k8s.io/sig-storage. */
+/** `registry` replaces registry.k8s.io/sig-storage in image names. */
 export async function sidecarImages(bin: string, sources: string, registry: string): Promise<ImageToWrite[]> {
   const manifests = join(sources, 'test/e2e/testing-manifests/storage-csi');
   const tags = new Set<string>();

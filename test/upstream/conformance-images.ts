@@ -1,6 +1,7 @@
 /**
- * The images that upstream's end-to-end suite asks for, made on this host: agnhost and sample-apiserver from upstream's own sources,
- * the rest of busybox and Debian's programs under the names that the suite knows. `/etc/os-release` names Alpine, as the suite expects.
+ * Builds the images of upstream's end-to-end suite on this host: agnhost and sample-apiserver from upstream's sources,
+ * the others from busybox and Debian's programs under the names that the suite uses. `/etc/os-release` names Alpine,
+ * because the suite checks it.
  */
 import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
@@ -25,7 +26,7 @@ const file = (name: string, content: Buffer | string, mode = 0o644): Entry => ({
   content: Buffer.from(content),
 });
 
-/** Directories above an entry, then the entry; what is there already is left out. */
+/** Adds entries with their parent directories. Existing entries are skipped. */
 class LayerBuilder {
   readonly entries: Entry[] = [];
   readonly #names = new Set<string>();
@@ -39,7 +40,7 @@ class LayerBuilder {
     return this;
   }
 
-  /** A program of this host with the libraries it is linked with. */
+  /** Adds a program of this host with its libraries. */
   async program(path: string, target: string, mode = 0o755): Promise<this> {
     this.add(file(target, await readFile(await realpath(path)), mode));
     const { stdout } = await run('ldd', [path]).catch(() => ({ stdout: '' }));
@@ -49,14 +50,14 @@ class LayerBuilder {
   }
 }
 
-/** Serves a directory on port 80 as the small web servers do that the suite asks for. */
+/** An image with a web server for a directory on port 80, which replaces small web servers of the suite. */
 function webServer(tag: string, base: readonly Entry[], root: string, pages: readonly Entry[]): ImageToWrite {
   const builder = new LayerBuilder().add(directory(root.slice(1)));
   for (const page of pages) builder.add(page);
   return {
     tag,
     layers: [base, builder.entries],
-    // The first process of a container is not ended by a signal that it does not handle.
+    // The first process of a container ignores signals that it does not handle.
     config: {
       Env: [PATH],
       Cmd: ['sh', '-c', `trap 'exit 0' TERM; httpd -f -p 80 -h ${root} & wait`],
@@ -66,28 +67,28 @@ function webServer(tag: string, base: readonly Entry[], root: string, pages: rea
 }
 
 export interface UpstreamPlaces {
-  /** Directory of agnhost and sample-apiserver, built static. */
+  /** Directory with static agnhost and sample-apiserver. */
   readonly programs: string;
-  /** The source tree of Kubernetes. */
+  /** Source tree of Kubernetes. */
   readonly sources: string;
-  /** A static busybox of 1.36 or later, for the image of that name; bash is its shell without. */
+  /** A static busybox of version 1.36 or later for the busybox image. If undefined, bash is its shell. */
   readonly busybox: string | undefined;
-  /** Directory of the sidecars of the mock CSI driver; undefined: their images are not made. */
+  /** Directory with the sidecars of the mock CSI driver. If undefined, their images are not built. */
   readonly sidecars: string | undefined;
 }
 
-/** Registry that each host reaches on its loopback address, without TLS. */
+/** Port of the registry without TLS on each host's loopback address. */
 export const REGISTRY_PORT = 5117;
 export const REGISTRY = `127.0.0.1:${REGISTRY_PORT}`;
 const E2E = `${REGISTRY}/e2e-test-images`;
 const SIG_STORAGE = `${REGISTRY}/sig-storage`;
-/** Of the mock driver's manifest, beside the suite's own. */
+/** Tag in the mock driver's manifest, which differs from the suite's own. */
 const MANIFEST_BUSYBOX = 'busybox:1.36.1-1';
 
-/** What `KUBE_TEST_REPO_LIST` names for the suite to ask for these images. */
+/** Content of `KUBE_TEST_REPO_LIST`, with which the suite uses these images. */
 export const REPOSITORIES = `promoterE2eRegistry: ${E2E}\ngcRegistry: ${REGISTRY}\ngcEtcdRegistry: ${REGISTRY}\nsigStorageRegistry: ${SIG_STORAGE}\n`;
 
-/** The versions that the suite asks for, by the name of the field in `test/utils/image/manifest.go`. */
+/** Returns the image versions of the suite, by the name of the field in `test/utils/image/manifest.go`. */
 async function versions(sources: string): Promise<(field: string) => string> {
   const text = await readFile(join(sources, 'test/utils/image/manifest.go'), 'utf8');
   return (field) => {
@@ -97,7 +98,7 @@ async function versions(sources: string): Promise<(field: string) => string> {
   };
 }
 
-/** Writes all images into one docker-archive. Throws when a program is missing. */
+/** Writes all images to one docker-archive. Throws if a program is missing. */
 export async function writeConformanceImages(
   path: string,
   { programs, sources, busybox, sidecars }: UpstreamPlaces,
@@ -115,7 +116,7 @@ export async function writeConformanceImages(
     .add(file('localhost.crt', await readFile(join(porter, 'localhost.crt'))))
     .add(file('localhost.key', await readFile(join(porter, 'localhost.key'))))
     .add(directory('uploads', 0o777));
-  // busybox' shell runs its own programs before those on the path.
+  // busybox's shell prefers its own applets to programs in the path, so dash is used.
   const tools = await new LayerBuilder().program('/bin/dash', 'bin/sh');
   for (const each of [
     '/usr/bin/curl',
@@ -156,7 +157,8 @@ export async function writeConformanceImages(
       layers: agnhostLayers,
       config: agnhostConfig,
     })),
-    // bash passes on variables whose names no shell allows, as busybox does from 1.36; Debian 12's leaves them out.
+    // bash, like busybox from 1.36 on, passes on variables with names that are invalid in a shell; Debian 12's busybox
+    // drops them.
     ...new Set([image('BusyBox'), MANIFEST_BUSYBOX])
       .values()
       .map((tag) => ({ tag: `${E2E}/${tag}`, layers: busyboxLayers, config: shell })),
@@ -165,7 +167,7 @@ export async function writeConformanceImages(
     {
       tag: `${E2E}/${image('Nonewprivs')}`,
       layers: [base, setuid.entries],
-      // What the process may become is what its setuid program finds itself to be.
+      // The setuid program prints the user ID that it actually got.
       config: { ...shell, User: '1000', Entrypoint: ['sh', '-c', 'echo "Effective uid: $(/usr/bin/id -u)"'], Cmd: [] },
     },
     ...['GlibcDnsTesting', 'IpcUtils'].map((field) => ({

@@ -1,9 +1,11 @@
-/** Upstream's list of conformance cases, and the verdict about a run: every case of the list passed, failed or was not run. */
+/**
+ * Upstream's list of conformance cases, and the evaluation of a run: every listed case passed, failed or was not run.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/** Result of one case of the suite; a case that was skipped has none. */
+/** Result of a case of the suite. Skipped cases have none. */
 export interface Outcome {
   readonly name: string;
   readonly failure: string | undefined;
@@ -15,7 +17,7 @@ export interface Verdict {
   readonly notRun: readonly string[];
 }
 
-/** Names of the conformance cases of the release, from its `conformance.yaml`. `sources`: the source tree of Kubernetes. */
+/** Names of the release's conformance cases, from its `conformance.yaml`. `sources`: source tree of Kubernetes. */
 export async function readConformanceList(sources: string): Promise<string[]> {
   const path = join(sources, 'test/conformance/testdata/conformance.yaml');
   const cases = parse(await readFile(path, 'utf8')) as readonly { readonly codename?: unknown }[];
@@ -28,14 +30,14 @@ export async function readConformanceList(sources: string): Promise<string[]> {
   return names;
 }
 
-/** Cases of the list that the flags of a run select. */
+/** Cases in the list that the flags of a run select. */
 export function expectedCases(list: readonly string[], groups: readonly string[], skip: string): string[] {
   const focus = groups.map((group) => new RegExp(group));
   const left = skip === '' ? undefined : new RegExp(skip);
   return list.filter((name) => focus.some((each) => each.test(name)) && left?.test(name) !== true);
 }
 
-/** Compares what ran with what had to run. A case that failed in one of several runs has failed. */
+/** Compares the results with the expected cases. A case that failed in one of several runs counts as failed. */
 export function judge(expected: readonly string[], outcomes: readonly Outcome[]): Verdict {
   const failures = new Map<string, boolean>();
   for (const { name, failure } of outcomes) failures.set(name, failures.get(name) === true || failure !== undefined);
@@ -46,7 +48,7 @@ export function judge(expected: readonly string[], outcomes: readonly Outcome[])
   };
 }
 
-/** Cases in a JUnit report of the suite; cases that were filtered out or skipped are not among them. */
+/** Cases in a JUnit report of the suite without filtered and skipped ones. */
 export function readReport(xml: string): Outcome[] {
   const outcomes: Outcome[] = [];
   for (const [, attributes = '', body = ''] of xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)) {

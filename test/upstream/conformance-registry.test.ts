@@ -14,7 +14,7 @@ import { serveLayout, writeLayout } from './conformance-registry.ts';
 
 const run = promisify(execFile);
 
-test('nodes pull the images of the suite from the registry', {
+test('serves the images of the suite to nodes', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
 }, async () => {
   const scratch = await mkdtemp(join(tmpdir(), 'he-registry-'));

@@ -1,6 +1,6 @@
 /**
- * A registry of the suite's images on the loopback address of a host's network, where nodes pull without TLS:
- * `node conformance-registry.ts DIRECTORY PORT`. It prints `NAME:TAG` once an image is pulled by its tag, and ends with its parent's pipe.
+ * A registry with the suite's images on a host's loopback address, without TLS: `node conformance-registry.ts DIRECTORY
+ * PORT`. It prints `NAME:TAG` when an image is pulled by tag, and exits when its parent closes the pipe.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -26,8 +26,8 @@ const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').updat
 const blobPath = (directory: string, digest: string): string => join(directory, 'blobs', digest.replace(':', '/'));
 
 /**
- * Turns a docker-archive that was unpacked into `archive` into an OCI layout below `directory`, with compressed layers.
- * `registry` is the part of the tags that is not in the names of the layout.
+ * Converts an unpacked docker-archive to an OCI layout below `directory` with compressed layers. `registry` is the part
+ * of the tags that is removed from the names.
  */
 export async function writeLayout(archive: string, directory: string, registry: string): Promise<void> {
   await mkdir(join(directory, 'blobs/sha256'), { recursive: true });
@@ -70,7 +70,10 @@ export async function writeLayout(archive: string, directory: string, registry: 
   await writeFile(join(directory, INDEX), JSON.stringify({ schemaVersion: 2, manifests }));
 }
 
-/** A server of the layout, not yet listening. `onPull` receives the name of each image whose manifest is requested by tag. */
+/**
+ * A server for the layout that does not listen yet. `onPull` receives the name of each image whose manifest is
+ * requested by tag.
+ */
 export async function serveLayout(directory: string, onPull: (image: string) => void): Promise<Server> {
   const { manifests } = JSON.parse(await readFile(join(directory, INDEX), 'utf8')) as {
     readonly manifests: readonly Reference[];

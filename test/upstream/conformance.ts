@@ -1,21 +1,24 @@
 /**
- * Upstream's own end-to-end suite (`e2e.test` of the Kubernetes release that is served) against an appliance of the packaged executable in a
- * network namespace of its own; nothing of upstream's runs beside it. Not part of `npm test`: it takes an hour or more, root, Go 1.26 and Debian's
- * busybox-static, bind9-dnsutils, netcat-openbsd, curl, iproute2, util-linux and etcd-server for the images.
+ * Runs upstream's end-to-end suite (`e2e.test` of the served Kubernetes release) against an appliance with the packaged
+ * executable in a network namespace of its own. Not part of `npm test`: it takes an hour or more and needs root, Go
+ * 1.26, and Debian's busybox-static, bind9-dnsutils, netcat-openbsd, curl, iproute2, util-linux and etcd-server for the
+ * images.
  *
- *   npm run build && npm run test:conformance -- [--group '\[sig-auth\].*\[Conformance\]']... [--skip REGEX] [--processes N]
- *       [--limit MINUTES] [--reports DIR] [--programs DIR] [--kubectl PATH] [--busybox PATH] [--hosts N]
+ *   npm run build && npm run test:conformance -- [--group '\[sig-auth\].*\[Conformance\]']... [--skip REGEX]
+ *       [--processes N] [--limit MINUTES] [--reports DIR] [--programs DIR] [--kubectl PATH] [--busybox PATH] [--hosts N]
  *       [--csi [--hostpath PATH]] [--hold]
  *
- * `--busybox`: a static one of 1.36 or later; with Debian's, one case expects another error message than the shell of its image prints.
- * `--hosts 3` runs it against three masters of the lab, each of them a node too, in place of the appliance (with what `npm run test:lab` needs).
- * `--csi`: with the sidecars of the mock CSI driver, for `--group 'CSI Mock'`; hosts are those of the lab. `--hostpath PATH`: hostpathplugin of
- * kubernetes-csi/csi-driver-host-path, built with `CGO_ENABLED=0 go build -ldflags '-X main.version=v1.17.1' ./cmd/hostpathplugin`, for the cases
- * whose driver is a pod.
- * `--programs` holds what upstream's module is built to, the first time. `--hold` keeps the appliance until Ctrl-C instead of running anything.
- * Nodes pull the images from a registry on their loopback address. The result is judged against the release's own list of conformance cases (those
- * that `--group` and `--skip` select): it ends with one line a special interest group, one a failure, one a listed case that was not run; exit code 1
- * when anything failed or was not run.
+ * `--busybox`: a static busybox of 1.36 or later. With Debian's, one case fails, because the error message of its
+ * image's shell differs. `--hosts 3`: use three lab hosts, each of them master and node, instead of the appliance (with
+ * the requirements of `npm run test:lab`). `--csi`: add the sidecars of the mock CSI driver, for `--group 'CSI Mock'`;
+ * this uses lab hosts. `--hostpath PATH`: hostpathplugin of kubernetes-csi/csi-driver-host-path, built with
+ * `CGO_ENABLED=0 go build -ldflags '-X main.version=v1.17.1' ./cmd/hostpathplugin`, for cases whose driver is a pod.
+ * `--programs`: directory for the programs that are built from upstream's module in the first run. `--hold`: keep the
+ * cluster until Ctrl-C instead of running the suite.
+ *
+ * Nodes pull the images from a registry on their loopback address. The results are compared with the release's list of
+ * conformance cases (those that `--group` and `--skip` select). The command prints one line per special interest group,
+ * per failure, and per listed case that was not run; the exit code is 1 if any case failed or was not run.
  */
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -89,14 +92,17 @@ async function runGroup(
   return outcomes;
 }
 
-/** However it ends: what it has found is in its report. */
+/** Resolves however the program ends, because the results are in its report. */
 const ended = (child: ChildProcess): Promise<void> =>
   new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('exit', () => resolve());
   });
 
-/** One line a special interest group, then one a failure with its first line, then the listed cases that were not run. */
+/**
+ * Prints one line per special interest group, one per failure with its first line, and one per listed case that was not
+ * run.
+ */
 function print(outcomes: readonly Outcome[], { passed, failed, notRun }: Verdict): void {
   const groups = Map.groupBy(outcomes, ({ name }) => /\[(sig-[\w-]+)\]/.exec(name)?.[1] ?? 'other');
   for (const [group, ran] of [...groups].sort(([left], [right]) => (left < right ? -1 : 1))) {

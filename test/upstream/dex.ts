@@ -1,6 +1,6 @@
 /**
- * Logins at dex, a real OpenID provider: its server of the Go module `github.com/dexidp/dex`, built on the first run.
- * One dex for each case, in the network of the appliance.
+ * Logins with dex, a real OpenID provider. The server of the Go module `github.com/dexidp/dex` is built in the first
+ * run. Each case has its own dex in the network of the appliance.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,7 +12,7 @@ import { type Appliance, eventually } from '../e2e/harness.ts';
 import { PROGRAMS } from './modules.ts';
 
 const run = promisify(execFile);
-/** The last release whose module path the Go proxy has. */
+/** The last release whose module path is in the Go proxy. */
 const DEX = 'github.com/dexidp/dex@v2.13.0+incompatible';
 const PINNED = ['gopkg.in/square/go-jose.v2@v2.6.0', 'github.com/coreos/go-oidc@v2.3.0+incompatible'];
 const SERVER = 'https://127.0.0.1:8443';
@@ -21,16 +21,15 @@ const USER = 'kilgore@kilgore.trout';
 const DAY_SECONDS = 86_400;
 
 interface Case {
-  /** Name of the identity provider. */
   readonly name: string;
   readonly port: number;
-  /** What dex calls itself, where that differs from what is configured. */
+  /** Issuer that dex reports, if it differs from the configured one. */
   readonly issuer?: string;
-  /** What is configured. */
+  /** Configured client secret. */
   readonly secret: string;
   readonly rotateSeconds: number;
   readonly skewSeconds: number;
-  /** What the log has of a login that fails; undefined: it succeeds. */
+  /** Log message of a failing login; undefined if it succeeds. */
   readonly failure: RegExp | undefined;
 }
 
@@ -46,7 +45,7 @@ const CASES: readonly Case[] = [
 
 const issuerOf = ({ port }: Case): string => `https://127.0.0.1:${port}/dex`;
 
-/** Builds dex below `PROGRAMS` unless it is there. */
+/** Builds dex below `PROGRAMS` if it does not exist. */
 export async function buildDex(): Promise<{ readonly program: string; readonly web: string }> {
   const home = join(PROGRAMS, 'dex');
   const module = join(home, 'module');
@@ -75,7 +74,7 @@ export async function buildDex(): Promise<{ readonly program: string; readonly w
   return { program, web: join(directory, 'web') };
 }
 
-/** The providers for the bootstrap file, with their files in `directory`. */
+/** Identity providers for the bootstrap file. Their files are in `directory`. */
 export async function dexProviders(directory: string): Promise<string> {
   const ca = await createAuthority('dex-ca', lifetimeFrom(Date.now(), 10));
   const leaf = await issue(ca, {
@@ -98,7 +97,7 @@ export async function dexProviders(directory: string): Promise<string> {
   }).join('');
 }
 
-/** Every case, with the directory that `dexProviders` filled. */
+/** Runs all cases with the directory of `dexProviders`. */
 export async function loginsAtDex(host: Appliance, directory: string, scratch: string): Promise<void> {
   const { program, web } = await buildDex();
   const authorities = join(scratch, 'authorities.pem');
@@ -126,7 +125,7 @@ export async function loginsAtDex(host: Appliance, directory: string, scratch: s
       });
       await login(host, each, authorities, scratch);
       if (each.rotateSeconds > 60) continue;
-      // The keys of the first login have been replaced.
+      // By now the keys of the first login were replaced.
       await new Promise((resolve) => setTimeout(resolve, 2_000 * each.rotateSeconds));
       await login(host, each, authorities, scratch);
     } finally {
@@ -143,7 +142,7 @@ async function login(host: Appliance, { name, failure }: Case, authorities: stri
   const page = await curl(`${SERVER}/login/${name}?then=${encodeURIComponent('/oauth/token/request')}`);
   if (failure !== undefined) {
     assert.match(page, /did not log you in/, name);
-    // Lines reach the file a moment later.
+    // The log file is written with a short delay.
     await eventually(`the log of ${name}`, 10_000, async () => {
       const lines: string[] = [];
       for await (const path of glob(join(host.root, 'var/log/pods/*/*/*.log')))

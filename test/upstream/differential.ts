@@ -1,8 +1,9 @@
 /**
- * `node test/upstream/differential.ts KUBE-APISERVER [--report FILE] [PART ...]`: the same requests to upstream's kube-apiserver and to ours, every difference listed.
+ * `node test/upstream/differential.ts KUBE-APISERVER [--report FILE] [PART ...]` sends the same requests to upstream's
+ * kube-apiserver and to this project's, and lists every difference.
  *
- * Not part of `npm test`: upstream's executable has to be built first. What comes out needs judging, since upstream's is a version of its own:
- * a difference is ours to mend unless a current Kubernetes answers as we do.
+ * It is not part of `npm test`, because upstream's executable must be built first. The results need review: a
+ * difference is a defect here unless a current Kubernetes release responds as this server does.
  */
 import { judge } from './api/judge.ts';
 import { startPair } from './api/pair.ts';

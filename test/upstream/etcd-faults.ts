@@ -1,11 +1,13 @@
 /**
- * etcd's functional tester (Debian's source package, 3.4) with our packaged executable in etcd's place: three agents start it, write through all three,
- * end and stop members, throw their data away, and cut or slow what goes between them; afterwards hashes and leases have to agree. The cases that need
- * failure points compiled into etcd are left out, and so are those that wait for a number of commits, which a busy machine does not reach.
+ * Runs etcd's functional tester (Debian's source package, 3.4) with the packaged executable instead of etcd. Three
+ * agents start members, write through all of them, stop and kill members, delete their data, and cut or delay their
+ * network; afterwards hashes and leases must be equal. Excluded are cases that need failpoints compiled into etcd, and
+ * cases that wait for a number of commits, which a busy machine does not reach.
  *
  *   npm run build && npm run test:upstream:faults [-- --baseline] [--etcd FILE] [--case NAME]... [--qps N]
  *
- * Needs root. Ends with one line a case; exit code 1 when one failed. The tester's words are in dist/upstream/reports.
+ * Needs root. Prints one line per case; the exit code is 1 if one failed. The tester's output is in
+ * dist/upstream/reports.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -46,7 +48,7 @@ interface TesterConfig {
   'tester-config': Record<string, unknown>;
 }
 
-/** Upstream's own configuration, with everything below `scratch`, our cases in their order, and less load. */
+/** Upstream's configuration with all paths below `scratch`, the selected cases in order, and less load. */
 async function configure(upstream: string, scratch: string, bin: string): Promise<TesterConfig> {
   const text = await readFile(join(upstream, 'functional.yaml'), 'utf8');
   const below = text.replaceAll('/tmp/etcd-functional-', `${scratch}/member-`);

@@ -1,15 +1,18 @@
-/** The releases of etcd whose end-to-end suites are run, and what of them does not apply to ours. */
+/** Releases of etcd whose end-to-end suites are run, and their tests that do not apply to this store. */
 
 export type Release = '3.4' | '3.5';
 
 interface EtcdSuite {
-  /** Debian's release that has its sources. */
+  /** Debian release with its sources. */
   readonly debian: string;
-  /** The package that says etcd's version. */
+  /** Go package that contains etcd's version. */
   readonly versionOf: string;
-  /** What is built from the same sources, where Debian's installed ones are of another release. `etcd` only for the baseline. */
+  /**
+   * Programs that are built from the same sources, if Debian's packages are of another release. `etcd` is only for the
+   * baseline.
+   */
   readonly programs: ReadonlyArray<readonly [name: string, path: string]>;
-  /** Lines with which Debian lets tests leave themselves out, for reasons of its own. */
+  /** Lines with which Debian disables tests for its own reasons. */
   readonly reenable?: RegExp;
 }
 
@@ -35,7 +38,7 @@ const SNAPSHOT = 'etcdctl and etcdutl cannot read a saved snapshot, which is a d
 const PEER_NAMES = 'waits for words of Go’s TLS in the log; test/roles/etcd/server.test.ts has who is let in';
 const DAMAGE = 'damages a file of bbolt; ours are damaged in test/components/etcd and the drills';
 
-/** The first that matches counts. */
+/** Excluded tests with a reason. The first match applies. */
 export const NOT_FOR_OURS: Readonly<Record<Release, LeftOut>> = {
   '3.4': [
     [/^TestCtlV2|^TestV2|^TestCtlV3Migrate$/, V2],

@@ -1,11 +1,13 @@
 /**
- * etcd's own end-to-end suite (Debian's source package) with our packaged executable in etcd's place, called as `etcd`, and etcd's own etcdctl. Not
- * part of `npm test`: it fetches and builds for minutes and runs for about ten.
+ * Runs etcd's end-to-end suite (Debian's source package) with the packaged executable under the name `etcd`, and with
+ * etcd's own etcdctl. Not part of `npm test`: it fetches and builds for minutes and runs for about ten.
  *
  *   npm run build && npm run test:upstream -- [--release 3.4|3.5] [--only REGEX] [--baseline] [--etcd FILE]
  *
- * 3.4 is of Debian's bookworm, 3.5 of sid. `--baseline` runs etcd instead: what fails there too says nothing about ours. Every test has a network and processes of its own (`unshare`,
- * so root is needed). Ends with the failures, what was left out and why, and `N passed, N failed, N left out`; exit code 1 when anything failed.
+ * Release 3.4 comes from Debian's bookworm, 3.5 from sid. `--baseline` runs etcd itself, to identify failures that do
+ * not concern this project. Every test has its own network and PID namespace (`unshare`, so root is required). Prints
+ * the failures, the excluded tests with reasons, and `N passed, N failed, N left out`; the exit code is 1 if any test
+ * failed.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -46,7 +48,7 @@ async function build(scratch: string): Promise<Suite> {
   if (reenable !== undefined) await enable(directory, reenable);
   const program = join(scratch, 'e2e.test');
   console.log(`building the suite of etcd ${source.version}`);
-  // Its tests compare the version that is served with the one they were built for.
+  // The tests compare the served version with the one that they were built for.
   const version = ['-ldflags', `-X ${versionOf}.Version=${flags.baseline ? source.version : ETCD_VERSION}`];
   await source.go(['test', '-c', ...version, '-o', program, './tests/e2e']);
   const bin = await placeBinaries(scratch, { baseline: flags.baseline, etcd: flags.etcd });
@@ -59,7 +61,7 @@ async function build(scratch: string): Promise<Suite> {
   return { program, bin, directory };
 }
 
-/** Takes out again what Debian put into the tests so that they leave themselves out. */
+/** Removes the lines with which Debian disables tests. */
 async function enable(directory: string, skip: RegExp): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.endsWith('_test.go')) continue;
@@ -95,14 +97,14 @@ function run(
 
 type Outcome = 'passed' | 'failed' | 'skipped';
 
-/** Whatever a test leaves running ends with its processes' namespace, whatever it leaves in its directory is removed. */
+/** Runs a test in its own PID namespace, which ends its processes, and removes its directory. */
 async function runTest({ program, directory, bin }: Suite, name: string, report: string): Promise<Outcome> {
   const test = ['-test.v', '-test.run', `^${name}$`, `-test.timeout=${TEST_TIMEOUT_S}s`, '-bin-dir', bin];
   const [file = '', ...args] = isolated('"$@"; exit $?', [program, ...test]);
   const { text } = await run(file, args, directory);
   await rm(join(directory, 'default.etcd'), { recursive: true, force: true });
   await writeFile(report, text);
-  // On a machine that is busy the suite complains about its own goroutines after a test has passed.
+  // On a busy machine the suite reports its own goroutines after a test has passed.
   if (new RegExp(`^--- PASS: ${name} `, 'm').test(text)) return 'passed';
   return new RegExp(`^--- SKIP: ${name} `, 'm').test(text) ? 'skipped' : 'failed';
 }

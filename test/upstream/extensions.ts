@@ -1,8 +1,9 @@
 /**
- * `node test/upstream/extensions.ts APIEXTENSIONS-APISERVER [--report FILE] [PART ...]`: the same definitions and custom resources to upstream's
- * own server of custom resources and to ours, every difference listed.
+ * `node test/upstream/extensions.ts APIEXTENSIONS-APISERVER [--report FILE] [PART ...]` sends the same definitions and
+ * custom resources to upstream's apiextensions-apiserver and to this project's server, and lists every difference.
  *
- * Not part of `npm test`: upstream's executable has to be built first (k8s.io/apiextensions-apiserver), and an `etcd` found.
+ * It is not part of `npm test`, because upstream's executable must be built first (k8s.io/apiextensions-apiserver). It
+ * needs an `etcd` in the path.
  */
 import { judge } from './api/judge.ts';
 import { startExtensionsPair } from './api/pair.ts';

@@ -1,7 +1,7 @@
 /**
- * A cluster of upstream's own components, in one network namespace: controller manager (every controller, each with its own service
- * account), scheduler, kubelet over Debian's containerd, kube-proxy. The API server and its store are ours, or upstream's over
- * Debian's etcd to compare with. What it makes is taken away by `stop`.
+ * A cluster of upstream's components in one network namespace: controller manager (every controller with its own
+ * service account), scheduler, kubelet with Debian's containerd, and kube-proxy. API server and store are this
+ * project's, or upstream's with Debian's etcd for comparison. `stop` removes everything.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -17,7 +17,7 @@ const SERVER = `https://${ADDRESS}:6443`;
 const PODS = '10.244.0.0/16';
 const SERVICES = '10.96.0.0/16';
 const NODE = 'node1';
-/** Of everything that the components are given to run. */
+/** Namespace of all workloads. */
 export const NAMESPACE = 'foreign';
 export const IMAGE = 'lab.local/busybox:1';
 const SANDBOX = 'lab.local/sandbox:1';
@@ -46,7 +46,7 @@ export class ForeignCluster {
     this.#holder = holder;
   }
 
-  /** `programs`: directory of upstream's binaries; `baseline`: its API server too. */
+  /** `programs`: directory of upstream's binaries. `baseline`: use upstream's API server too. */
   static async create(programs: string, baseline: boolean): Promise<ForeignCluster> {
     const directory = await mkdtemp(join(tmpdir(), 'he-foreign-'));
     const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
@@ -69,12 +69,12 @@ export class ForeignCluster {
   }
 
   kubectl(args: readonly string[], input?: string, program = 'kubectl'): Promise<Ran> {
-    // What one server offers is not what the next one at this address does.
+    // The discovery cache must not be shared between servers at the same address.
     const own = ['--kubeconfig', this.#at('admin.conf'), '--cache-dir', this.#at('discovery')];
     return this.inside(program, [...own, ...args], input);
   }
 
-  /** What a component has logged. */
+  /** Log of a component. */
   log(component: Component): Promise<string> {
     return readFile(this.#at(`${component}.log`), 'utf8');
   }
@@ -115,11 +115,11 @@ export class ForeignCluster {
     for (const mount of mounts.reverse()) if (mount.startsWith(this.#directory)) await run('umount', ['-l', mount]);
     for (const root of await this.#cgroupRoots()) await removeCgroup(root);
     await rm(this.#directory, { recursive: true, force: true });
-    // The kubelet has no other place for them.
+    // The kubelet always writes its logs there.
     for (const place of ['pods', 'containers']) await removeLogs(join('/var/log', place));
   }
 
-  /** Ends one component and waits until it has. */
+  /** Stops a component and waits for its end. */
   async end(component: Component): Promise<void> {
     const child = this.#running.get(component);
     if (child === undefined) return;
@@ -301,14 +301,14 @@ export class ForeignCluster {
     return this.#directory.slice(this.#directory.lastIndexOf('/') + 1);
   }
 
-  /** Below every hierarchy that is mounted. */
+  /** Cgroup directories in all mounted hierarchies. */
   async #cgroupRoots(): Promise<string[]> {
     const hierarchies = await readdir(CGROUPS, { withFileTypes: true });
     const found = hierarchies.filter((each) => each.isDirectory()).map((each) => join(CGROUPS, each.name));
     return found.map((hierarchy) => join(hierarchy, this.#cgroupName));
   }
 
-  /** containerd's monitors outlive it: their pods end first. */
+  /** Stops the pods first, because containerd's shims outlive it. */
   async #endPods(): Promise<void> {
     if (!this.#running.has('containerd')) return;
     const ctr = (...args: string[]) => run('ctr', ['-a', this.#at('c.sock'), '-n', 'k8s.io', ...args]);
@@ -326,7 +326,7 @@ async function removeLogs(directory: string): Promise<void> {
 
 async function makeCgroup(root: string): Promise<void> {
   await mkdir(root, { recursive: true });
-  // A group of the first version's cpuset takes nobody in before it has been given what it may use.
+  // A new group of the cpuset controller (cgroup v1) accepts processes only after its CPUs and memory nodes are set.
   for (const file of ['cpuset.cpus', 'cpuset.mems'])
     await copyFile(join(root, '..', file), join(root, file)).catch(() => {});
 }

@@ -1,4 +1,4 @@
-/** Who upstream's components are: certificates and kubeconfigs, and the token that a kubelet comes in with. */
+/** Certificates and kubeconfigs of upstream's components, and the bootstrap token for the kubelet. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { createKubeconfig } from '../../src/io/pki/kubeconfig.ts';
 
 const TOKEN = { id: 'abcdef', secret: '0123456789abcdef' };
 
-/** Certificates, keys and kubeconfigs of every component, in `directory`. */
+/** Writes certificates, keys and kubeconfigs of every component to `directory`. */
 export async function writeCredentials(directory: string, server: string, address: string): Promise<void> {
   const at = (name: string): string => join(directory, name);
   const validity = lifetimeFrom(Date.now(), 2);
@@ -47,7 +47,7 @@ export async function writeCredentials(directory: string, server: string, addres
   await write('sa.pub', tokens.publicKey.export({ type: 'spki', format: 'pem' }).toString());
 }
 
-/** What a kubelet needs to come in with the bootstrap token, and what that is signed into. */
+/** Objects with which a kubelet can use the bootstrap token and have its certificates signed. */
 export function enrolment(): object[] {
   const role = (name: string, clusterRole: string, group: string) => ({
     apiVersion: 'rbac.authorization.k8s.io/v1',

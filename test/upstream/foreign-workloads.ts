@@ -1,4 +1,4 @@
-/** What upstream's components are given to run: one object of every kind that they act on. */
+/** Workloads for upstream's components: one object of every kind that they handle. */
 import { IMAGE, NAMESPACE } from './foreign-cluster.ts';
 
 const container = (script: string, more: object = {}) => ({
@@ -13,7 +13,7 @@ export const labelled = (app: string, script: string, spec: object = {}, more: o
 });
 const serve = 'echo hello > /www/index.html; echo started; exec httpd -f -p 8080 -h /www';
 export const forever = 'exec sleep 2147483647';
-/** Of the tests' namespace unless it is not in any. */
+/** An object in the tests' namespace, unless it is cluster-scoped. */
 export const object = (apiVersion: string, kind: string, name: string, rest: object, namespaced = true) => ({
   apiVersion,
   kind,
@@ -28,7 +28,7 @@ const claim = {
 };
 const ready = { readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 } };
 
-/** Some of it in versions that only clients of that time ask for. */
+/** Some are in API versions that only clients of that time use. */
 export const WORKLOADS = [
   object('v1', 'Namespace', NAMESPACE, {}, false),
   object('apps/v1', 'Deployment', 'web', {

@@ -1,15 +1,15 @@
-/** Results in the output of a Go test binary that ran with `-test.v`: Go's own tests and the specs of Ginkgo suites. */
+/** Parser for the output of Go test binaries with `-test.v`: Go tests and specs of Ginkgo suites. */
 
 export interface TestResults {
   readonly passed: number;
   readonly skipped: number;
-  /** Names of the failed tests and specs. */
+  /** Names of failed tests and specs. */
   readonly failed: readonly string[];
 }
 
 const ESCAPES = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, 'g');
 
-/** Counts the tests without subtests, and of a Ginkgo suite its specs in place of the test that runs it. */
+/** Counts tests without subtests. For a Ginkgo suite, counts its specs instead of the test that runs it. */
 export function readTestOutput(output: string): TestResults {
   const results = new Map<string, string>();
   const suites = new Set<string>();

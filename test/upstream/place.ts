@@ -4,17 +4,17 @@ import { join, resolve } from 'node:path';
 const ROOT = join(import.meta.dirname, '..', '..');
 const DEBIAN = '/usr/bin';
 
-/** What a suite writes about its runs. */
+/** Directory for the suites' reports. */
 export const REPORTS = join(ROOT, 'dist', 'upstream', 'reports');
 
 export interface Wanted {
-  /** Debian's etcd instead of ours. */
+  /** Use Debian's etcd instead of this project's. */
   readonly baseline: boolean;
-  /** The executable, when it is not the one that was built last. */
+  /** Path of another executable than the last build. */
   readonly etcd: string | undefined;
 }
 
-/** A directory `scratch/bin` as upstream's suites want it: `etcd`, which is ours under that name, and Debian's `etcdctl`. */
+/** Creates `scratch/bin` for upstream's suites with `etcd` (a link to the executable) and Debian's `etcdctl`. */
 export async function placeBinaries(scratch: string, { baseline, etcd }: Wanted): Promise<string> {
   const architecture = process.arch === 'arm64' ? 'arm64' : 'x64';
   const ours = resolve(etcd ?? join(ROOT, 'dist', `hyperedge-linux-${architecture}`));
@@ -29,7 +29,10 @@ export async function placeBinaries(scratch: string, { baseline, etcd }: Wanted)
   return bin;
 }
 
-/** Runs `sh -c script` with `args` in a network and among processes of its own (`unshare` wants root): whatever it leaves running ends with it. */
+/**
+ * Arguments that run `sh -c script` with `args` in its own network and PID namespace, which end its remaining
+ * processes. `unshare` needs root.
+ */
 export const isolated = (script: string, args: readonly string[]): readonly string[] => [
   'unshare',
   ...['--net', '--pid', '--fork', '--mount-proc', '--kill-child'],

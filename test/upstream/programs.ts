@@ -1,6 +1,6 @@
 /**
- * Programs as their users install them, of Debian's packages: PostgreSQL with a claim that survives its host, Redis,
- * Prometheus with node-exporter, autoscaling by real kubectl, 200 Jobs at once. Run by `npm run test:upstream:programs`.
+ * Common programs from Debian packages: PostgreSQL with a claim that survives a host failure, Redis, Prometheus with
+ * node-exporter, autoscaling with kubectl, 200 simultaneous Jobs. Run by `npm run test:upstream:programs`.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -25,7 +25,7 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** An image with one layer: a system of these packages. Made once per machine. */
+/** An image with one layer: a system with these packages. Created once per machine. */
 async function programsArchive(): Promise<string> {
   const name = createHash('sha256').update(PACKAGES.join()).digest('hex').slice(0, 12);
   const target = join(CACHE, `programs-${name}.tar`);
@@ -136,7 +136,7 @@ spec:
         readinessProbe: {tcpSocket: {port: 6379}, periodSeconds: 1}
 `;
 
-/** With a service account, as the project's own examples do; Debian's build has no discovery by the API. */
+/** Uses a service account as in the project's examples. Debian's build lacks discovery through the API. */
 const prometheusOf = (node: string): string => `
 apiVersion: v1
 kind: ServiceAccount
@@ -263,7 +263,7 @@ spec:
 
 const root = process.getuid?.() === 0 ? false : 'needs root';
 
-describe('programs of others', { skip: root }, () => {
+describe('common programs', { skip: root }, () => {
   let host: Appliance;
   let directory: string;
 
@@ -295,7 +295,7 @@ describe('programs of others', { skip: root }, () => {
       timeoutMs: 60_000,
     });
 
-  test('a PostgreSQL StatefulSet keeps its rows over restarts and a power cut of its host', {
+  test('keeps the rows of a PostgreSQL StatefulSet over restarts and a power cut of its host', {
     timeout: 600_000,
   }, async () => {
     await apply(POSTGRES);
@@ -317,7 +317,7 @@ describe('programs of others', { skip: root }, () => {
     );
   });
 
-  test('Redis answers by its service name', { timeout: 300_000 }, async () => {
+  test('reaches Redis by its service name', { timeout: 300_000 }, async () => {
     await apply(REDIS);
     await rolledOut('deployment/redis');
     const asked = ['exec', 'postgres-0', '--', 'redis-cli', '-h', 'redis.default.svc'];
@@ -329,7 +329,7 @@ describe('programs of others', { skip: root }, () => {
     console.log((await host.must(bench, { timeoutMs: 120_000 })).split('\r').at(-1)?.trim());
   });
 
-  test('Prometheus finds API server, kubelet, cAdvisor and node-exporter and scrapes them', {
+  test('lets Prometheus discover and scrape API server, kubelet, cAdvisor and node-exporter', {
     timeout: 300_000,
   }, async () => {
     await apply(prometheusOf((await host.must(['get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}'])).trim()));
@@ -361,7 +361,7 @@ describe('programs of others', { skip: root }, () => {
       await eventually(expression, 30_000, async () => ((await query(expression)).length > 0 ? true : undefined));
   });
 
-  test('kubectl autoscale follows the load up and down', { timeout: 600_000 }, async () => {
+  test('scales up and down with the load after kubectl autoscale', { timeout: 600_000 }, async () => {
     await apply(BUSY);
     await rolledOut('deployment/busy');
     await host.must(['autoscale', 'deployment', 'busy', '--min=1', '--max=3', '--cpu-percent=80']);
@@ -381,7 +381,7 @@ describe('programs of others', { skip: root }, () => {
     await host.must(['delete', 'deployment,hpa', 'busy']);
   });
 
-  test(`${JOBS} Jobs at once complete`, { timeout: 600_000 }, async () => {
+  test(`completes ${JOBS} simultaneous Jobs`, { timeout: 600_000 }, async () => {
     const began = performance.now();
     await apply(jobs());
     const applied = performance.now();

@@ -1,6 +1,7 @@
 /**
- * The sources of the programs whose place ours take, as Debian ships them, and what they are built with: fetched with apt below `dist/upstream`,
- * once, from the archive that apt is configured with. The host's own lists and packages stay as they are: nothing is installed or written there.
+ * Sources of upstream's programs as Debian ships them, with their build dependencies. They are fetched once with apt
+ * below `dist/upstream`, from the archive that apt is configured with. The host's package lists and packages are not
+ * changed.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,20 +14,20 @@ const UPSTREAM = join(import.meta.dirname, '..', '..', 'dist', 'upstream');
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const OUTPUT_BYTES = 64 << 20;
 
-/** Debian's source packages, and where Go looks for what is in them. */
+/** Debian's source packages and their Go import paths. */
 const IMPORT_PATHS = { etcd: 'go.etcd.io/etcd', kubernetes: 'k8s.io/kubernetes' } as const;
 
 export interface UpstreamSource {
   readonly directory: string;
-  /** Upstream's, without Debian's revision: `3.4.23`. */
+  /** Upstream's version without Debian's revision, for example `3.4.23`. */
   readonly version: string;
-  /** Runs `go` in `directory` (GOPATH mode, without the network). Throws with what it printed when it fails. */
+  /** Runs `go` in `directory` (GOPATH mode, without the network). Throws with its output if it fails. */
   go(args: readonly string[]): Promise<void>;
 }
 
 /**
- * Unpacks the source package and its Go build dependencies unless that was done before. Throws one line when apt, dpkg or the mirror are missing.
- * `suite`: the Debian release that has the wanted version; bookworm has etcd 3.4.23 and Kubernetes 1.20.2.
+ * Unpacks the source package and its Go build dependencies if they do not exist. Throws one line if apt, dpkg or the
+ * mirror are missing. `suite`: Debian release with the wanted version; bookworm has etcd 3.4.23 and Kubernetes 1.20.2.
  */
 export async function upstreamSource(
   name: keyof typeof IMPORT_PATHS,
@@ -57,7 +58,7 @@ interface Apt {
   readonly options: readonly string[];
 }
 
-/** Lists and cache of its own, and nothing installed as far as it knows: so it names every build dependency. */
+/** Creates an apt state of its own in which no package is installed, so that apt lists every build dependency. */
 async function openApt(suite: string): Promise<Apt> {
   const directory = join(UPSTREAM, suite, 'apt');
   await mkdir(join(directory, 'lists', 'partial'), { recursive: true });
@@ -81,9 +82,9 @@ async function openApt(suite: string): Promise<Apt> {
   return { directory, options };
 }
 
-/** The address of Debian's archive that apt on this host is configured with: a mirror, or a proxy of one. */
+/** URL of Debian's archive in this host's apt configuration: a mirror or a proxy. */
 async function configuredArchive(directory: string): Promise<string> {
-  // The host has no lists after `apt-get clean` in an image: they are fetched, but not into the host's directory.
+  // The host may lack package lists after `apt-get clean`. They are then fetched to a separate directory.
   const lists = join(directory, 'host-lists');
   for (const options of [[], ['-o', `Dir::State::lists=${lists}`]]) {
     if (options.length > 0) {
@@ -106,7 +107,7 @@ interface Fetch {
   readonly say: (line: string) => void;
 }
 
-/** `home` appears only when everything is in it. */
+/** `home` only appears when it is complete. */
 async function fetchSource(
   name: keyof typeof IMPORT_PATHS,
   { apt, home, say }: Fetch & { readonly home: string },
@@ -119,16 +120,16 @@ async function fetchSource(
   if (description === undefined) throw new Error(`apt-get source ${name} brought no description (.dsc)`);
   const directory = join(scratch, 'src', IMPORT_PATHS[name]);
   await mkdir(join(directory, '..'), { recursive: true });
-  // apt has checked the files against the signed lists.
+  // apt has verified the files with the signed lists.
   await run('dpkg-source', ['--no-check', '-x', description, directory], { cwd: scratch, maxBuffer: OUTPUT_BYTES });
   const text = await readFile(join(scratch, description), 'utf8');
-  // As in `1.20.5+really1.20.2-1.1+deb12u1`.
+  // For example `1.20.5+really1.20.2-1.1+deb12u1`.
   const [, version = ''] = /^Version: (?:\S+really)?([\d.]+)/m.exec(text) ?? [];
   await writeFile(join(scratch, 'version'), version);
   await rename(scratch, home);
 }
 
-/** Go and the libraries in it that Debian packages, unpacked side by side: `target/NAME/usr/…`. */
+/** Unpacks Go and its packaged libraries side by side: `target/NAME/usr/…`. */
 async function fetchBuildDependencies(
   name: string,
   { apt, target, say }: Fetch & { readonly target: string },

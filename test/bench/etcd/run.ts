@@ -1,8 +1,9 @@
 /**
- * `npm run bench:etcd -- [part ...] [--members 1,3] [--rounds 3] [--seconds 1] [--packaged] [--profile DIR] [--clients 1,16,100,1000]
- * [--bytes 1024,256]`: our store against Debian's etcd, as real processes with the same flags, TLS everywhere, the same client, turn by turn in
- * one run. Parts: puts, ranges, txns, watches (each with every number of members), memory, written, idle, growth, start, perf-s, perf-m, perf-l; all
- * but the last three by default. Ratios are ours ÷ etcd's.
+ * `npm run bench:etcd -- [part ...] [--members 1,3] [--rounds 3] [--seconds 1] [--packaged] [--profile DIR] [--clients
+ * 1,16,100,1000] [--bytes 1024,256]` compares this project's store with Debian's etcd: real processes with the same
+ * flags and TLS, the same client, alternating in one run. Parts: puts, ranges, txns, watches (each with every number of
+ * members), memory, written, idle, growth, start, perf-s, perf-m, perf-l; the default is all but the last three. Ratios
+ * are this store ÷ etcd.
  */
 import { mkdir } from 'node:fs/promises';
 import { loadavg } from 'node:os';

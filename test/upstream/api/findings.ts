@@ -1,4 +1,4 @@
-/** The differences between two servers' answers, alike ones together. */
+/** Collects differences between the responses of two servers and merges equal ones. */
 import type { Connection, Reply, Request } from '../../differential/exchange.ts';
 import { differences, normalise } from '../../differential/normalise.ts';
 import type { Pair } from './pair.ts';
@@ -17,10 +17,10 @@ interface Status {
   readonly details?: { readonly causes?: readonly Cause[] };
 }
 
-/** A value shown inside a message as Go prints it: `{...}`, `map[...]`, `[]string{...}`, pointers. Later versions print JSON. */
+/** A value in a message in Go's format: `{...}`, `map[...]`, `[]string{...}`, pointers. Later versions print JSON. */
 const GO_VALUE = /Invalid value: (?:"\{.*\}"|[^"\s]*[[{].*[\]}]|0x[0-9a-f]+): /s;
 
-/** Revisions and uids that a message names. */
+/** Revisions and UIDs in a message. */
 const CHOSEN = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\(\d+\)/g;
 
 function shortened(message: string): string {
@@ -33,12 +33,12 @@ function causesOf(status: Status): string[] {
     .toSorted();
 }
 
-/** A connection that was closed instead of an answer: how a panic of upstream's looks. */
+/** A response for a closed connection, which is how a panic of upstream's server appears. */
 function unanswered(error: Error): Reply {
   return { code: 0, type: '', warnings: [], bytes: Buffer.from(error.message) };
 }
 
-/** A document, or those of a watch. */
+/** Parses a document, or the documents of a watch. */
 function read(reply: Reply): unknown {
   const text = reply.bytes.toString();
   if (!reply.type.includes('json') && !text.startsWith('{')) return text.slice(0, 2000);
@@ -57,15 +57,15 @@ const isStatus = (value: unknown): value is Status =>
 const show = (value: unknown): string => JSON.stringify(value)?.slice(0, 400) ?? 'nothing';
 
 export interface AskOptions {
-  /** What alike differences are counted under. */
+  /** Label under which equal differences are counted. */
   readonly topic: string;
-  /** Changes the answers before they are compared. */
+  /** Transforms the responses before they are compared. */
   readonly view?: (body: unknown) => unknown;
-  /** Differences that are told elsewhere. */
+  /** Differences that are reported elsewhere. */
   readonly known?: ReadonlySet<string>;
-  /** The request as one of the servers is to get it: with its own revisions and uids. */
+  /** Adapts the request to one of the servers, with that server's revisions and UIDs. */
   readonly resolve?: (request: Request, server: Connection) => Request;
-  /** Warnings are to be the same too. */
+  /** Whether warnings are compared. */
   readonly warnings?: boolean;
 }
 
@@ -78,7 +78,7 @@ export class Findings {
     return this.#groups.size;
   }
 
-  /** Sends `request` to both; returns what differed. */
+  /** Sends `request` to both servers and returns the differences. */
   async ask(pair: Pair, request: Request, options: AskOptions): Promise<ReadonlySet<string>> {
     const { topic, view = (body) => body, known, resolve = (one) => one, warnings = false } = options;
     this.asked++;

@@ -1,4 +1,4 @@
-/** What the commands that hold our answers against another server's have in common. */
+/** Common part of the commands that compare this API server with another one. */
 import { writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -8,8 +8,8 @@ import type { Pair } from './pair.ts';
 export type Part = (pair: Pair, findings: Findings) => Promise<void>;
 
 /**
- * `PROGRAM [--report FILE] [PART ...]` on the command line: asks what the parts ask, all of them where none is named, and writes every difference down.
- * Throws when the program is ours itself, under another name or a link: it would agree with everything.
+ * Runs `PROGRAM [--report FILE] [PART ...]`: sends the requests of the parts (default: all) to both servers and reports
+ * every difference. Throws if PROGRAM is this project's executable, which would never differ.
  */
 export async function judge(
   command: string,

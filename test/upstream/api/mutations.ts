@@ -1,4 +1,4 @@
-/** Requests made from a valid document: each is the document with one field set to something else, taken from the types of an OpenAPI v2 document. */
+/** Requests that are derived from a valid document by changing one field, with types from an OpenAPI v2 document. */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 type Step = string | number;
@@ -49,10 +49,10 @@ const MAPS: readonly Json[] = [
   'x',
 ];
 
-/** Fields below which nothing is changed: they are the same type everywhere and asked for once. */
+/** Types whose fields are only changed in one kind, because they are the same everywhere. */
 const COMMON = new Set(['io.k8s.api.core.v1.PodTemplateSpec', 'io.k8s.api.core.v1.PodSpec']);
 const RECURSIVE = /JSONSchemaProps|PersistentVolumeSpec/;
-/** Metadata is asked for once, names of each kind. */
+/** Metadata is only changed in one kind, names in every kind. */
 const isCommon = (kind: string, field: string): boolean => kind !== 'ConfigMap' && field !== 'name';
 const SERVER_SET = new Set([
   'managedFields',
@@ -80,7 +80,7 @@ export class Mutations {
     )?.[0];
   }
 
-  /** `deep`: also what a template of pods holds. */
+  /** `deep`: also change fields of pod templates. */
   *of(document: Json, apiVersion: string, kind: string, deep: boolean): Generator<Mutation> {
     this.#kind = kind;
     const name = this.definitionOf(apiVersion, kind);
@@ -183,7 +183,7 @@ function isObject(value: Json | undefined): value is { readonly [key: string]: J
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A copy with `value` at `path`; objects on the way are made. */
+/** A copy with `value` at `path`. Missing objects on the path are created. */
 export function replaced(document: Json | undefined, path: readonly Step[], value: Json | undefined): Json {
   const [step, ...rest] = path;
   if (step === undefined) return value ?? null;

@@ -1,4 +1,4 @@
-/** Definitions of custom resources in v1beta1, and resources that keep whatever they are given: what is asked of both servers. */
+/** Requests with v1beta1 definitions of custom resources, and with resources that keep unknown fields. */
 import type { Request } from '../../differential/exchange.ts';
 import { get, patch, post, put, remove, TYPE } from '../extensions/asked.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from '../extensions/definitions.ts';
@@ -23,7 +23,7 @@ const columnsOf = (columns: Json): Json =>
       })
     : columns;
 
-/** A definition of v1 as it was written before; what there is of a single version stands for all where `hoisted`. */
+/** Converts a v1 definition to v1beta1. `hoisted`: parts of a single version are moved to the top of the spec. */
 function older({ spec, ...rest }: Fields, hoisted: boolean, more: Fields = {}): Fields {
   if (!isFields(spec)) return { ...rest, apiVersion: 'apiextensions.k8s.io/v1beta1' };
   const { versions, conversion, ...others } = spec;
@@ -63,7 +63,7 @@ const validation = (schema: Fields): Fields => ({ openAPIV3Schema: schema });
 const named = (name: string, more: Fields = {}): Fields => ({ name, served: true, storage: name === 'v1', ...more });
 const column = { name: 'X', type: 'string', JSONPath: '.spec.x' };
 
-/** What only the older form can be. */
+/** Definitions that are only possible in v1beta1. */
 const FORMS: readonly Fields[] = [
   thingsOf({}),
   thingsOf({ version: 'v1' }),
@@ -105,7 +105,7 @@ const FORMS: readonly Fields[] = [
   }),
 ];
 
-/** A schema that is not structural, as charts of those days have them. */
+/** A schema that is not structural, as in old charts. */
 const LOOSE = thingsOf({
   version: 'v1',
   subresources: { status: {}, scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } },
@@ -150,7 +150,7 @@ const SPECS: readonly Json[] = [
   { x: 'a', deep: 'text' },
 ];
 
-/** Neither who owns which field nor the order in which controllers came by. */
+/** Removes managed fields and anything that depends on the order of controllers. */
 function plain(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const { metadata, status, ...rest } = body as { metadata?: object; status?: { conditions?: { type: string }[] } };
@@ -178,7 +178,7 @@ async function settled(
   }
 }
 
-/** What becomes of definitions that are stored, and of their objects. */
+/** Requests for stored definitions and their objects. */
 async function kept(session: Session, pair: Pair): Promise<void> {
   const one = `${OLDER}/things.${GROUP}`;
   const ask = (request: Request): Promise<void> => session.ask(request, plain);

@@ -1,4 +1,4 @@
-/** Two API servers side by side: one of upstream's on upstream's etcd, and ours on ours. */
+/** Two API servers: upstream's on upstream's etcd, and this project's on its own store. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -12,7 +12,7 @@ import { freePort } from '../../ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
-/** What later versions have switched on for good. */
+/** Feature gates that later versions of Kubernetes have locked to true. */
 const FEATURES = [
   'CSIServiceAccountToken',
   'CSIStorageCapacity',
@@ -101,7 +101,7 @@ async function startEtcd(processes: Processes, directory: string, name: string, 
   return url;
 }
 
-/** What both take. */
+/** Flags for both servers. */
 const serving = (directory: string, port: number, etcd: string): string[] => [
   '--bind-address=127.0.0.1',
   `--tls-cert-file=${join(directory, 'apiserver.crt')}`,
@@ -150,11 +150,11 @@ interface Site {
   readonly directory: string;
   readonly pki: Material;
   readonly ours: Connection;
-  /** Of upstream's etcd. */
+  /** Endpoint of upstream's etcd. */
   readonly etcd: string;
 }
 
-/** Ours, and what upstream's server needs beside it, which `second` starts. The servers' logs are in a directory of their own until `stop`. */
+/** Starts this project's server, and the other one with `second`. Logs are in a temporary directory until `stop`. */
 async function startBeside(second: (site: Site) => Promise<Connection>): Promise<Pair> {
   const directory = await mkdtemp(join(tmpdir(), 'differential-'));
   const processes = new Processes(directory);
@@ -196,7 +196,10 @@ export function startPair(program: string): Promise<Pair> {
   });
 }
 
-/** `program`: upstream's apiextensions-apiserver, which serves custom resources alone and asks our server for everything else. */
+/**
+ * `program`: upstream's apiextensions-apiserver, which only serves custom resources and delegates everything else to
+ * this project's server.
+ */
 export function startExtensionsPair(program: string): Promise<Pair> {
   return startBeside(async ({ processes, directory, etcd, pki, ours }) => {
     const kubeconfig = join(directory, 'kubeconfig');

@@ -1,4 +1,4 @@
-/** What is asked of both servers, by part. */
+/** Requests to both servers, by part. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ async function prepare(pair: Pair): Promise<void> {
   await both(pair, '/api/v1/namespaces', { metadata: { name: 'ns' } });
 }
 
-/** Runs jobs several at a time, in order of their start. */
+/** Runs several jobs at a time and starts them in order. */
 async function several<T>(jobs: Iterable<T>, run: (job: T) => Promise<void>): Promise<void> {
   const iterator = jobs[Symbol.iterator]();
   const worker = async (): Promise<void> => {
@@ -49,17 +49,17 @@ async function mutationsOf(pair: Pair): Promise<Mutations> {
   return new Mutations(JSON.parse(reply.bytes.toString()));
 }
 
-/** Only pods are changed below their template, and only once. */
+/** Fields below the pod template are changed for pods only. */
 const deep = (subject: Subject): boolean => subject.kind === 'Pod';
 
-/** A copy without what says who owns which field. */
+/** A copy without managed fields. */
 function withoutOwners(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('metadata' in body)) return body;
   const { managedFields: _, ...metadata } = body.metadata as Record<string, unknown>;
   return { ...body, metadata };
 }
 
-/** One of each: created, read in every version, as a table, in lists, written again, deleted. */
+/** Lifecycle of one object per kind: create, read in every version, as a table and in lists, update, delete. */
 const samples: Part = async (pair, findings) => {
   await prepare(pair);
   const all = await subjects(pair);
@@ -117,7 +117,7 @@ const samples: Part = async (pair, findings) => {
   }
 };
 
-/** One field of a valid document changed, asked to be created. */
+/** Creates with one invalid field. */
 const invalid: Part = async (pair, findings) => {
   await prepare(pair);
   const mutations = await mutationsOf(pair);
@@ -138,7 +138,7 @@ const invalid: Part = async (pair, findings) => {
   }
 };
 
-/** One field of a stored document changed. */
+/** Updates of one field. */
 const updates: Part = async (pair, findings) => {
   await prepare(pair);
   const mutations = await mutationsOf(pair);
@@ -160,7 +160,7 @@ const updates: Part = async (pair, findings) => {
   }
 };
 
-/** Requests that are wrong in one way each. */
+/** Requests with one error each. */
 const wrong: Part = async (pair, findings) => {
   for (const [path, document] of FIXTURES) await both(pair, path, document);
   for (const [topic, requests] of Object.entries(WRONG)) {
@@ -172,7 +172,7 @@ const wrong: Part = async (pair, findings) => {
   }
 };
 
-/** What real clients were recorded to ask. */
+/** Recorded requests of real clients. */
 const recorded: Part = async (pair, findings) => {
   const directory = join(import.meta.dirname, '../../differential/recorded/scripts');
   for (const file of readdirSync(directory).filter((name) => name.endsWith('.jsonl'))) {

@@ -1,4 +1,7 @@
-/** Requests that are wrong in one way each, and those of sub-resources and reviews. Objects named here exist: config map `map`, deployment `web`, pod `lone`. */
+/**
+ * Requests with one error each, and requests to subresources and reviews. They use existing objects: config map `map`,
+ * deployment `web`, pod `lone`.
+ */
 import type { Request } from '../../differential/exchange.ts';
 
 const MAPS = '/api/v1/namespaces/ns/configmaps';

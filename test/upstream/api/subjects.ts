@@ -1,4 +1,4 @@
-/** A valid document of every kind and version that both servers serve. */
+/** A valid document for every kind and version that both servers serve. */
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindDefinition } from '../../../src/api/registry/definition.ts';
 import { defaulted, sample, storedKinds } from '../../api/kinds/samples.ts';
@@ -9,12 +9,12 @@ export interface Subject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly definition: KindDefinition;
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string;
   readonly document: { readonly [key: string]: Json };
 }
 
-/** Kinds whose documents need more than their sample has. */
+/** Kinds for which the sample is not sufficient. */
 const SPECIAL = new Set(['ComponentStatus', 'CertificateSigningRequest']);
 
 async function served(pair: Pair, path: string): Promise<Set<string>> {
@@ -28,7 +28,7 @@ async function served(pair: Pair, path: string): Promise<Set<string>> {
   return new Set(ours.filter((name) => theirs.includes(name)));
 }
 
-/** Without what came after upstream's version and is refused there. */
+/** A copy without fields that are newer than upstream's version, which rejects them. */
 function older(document: KubeObject): KubeObject {
   const dropNew = (value: unknown): unknown => {
     if (Array.isArray(value))
@@ -39,7 +39,7 @@ function older(document: KubeObject): KubeObject {
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, dropNew(each)]));
   };
   const copy = dropNew(document) as KubeObject & { spec?: { serviceAccountName?: string } };
-  // Tokens are projected for whoever has an account; nothing gives one here.
+  // Use an existing account: upstream's server projects a token for it, and no controller creates accounts here.
   if (copy.kind === 'Pod' && copy.spec !== undefined) copy.spec.serviceAccountName = 'default';
   return copy;
 }

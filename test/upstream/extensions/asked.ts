@@ -1,4 +1,4 @@
-/** How the requests of these parts are written. */
+/** Helpers to write the requests of these parts. */
 import type { Request } from '../../differential/exchange.ts';
 import { GROUP } from './definitions.ts';
 

@@ -1,4 +1,4 @@
-/** Patches of custom resources, and what is applied to them. */
+/** Patches and server-side apply of custom resources. */
 import type { Part } from '../api/judge.ts';
 import { get, patch, post, put, remove, send, TYPE, WIDGETS_PATH as WIDGETS } from './asked.ts';
 import { type Fields, GROUP, type Json } from './definitions.ts';
@@ -194,7 +194,7 @@ export const patches: Part = async (pair, findings) => {
   await session.ask(remove(`${WIDGETS}/full`));
 };
 
-/** One object after the other: who applies what, with what query, and what is sent otherwise in between. */
+/** Sequences on one object: field manager, applied fields and query, or another request in between. */
 type Step = readonly [manager: string, fields: Fields, query?: string];
 const APPLIED: readonly (readonly Step[])[] = [
   [
@@ -352,7 +352,7 @@ export const applied: Part = async (pair, findings) => {
   await session.ask(remove(`${WIDGETS}/w`));
 };
 
-/** Who owns what when an object is written in several versions, and below its sub-resources. */
+/** Managed fields of an object that is written in several versions and through subresources. */
 export const owners: Part = async (pair, findings) => {
   const session = new Session(pair, findings, 'owners');
   const one = `${WIDGETS}/w`;

@@ -1,11 +1,11 @@
-/** Definitions that are right, or wrong in one way each; every one is asked to be created, as a dry run. */
+/** Valid definitions, and definitions with one error each. All are created with a dry run. */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type Fields = { readonly [key: string]: Json };
 
 export const GROUP = 'judge.example.com';
 
-/** A definition of one version whose objects have the schema `schema`. */
+/** A definition with one version that has the schema `schema`. */
 export function definition(schema: Fields, version: Fields = {}, spec: Fields = {}, metadata: Fields = {}): Fields {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -22,7 +22,7 @@ export function definition(schema: Fields, version: Fields = {}, spec: Fields = 
 }
 
 const object = (properties: Fields, rest: Fields = {}): Fields => ({ type: 'object', properties, ...rest });
-/** The schema of objects with one field, `spec.x`. */
+/** Schema of objects with one field, `spec.x`. */
 const at = (schema: Fields): Fields => object({ spec: object({ x: schema }) });
 const field = (schema: Fields): Fields => definition(at(schema));
 const text = { type: 'string' };
@@ -34,7 +34,7 @@ const keyed = (rest: Fields, items: Fields): Fields => ({
   items,
 });
 
-/** Schemas of a field, by what is odd about them. */
+/** Schemas of a single field. */
 const FIELDS: readonly Fields[] = [
   {},
   { type: 'strange' },
@@ -268,7 +268,7 @@ const FIELDS: readonly Fields[] = [
   object({ deep: { type: 'array', items: { type: 'array', items: { type: 'array' } } } }),
 ];
 
-/** Whole schemas. */
+/** Schemas of whole objects. */
 const ROOTS: readonly Fields[] = [
   {},
   { type: 'string' },

@@ -1,4 +1,4 @@
-/** A kind with a field for each sort of schema, and the values that each field is asked to take. */
+/** A kind with a field for each type of schema, and values for each field. */
 import { definition, type Fields, type Json } from './definitions.ts';
 
 const text = { type: 'string' };
@@ -253,7 +253,7 @@ const TEXTS: readonly Json[] = [
   'a'.repeat(254),
 ];
 
-/** Which values a field is asked to take. */
+/** Values to try for a field. */
 export const valuesOf = (name: string): readonly Json[] => (name.startsWith('f-') ? TEXTS : VALUES);
 
 export const FIELD_NAMES: readonly string[] = Object.keys(SCHEMAS);

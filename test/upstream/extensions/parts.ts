@@ -1,4 +1,4 @@
-/** What is asked of both servers of custom resources, by part. */
+/** Requests about custom resources to both servers, by part. */
 
 import type { Part } from '../api/judge.ts';
 import type { Pair } from '../api/pair.ts';
@@ -18,7 +18,7 @@ const AT_ONCE = 8;
 const post = (path: string, document: unknown) =>
   ({ method: 'POST', path, headers: JSON_TYPE, body: JSON.stringify(document) }) as const;
 
-/** Runs jobs several at a time, in order of their start. */
+/** Runs several jobs at a time and starts them in order. */
 async function several<T>(jobs: Iterable<T>, run: (job: T) => Promise<void>): Promise<void> {
   const iterator = jobs[Symbol.iterator]();
   const worker = async (): Promise<void> => {
@@ -27,7 +27,7 @@ async function several<T>(jobs: Iterable<T>, run: (job: T) => Promise<void>): Pr
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
-/** Both servers serve the kind when this resolves. */
+/** Resolves when both servers serve the kind. */
 async function define(pair: Pair, document: Fields, path = THINGS): Promise<void> {
   await pair.ours.send(post('/api/v1/namespaces', { metadata: { name: 'ns' } }));
   await Promise.all(
@@ -75,7 +75,7 @@ function* objectsOf(): Generator<[string, Json]> {
   for (const name of FIELD_NAMES) for (const value of valuesOf(name)) yield [name, value];
 }
 
-/** A copy without what says who owns which field. */
+/** A copy without managed fields. */
 function withoutOwners(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('metadata' in body)) return body;
   const { managedFields: _, ...metadata } = body.metadata as Record<string, unknown>;
@@ -110,7 +110,7 @@ const rules: Part = async (pair, findings) => {
   await undefine(pair);
 };
 
-/** `part` with a kind that has everything and one that has nothing. */
+/** Runs `part` with a kind that uses all features and one that uses none. */
 const ofWidgets =
   (part: Part): Part =>
   async (pair, findings) => {

@@ -1,4 +1,4 @@
-/** Lists, watches, tables and what is published of custom resources. */
+/** Lists, watches, tables and published schemas of custom resources. */
 import type { Part } from '../api/judge.ts';
 import {
   GADGETS_PATH as GADGETS,
@@ -54,7 +54,7 @@ async function several(session: Session): Promise<void> {
 }
 const none = async (session: Session): Promise<void> => session.tell(remove(WIDGETS));
 
-/** How long ago is told in seconds, which may differ by one. */
+/** Replaces ages, which may differ by a second. */
 const ageless = (body: unknown): unknown => JSON.parse(JSON.stringify(body).replaceAll(/"\d+s"/g, '"<age>"'));
 
 export const tables: Part = async (pair, findings) => {
@@ -234,7 +234,7 @@ export const lists: Part = async (pair, findings) => {
   await none(session);
 };
 
-/** Bookmarks come when a server thinks of them, but for the one that ends what was there before. */
+/** Removes bookmarks at arbitrary times, except for the one that ends the initial events. */
 function events(body: unknown): unknown {
   if (!Array.isArray(body)) return body;
   const told = body.filter(
@@ -325,7 +325,7 @@ export const watches: Part = async (pair, findings) => {
   await none(session);
 };
 
-/** Of a document of all groups, what is about the group that is asked about. */
+/** The part of a document about all groups that concerns the tested group. */
 function ours(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const { groups, items, paths, definitions, components, ...rest } = body as {

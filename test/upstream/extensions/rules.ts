@@ -1,4 +1,4 @@
-/** Rules of schemas (x-kubernetes-validations): those of definitions, right and wrong, and what they say of values. */
+/** CEL rules of schemas (x-kubernetes-validations): valid and invalid rules, and their results for values. */
 import { definition, type Fields, type Json } from './definitions.ts';
 
 const object = (properties: Fields, rest: Fields = {}): Fields => ({ type: 'object', properties, ...rest });
@@ -196,7 +196,7 @@ export const RULED: readonly Fields[] = [
   ruled({ ...short, default: 'b' }, { rule: 'self == "a"' }),
 ];
 
-/** Fields with a rule that their values can break. */
+/** Fields with a rule that some values violate. */
 const BREAKABLE: Readonly<Record<string, Fields>> = {
   text: { ...short, 'x-kubernetes-validations': [{ rule: 'self == "a"' }] },
   said: { ...short, 'x-kubernetes-validations': [{ rule: 'self == "a"', message: ' must be a ' }] },

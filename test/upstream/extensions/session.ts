@@ -1,4 +1,4 @@
-/** Requests of which the later ones build on what the earlier ones wrote, each asked of both servers before the next. */
+/** Sequences of dependent requests: each is sent to both servers before the next one. */
 import type { Connection, Request } from '../../differential/exchange.ts';
 import type { Findings } from '../api/findings.ts';
 import type { Pair } from '../api/pair.ts';
@@ -11,7 +11,10 @@ interface Noted {
 
 type Name = keyof Noted;
 
-/** `<name.resourceVersion>`, `<name.uid>` and `<name.continue>` in paths and bodies stand for what `note` found under that name. */
+/**
+ * In paths and bodies, `<name.resourceVersion>`, `<name.uid>` and `<name.continue>` are replaced by the values that
+ * `note` stored under that name.
+ */
 export class Session {
   readonly #pair: Pair;
   readonly #findings: Findings;
@@ -28,7 +31,7 @@ export class Session {
     return [this.#pair.ours, this.#pair.upstream];
   }
 
-  /** What both servers chose for the object or the list at `path`. */
+  /** Stores the values that each server assigned to the object or list at `path`. */
   async note(name: string, path: string): Promise<void> {
     for (const server of this.#servers) {
       const resolved = this.#resolve({ method: 'GET', path }, server);
@@ -40,7 +43,7 @@ export class Session {
     }
   }
 
-  /** Sent to both, and not compared: a step that is compared elsewhere. */
+  /** Sends a request to both servers without comparing the responses. */
   async tell(request: Request): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.send(this.#resolve(request, server))));
   }

@@ -1,4 +1,4 @@
-/** A kind with everything that a definition can ask for beside its schema, and one that has nothing of it. */
+/** A kind that uses every feature of a definition, and one that uses none. */
 import { type Fields, GROUP } from './definitions.ts';
 
 const text = { type: 'string' };
@@ -70,7 +70,7 @@ const status = object({
 const schema = {
   openAPIV3Schema: object({ spec, status }, { description: 'A Widget is asked about.' }),
 };
-/** Fields cannot be selected where all versions have one schema but not the same fields to select. */
+/** A second schema, because selectable fields cannot differ between versions with the same schema. */
 const olderSchema = { openAPIV3Schema: object({ spec, status }, { description: 'A Widget was asked about.' }) };
 
 const COLUMNS: readonly Fields[] = [
@@ -136,7 +136,7 @@ export const WIDGETS: Fields = {
   },
 };
 
-/** Of the cluster, without sub-resources and without fields that are known. */
+/** Cluster-scoped, without subresources and declared fields. */
 export const GADGETS: Fields = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

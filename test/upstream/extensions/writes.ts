@@ -1,4 +1,4 @@
-/** What is written otherwise: sub-resources, versions, deletions, unknown fields, forms of bodies. */
+/** Other writes: subresources, versions, deletions, unknown fields, content types. */
 import type { Part } from '../api/judge.ts';
 import {
   GADGETS_PATH as GADGETS,
@@ -172,7 +172,7 @@ export const deletions: Part = async (pair, findings) => {
     'x',
   ];
   for (const body of options) {
-    // A body stands for all of the query to upstream.
+    // For upstream, a body of DeleteOptions replaces all options in the query.
     const dry = typeof body === 'object' && body !== null && !Array.isArray(body) ? { dryRun: ['All'], ...body } : body;
     await session.ask(remove(one, JSON.stringify(dry)));
     await session.ask(remove(WIDGETS, JSON.stringify(dry)));
@@ -325,7 +325,7 @@ const UNKNOWN: readonly (readonly [type: string, body: string])[] = [
   [TYPE.yaml, '\t'],
 ];
 
-/** Without what is too large to be shown, or too deep to be compared. */
+/** Removes parts that are too large to print or too deep to compare. */
 function short(body: unknown): unknown {
   const { status, message, code } = body as Fields;
   return { status: typeof status === 'string' ? status : 'made', message: message ?? '', code: code ?? 0 };

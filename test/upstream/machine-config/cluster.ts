@@ -1,4 +1,4 @@
-/** A master and a worker of a pool, driven with `oc` (HYPEREDGE_OC) where it is there, and their files. */
+/** A master and a worker in a pool, used through `oc` (HYPEREDGE_OC) if available, and through their files. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -73,7 +73,7 @@ export class PoolCluster {
     }
   }
 
-  /** Pulls or plugs the worker's cable. */
+  /** Disconnects or connects the worker's cable. */
   cable(state: 'up' | 'down'): Promise<void> {
     return this.#lan.cable(WORKER, state);
   }
@@ -110,7 +110,7 @@ export class PoolCluster {
     return (await this.node()).metadata.annotations[`${GROUP}/${name}`] ?? '';
   }
 
-  /** The rendered config of the pool once it has the fragment. */
+  /** Waits for the pool's rendered config with the fragment and returns its name. */
   rendered(pool: string, fragment: string): Promise<string> {
     return eventually(`${fragment} rendered`, POOL_MS, async () => {
       const { configuration } = (await this.pool(pool)).spec;
@@ -118,7 +118,7 @@ export class PoolCluster {
     });
   }
 
-  /** Until the pool reports Updated with a config that satisfies `wanted`; its name. */
+  /** Waits until the pool reports Updated with a config that satisfies `wanted`, and returns its name. */
   done(pool: string, wanted: (config: string) => boolean): Promise<string> {
     return eventually(`pool ${pool} updated`, POOL_MS, async () => {
       const { spec, status } = await this.pool(pool);
@@ -136,7 +136,7 @@ export class PoolCluster {
     return config;
   }
 
-  /** Until the node has the current config of the pool. */
+  /** Waits until the node has the pool's current config. */
   moved(pool: string): Promise<true> {
     return eventually(`node in ${pool}`, POOL_MS, async () => {
       const config = (await this.pool(pool)).spec.configuration?.name;
@@ -145,7 +145,7 @@ export class PoolCluster {
     });
   }
 
-  /** A custom pool that the worker is in while `act` runs. */
+  /** Runs `act` while the worker is in a custom pool. */
   async inPool(name: string, act: () => Promise<void>): Promise<void> {
     await this.create({
       apiVersion: `${GROUP}/v1`,
@@ -178,7 +178,7 @@ export class PoolCluster {
     });
   }
 
-  /** What the machine config server gives a new host of the pool. */
+  /** Config that the machine config server serves to a new host of the pool. */
   async served(pool: string, version: string): Promise<{ readonly ignition: { readonly version: string } }> {
     const master = this.#master;
     const created = await master.hyperedge(['token', 'create', '-o', 'json', '--root', master.root]);
@@ -191,7 +191,7 @@ export class PoolCluster {
     return JSON.parse(stdout) as { ignition: { version: string } };
   }
 
-  /** Runs a shell script in a pod on the worker, or on its host's network; what it printed. */
+  /** Runs a shell script in a pod on the worker, optionally in the host network, and returns its output. */
   async inPod(name: string, script: string, hostNetwork = false): Promise<string> {
     const scratch = await mkdtemp(join(tmpdir(), 'he-mc-pod-'));
     try {

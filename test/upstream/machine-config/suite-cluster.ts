@@ -1,4 +1,4 @@
-/** Lab hosts under the profile `okd`, and what the cases of upstream's suite find before each. */
+/** Lab hosts in the profile `okd`, and the state that cases of upstream's suite expect. */
 import assert from 'node:assert/strict';
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { GROUP, isTrue, type Pool } from './cluster.ts';
 
 const READY_MS = 300_000;
 const ROLE = 'node-role.kubernetes.io';
-/** The suite asks by this whether it runs on OKD. */
+/** The suite detects OKD by this URL. */
 const OKD_UPSTREAM = 'https://origin-release.svc.ci.openshift.org/graph';
-/** Cases that find the pool `infra` which an earlier one has made. */
+/** Cases that use the pool `infra`, which an earlier case creates. */
 const IN_INFRA = new Set(['TestKernelType', 'TestExtensions', 'TestNoReboot', 'TestDontDeleteRPMFiles', 'TestIgn3Cfg']);
 
 interface Listed {
@@ -58,9 +58,9 @@ export class SuiteCluster {
     await this.#cluster.untilReady(master, this.#cluster.hosts, READY_MS);
     const spec = { upstream: OKD_UPSTREAM };
     await this.oc('patch', 'clusterversion', 'version', '--type=merge', '-p', JSON.stringify({ spec }));
-    // The suite selects masters by an empty value, as OpenShift 4 has it.
+    // The suite selects masters by an empty label value, as in OpenShift 4.
     await this.oc('label', 'node', master.name, '--overwrite', `${ROLE}/master=`);
-    // OpenShift's installer gives hosts a key, without which there is no file of keys that cases read.
+    // OpenShift's installer configures an SSH key. Without it, the file that some cases read does not exist.
     const passwd = { users: [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 installer'] }] };
     for (const role of ['master', 'worker']) await this.#fragment(`99-${role}-ssh`, role, { passwd });
   }
@@ -73,7 +73,7 @@ export class SuiteCluster {
     return join(this.#master.root, 'etc/origin/master/admin.kubeconfig');
   }
 
-  /** Arguments of nsenter for the network of the master. */
+  /** Arguments of nsenter for the master's network. */
   get network(): readonly string[] {
     return ['-t', String(this.#master.pid1), '-n'];
   }
@@ -96,7 +96,7 @@ export class SuiteCluster {
     return (JSON.parse(await this.oc('get', kind, '-o', 'json')) as Listed).items;
   }
 
-  /** Removes what an earlier case has left, and waits until the hosts have what their pools say. */
+  /** Removes leftovers of an earlier case and waits until hosts have the config of their pools. */
   async prepare(name: string): Promise<void> {
     const left = async (kind: string, keep: RegExp): Promise<void> => {
       for (const { metadata } of await this.#list(kind))

@@ -1,6 +1,6 @@
 /**
- * What the end-to-end suite of OpenShift 4.10's machine-config-operator expects of a cluster, each case by the name of
- * its test there. Files of the node are read below its root, where that suite reads them in a pod of the daemon.
+ * Expectations of the end-to-end suite of OpenShift 4.10's machine-config-operator, each under the name of its test
+ * there. The node's files are read below its root; the original suite reads them in a pod of the daemon.
  */
 import assert from 'node:assert/strict';
 import { symlink } from 'node:fs/promises';
@@ -331,7 +331,8 @@ test('TestIgn33Kargs', CASE, async () => {
   await cluster.fragment('99-kargs', 'worker', {}, { kernelArguments: ['bootarg1', 'bootarg2'] });
   try {
     await cluster.rendered('worker', '99-kargs');
-    // No host of this cluster boots: one that asks for the first time is served what the pool completed last.
+    // Hosts of this cluster are not provisioned by Ignition; a request of a new host would get the pool's last
+    // completed config.
     await eventually('the worker refuses', WAIT_MS, async () =>
       (await cluster.annotation('state')) === 'Unreconcilable' ? true : undefined,
     );
@@ -345,7 +346,7 @@ test('TestIgn33Kargs', CASE, async () => {
   }
 });
 
-test('pods cannot reach the machine config server', CASE, async () => {
+test('rejects requests of pods to the machine config server', CASE, async () => {
   const ask = (port: number): string =>
     `nc -w 5 10.88.0.1 ${port} </dev/null >/dev/null 2>&1 && echo ${port} open || echo ${port} closed; `;
   assert.equal(await cluster.inPod('asks', ask(8443) + ask(22623)), '8443 open\n22623 closed\n');
@@ -358,7 +359,7 @@ const refused: readonly (readonly [name: string, config: object, reason: RegExp]
   ['bomb', { storage: { files: [gzippedBomb()] } }, /files\[0\]\.contents/],
 ];
 for (const [name, config, reason] of refused)
-  test(`bad input: ${name} degrades the pool, which recovers without it`, CASE, async () => {
+  test(`bad input: ${name} degrades the pool, which recovers when it is removed`, CASE, async () => {
     await cluster.fragment(`bad-${name}`, 'worker', config);
     await eventually('RenderDegraded', WAIT_MS, async () => {
       const { status } = await cluster.pool('worker');
@@ -402,7 +403,7 @@ test('bad input: a directory that is a symbolic link', CASE, async () => {
 
 const GROUP_MAP = ['-n', 'openshift-node', 'configmap', 'node-config-compute'];
 
-test('a node group becomes a KubeletConfig of a pool of its workers', CASE, async () => {
+test('converts a node group to a KubeletConfig of a pool with its workers', CASE, async () => {
   const text = "apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ['77']}\n";
   const patch = JSON.stringify({ data: { 'node-config.yaml': text } });
   await eventually('a group that pools apply', WAIT_MS, async () =>
@@ -416,7 +417,7 @@ test('a node group becomes a KubeletConfig of a pool of its workers', CASE, asyn
   assert.equal(await cluster.read('/etc/mytestconf'), 'test');
 });
 
-test('bad input: a config that removes the network ten seconds after it was Done', {
+test('bad input: a config that disconnects the network ten seconds after it was Done', {
   timeout: 600_000,
 }, async (context) => {
   await cluster.fragment('bad-network', 'worker', files({ '/etc/netplan/50-bad.yaml': 'network: {}' }));

@@ -1,11 +1,11 @@
 /**
- * A suite of openshift/machine-config-operator (branch release-4.10), each case by itself, against lab hosts with a real
- * systemd: a master and a worker for `test/e2e`, a master alone (`--single`) for `test/e2e-single-node`. The suite's
- * program is given; nothing fetches it. Without one the cases of `suite.ts` run. Not part of `npm test`:
+ * Runs a suite of openshift/machine-config-operator (branch release-4.10), one case at a time, against lab hosts with a
+ * real systemd: a master and a worker for `test/e2e`, a single master (`--single`) for `test/e2e-single-node`. The
+ * suite's program must be given; without it, the cases of `suite.ts` run. Not part of `npm test`:
  *
  *   npm run test:upstream:machine-config -- --suite PROGRAM --oc OC [--single] [--run REGEXP] [--logs DIR] [--keep]
  *
- * Exit code 1 when a case failed that is not in `LACKING`.
+ * The exit code is 1 if a case failed that is not in `LACKING`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ const { values: flags } = parseArgs({
 });
 
 const REBOOT = 'kernel arguments need a machine that boots; a container has the kernel of its machine';
-/** What these hosts do not have. The cases run all the same. */
+/** Cases whose requirements these hosts lack. They run nevertheless. */
 const LACKING: Readonly<Record<string, string>> = {
   TestKernelArguments: REBOOT,
   TestRunShared: `asks rpm-ostree for kernel arguments; ${REBOOT}`,
@@ -36,7 +36,7 @@ const LACKING: Readonly<Record<string, string>> = {
   TestOSImageURL: 'hosts are not based on an image',
   ...(flags.single ? { TestKernelType: 'a realtime kernel is a package of rpm-ostree: Unreconcilable' } : {}),
 };
-/** A case waits up to 20 minutes for a pool that cannot get there. */
+/** Time limit of a case; the suite waits up to 20 minutes for a pool that cannot succeed. */
 const CASE_SECONDS = 420;
 const LACKING_SECONDS = 60;
 
@@ -84,7 +84,7 @@ async function runCase(cluster: SuiteCluster, name: string): Promise<Result> {
   return result;
 }
 
-/** Resolves with the exit code. */
+/** Runs the cases of `suite.ts`. Resolves with the exit code. */
 async function runOwnCases(): Promise<number> {
   const file = join(import.meta.dirname, 'suite.ts');
   const [code] = await once(spawn(process.execPath, ['--test', file], { stdio: 'inherit' }), 'exit');
