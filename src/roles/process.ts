@@ -59,7 +59,7 @@ export function untilSignal(
     const handler = (name: NodeJS.Signals): void => {
       asked += 1;
       if (asked > (hurry === undefined ? 1 : 2)) process.exit(1);
-      log.info(asked === 1 ? 'stopping' : 'stopping at once', { signal: name });
+      log.info(asked === 1 ? 'stopping' : 'stopping immediately', { signal: name });
       if (asked === 1) resolve(name);
       else hurry?.();
     };
@@ -76,7 +76,7 @@ export function untilSignal(
 /** Logs an uncaught error with its stack and exits, so that the supervisor (kubelet, systemd) restarts the process. */
 export function endOnDefect(log: Log): void {
   const end = (error: unknown): void => {
-    log.error('uncaught error, exiting', {
+    log.error('uncaught error; exiting', {
       error: messageOf(error),
       stack: error instanceof Error ? error.stack : undefined,
     });

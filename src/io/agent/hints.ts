@@ -102,10 +102,10 @@ class AgentGossipHints implements GossipHints {
       this.#connection = opened;
       await opened.ask('subscribe');
       this.#retryMs = FIRST_RETRY_MS;
-      this.#log.v(2, 'gossip is there', { socket: this.#socket });
+      this.#log.v(2, 'gossip connected', { socket: this.#socket });
       this.#tell();
     } catch (error) {
-      this.#log.v(4, 'no gossip', { error: messageOf(error) });
+      this.#log.v(4, 'gossip not connected', { error: messageOf(error) });
       if (this.#connection === undefined) this.#again();
       else this.#connection.close();
     }
@@ -123,7 +123,7 @@ class AgentGossipHints implements GossipHints {
     this.#sent = undefined;
     this.#ring.clear();
     if (this.#closed) return;
-    this.#log.v(2, 'gossip is gone; the store goes on without it', { socket: this.#socket });
+    this.#log.v(2, 'gossip disconnected; the store continues without it', { socket: this.#socket });
     this.#emit();
     this.#again();
   };
@@ -170,7 +170,7 @@ class AgentGossipHints implements GossipHints {
       this.#sentMs = nowMs;
       this.#connection
         .ask('publish', current)
-        .catch((error: unknown) => this.#log.v(2, 'gossip', { error: messageOf(error) }));
+        .catch((error: unknown) => this.#log.v(2, 'gossip message not sent', { error: messageOf(error) }));
     }
     const waits = heard && !leads ? [silentInMs] : [];
     if (change !== 'none' && !due) waits.push(Math.max(dueInMs, RETRY_MS));

@@ -37,7 +37,7 @@ export async function serveAgent(options: {
   server.maxConnections = MAX_CONNECTIONS;
   await rm(socket, { force: true });
   await listenPrivately(server, socket);
-  server.on('error', (error) => log.warn('agent socket', { error: error.message }));
+  server.on('error', (error) => log.warn('agent socket failed', { error: error.message }));
   return {
     stop: () =>
       new Promise((resolve) => {
@@ -68,7 +68,7 @@ function serve(connection: Socket, service: AgentService, log: Log): void {
     if (connection.destroyed) return;
     connection.write(`${JSON.stringify(document)}\n`);
     if (connection.writableLength <= MAX_UNREAD_BYTES) return;
-    log.warn('a reader of the agent socket does not keep up and is dropped', { unread: connection.writableLength });
+    log.warn('agent client disconnected: it reads too slowly', { unread: connection.writableLength });
     connection.destroy();
   };
 

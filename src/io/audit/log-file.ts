@@ -92,7 +92,7 @@ class LogFile implements AuditSink {
     const before = this.#dropped;
     this.#dropped += events;
     if (before === 0 || Math.floor(before / 1000) !== Math.floor(this.#dropped / 1000))
-      this.#options.log.error('audit events are dropped: the disk is too slow or full', { dropped: this.#dropped });
+      this.#options.log.error('audit events dropped: disk too slow or full', { dropped: this.#dropped });
   }
 
   async #drain(): Promise<void> {
@@ -104,7 +104,7 @@ class LogFile implements AuditSink {
       try {
         await this.#write(Buffer.from(`${batch.map(({ line }) => line).join('\n')}\n`));
       } catch (error) {
-        this.#options.log.error('audit log cannot be written', { path: this.#options.path, error: messageOf(error) });
+        this.#options.log.error('audit log not written', { path: this.#options.path, error: messageOf(error) });
         if (this.#options.mode === 'batch') {
           // A full disk may get room again, and the queue is limited.
           if (this.#closing) break;

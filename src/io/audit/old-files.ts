@@ -63,7 +63,7 @@ export class OldFiles {
         for (const name of kept) if (!name.endsWith(COMPRESSED)) await this.#compress(join(this.#directory, name));
       } catch (error) {
         if (this.#closing.signal.aborted) break;
-        this.#options.log.error('old audit logs cannot be tidied up', {
+        this.#options.log.error('old audit logs not removed', {
           path: this.#options.path,
           error: messageOf(error),
         });

@@ -99,7 +99,7 @@ function readHeader(
     (part) => part !== '' && !part.startsWith('.') && Buffer.byteLength(part) <= MAX_PART_BYTES,
   );
   if (!isPlain || parts.length > CATALOG.maxDepth + 1 || !isCatalogFile(name) || afterSize > MAX_HEADER_BYTES)
-    throw bad(`${JSON.stringify(name.slice(0, 80))}: is no name of a file of a catalog`);
+    throw bad(`${JSON.stringify(name.slice(0, 80))}: is not a file name of a catalog`);
   if (!/^(0|[1-9][0-9]{0,9})$/.test(size) || Number(size) > CATALOG.maxBytes) throw bad(`${name}: its size is wrong`);
   return { name, size: Number(size), length: afterSize + 1 };
 }

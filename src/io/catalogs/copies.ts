@@ -90,7 +90,7 @@ export class CatalogCopies {
     digest: string,
     content: AsyncIterable<Uint8Array>,
   ): Promise<void> {
-    if (!isCatalogName(name)) throw new CodedError('bad-file', `${JSON.stringify(name)}: is no name of a catalog`);
+    if (!isCatalogName(name)) throw new CodedError('bad-file', `${JSON.stringify(name)}: is not a catalog name`);
     await mkdir(this.#directory, { recursive: true });
     await this.#checkSpace();
     const [incoming, replaced] = [join(this.#directory, INCOMING + name), join(this.#directory, REPLACED + name)];
@@ -123,7 +123,7 @@ export class CatalogCopies {
     if (before === undefined) {
       // rename(2) replaces only an empty directory.
       await rename(incoming, target).catch((error: unknown) => {
-        throw new CodedError('changed', `${target}: is no catalog, and not empty`, { cause: error });
+        throw new CodedError('changed', `${target}: is not a catalog and not empty`, { cause: error });
       });
       await flush(this.#directory);
       return;

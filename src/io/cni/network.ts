@@ -130,7 +130,7 @@ class PluginNetwork implements CniNetwork {
     for (const sandboxId of [...this.#attachments.keys()]) {
       if (alive.has(sandboxId)) continue;
       await this.detach(sandboxId).catch((error: unknown) =>
-        this.#options.log.warn('sandbox not detached; trying again at the next start', {
+        this.#options.log.warn('sandbox not detached; retrying at the next start', {
           sandbox: sandboxId,
           error: messageOf(error),
         }),
@@ -199,7 +199,7 @@ class PluginNetwork implements CniNetwork {
           this.#attachments.set(record.sandboxId, record);
         } catch (error) {
           // A power failure interrupted the write, so no plug-in had been called yet.
-          log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
+          log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
           await rm(join(stateDirectory, name), { force: true });
         }
       }
@@ -234,7 +234,7 @@ function addressesOf(result: CniResult): string[] {
     if (!isPodAddress(ip))
       throw new RuntimeError(
         'network',
-        `CNI result: ips: ${JSON.stringify(address)?.slice(0, 64)} is no address of a pod`,
+        `CNI result: ips: ${JSON.stringify(address)?.slice(0, 64)} is not a valid pod address`,
       );
     return ip;
   });
@@ -253,7 +253,7 @@ function listOf(value: unknown, field: string): Readonly<Record<string, unknown>
     value.every((each) => typeof each === 'object' && each !== null)
   )
     return value;
-  throw new RuntimeError('network', `CNI result: ${field} is no list of at most ${MAX_LIST} objects`);
+  throw new RuntimeError('network', `CNI result: ${field} is not a list of at most ${MAX_LIST} objects`);
 }
 
 /** Brings up loopback, which the CNI specification leaves to the runtime. */

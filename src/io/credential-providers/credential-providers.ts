@@ -109,6 +109,7 @@ function readAnswer(text: string, { name, apiVersion, defaultCacheDurationMs }: 
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('the answer is no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('the response is not an object');
   return Object.fromEntries(Object.entries(value));
 }

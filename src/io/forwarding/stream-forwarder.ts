@@ -43,7 +43,7 @@ export function createStreamForwarder(options: ForwarderOptions): StreamForwarde
         () => options.dummyLink,
         (error: unknown) => {
           if (messageOf(error).includes('File exists')) return options.dummyLink;
-          options.log.info('no dummy links in this kernel; service addresses go on the bridge', {
+          options.log.info('kernel has no dummy links; service addresses are on the bridge', {
             link: options.fallbackLink,
           });
           return options.fallbackLink;
@@ -118,7 +118,7 @@ function listenTcp(
     ] as const) {
       open.add(socket);
       socket.on('error', (error) => {
-        log.v(4, 'forwarded stream broke', { target: `${target.ip}:${target.port}`, error });
+        log.v(4, 'forwarded stream failed', { target: `${target.ip}:${target.port}`, error });
         resetSocket(other);
       });
       socket.on('close', () => {
@@ -181,7 +181,7 @@ function listenUdp(
       server.send(message, client.port, client.address);
     });
     socket.on('error', (error) => {
-      log.v(4, 'forwarded datagrams broke', { target: `${target.ip}:${target.port}`, error });
+      log.v(4, 'forwarded datagrams failed', { target: `${target.ip}:${target.port}`, error });
       drop(key, flow);
     });
     return flow;

@@ -362,7 +362,7 @@ export class Channel {
     this.#connection = connection;
     this.#next = 0;
     this.#failures = 0;
-    this.#options.log.v(2, 'back at the first endpoint', { endpoint: this.#endpoints[0]?.host });
+    this.#options.log.v(2, 'returned to the first endpoint', { endpoint: this.#endpoints[0]?.host });
     const underWay = this.#exchanges.all();
     const deadlineMs = this.#options.clock.monotonicMs() + DRAIN_MS;
     const drain = (): void => {

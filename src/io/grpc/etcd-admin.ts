@@ -62,7 +62,7 @@ class Admin implements EtcdAdmin {
     const { about: added, listed: members } = decodeMembers(
       await this.#cluster('MemberAdd', out.bool(2, learner).finish()),
     );
-    if (added === undefined) throw new CodedError('refused', 'the store does not say which member it has added');
+    if (added === undefined) throw new CodedError('refused', 'the response does not contain the added member');
     return { added, members };
   }
 

@@ -77,7 +77,7 @@ export class BodyGatherer {
     this.#whole.resolve(this.#pieces.take());
   }
 
-  fail(error: Error = new CodedError('closed', 'the client is gone')): void {
+  fail(error: Error = new CodedError('closed', 'the client has disconnected')): void {
     this.#pieces.clear();
     this.#whole.reject(error);
   }

@@ -99,7 +99,7 @@ export async function createTlsFront(
       server.setSecureContext(contextOf(next));
       materials = next;
     } catch (error) {
-      log.error('new certificate is of no use, the old one stays', { cause: messageOf(error) });
+      log.error('new certificate not usable; using the previous one', { cause: messageOf(error) });
     }
   };
   return { server, refresh: () => ('current' in source ? refresh(source) : undefined) };

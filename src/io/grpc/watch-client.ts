@@ -154,7 +154,7 @@ export class WatchClient {
     try {
       response = decodeWatchResponse(message);
     } catch (error) {
-      this.#log.error('watch answer cannot be read', { cause: messageOf(error) });
+      this.#log.error('watch response invalid', { cause: messageOf(error) });
       this.#stream?.cancel();
       this.#stream = undefined;
       this.#later();
@@ -190,7 +190,7 @@ export class WatchClient {
       );
       return;
     }
-    this.#log.warn('watch was cancelled by the store; trying again', { reason: cancelReason, created });
+    this.#log.warn('watch canceled by the store; retrying', { reason: cancelReason, created });
     watch.created = false;
     this.#clock.setTimer(RETRY_MS, () => {
       if (this.#watches.has(watch.id)) this.#create(watch);
@@ -243,7 +243,7 @@ export class WatchClient {
         this.#confirmTwice = !progressIsOrdered(statusVersion(answer));
       }
     } catch (error) {
-      this.#log.v(4, 'version of the store is not known', { cause: messageOf(error) });
+      this.#log.v(4, 'store version unknown', { cause: messageOf(error) });
     }
   }
 }

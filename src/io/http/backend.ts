@@ -241,7 +241,10 @@ export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): Backe
       const answer = await answered(target, body, egress.get(target.network));
       if (answer.upgraded) {
         answer.socket.destroy();
-        throw new CodedError('connect-failed', `${target.host}:${target.port} switched protocols without being asked`);
+        throw new CodedError(
+          'connect-failed',
+          `${target.host}:${target.port} switched protocols without a request for it`,
+        );
       }
       return answer.response;
     },

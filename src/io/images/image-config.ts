@@ -33,7 +33,7 @@ export function parseImageConfig(bytes: Uint8Array, what: string): ParsedConfig 
   const config = objectOf(document['config']);
   const diffIds = strings(objectOf(document['rootfs'])['diff_ids']);
   if (diffIds.length > MAX_LAYERS) throw refused(what, `it has more than ${MAX_LAYERS} layers`);
-  if (!diffIds.every(isDigest)) throw refused(what, 'a diff id is no sha256 digest');
+  if (!diffIds.every(isDigest)) throw refused(what, 'a diff id is not a sha256 digest');
   return {
     diffIds,
     platform: platformIn(document),

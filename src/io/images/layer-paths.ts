@@ -115,7 +115,8 @@ export class LayerPaths {
       this.directories.add(path);
       return path;
     }
-    if (!existing.isSymbolicLink()) throw refused(`an entry below ${quoted(path)} passes through what is no directory`);
+    if (!existing.isSymbolicLink())
+      throw refused(`an entry below ${quoted(path)} passes through an entry that is not a directory`);
     const target = await this.#follow(await this.#tree.at(path), links);
     let current = target.startsWith('/') ? '' : parent;
     for (const part of target.split('/')) {

@@ -189,7 +189,7 @@ class UnpackedLayers implements LayerStore {
       if (digest !== source.diffId) {
         throw new RuntimeError(
           'image-pull',
-          `layer digest is ${digest}, the image configuration says ${source.diffId}`,
+          `layer digest is ${digest}, but the image configuration has ${source.diffId}`,
         );
       }
       await run('sync', ['-f', work]);

@@ -227,7 +227,7 @@ class LayerUnpacking {
       this.#countProgram();
       await this.#makeNode(place, header);
       await this.#applyToEntry(place, metadata, 'other');
-    } else this.#log.v(4, 'layer entry of a type that is not unpacked', { path, type });
+    } else this.#log.v(4, 'layer entry skipped: unsupported type', { path, type });
   }
 
   /** Attributes of a hard link are ignored: they belong to the file, and most archives repeat them. */

@@ -42,7 +42,7 @@ export class AttachmentFiles {
         found.push(parse(await readFile(join(this.#directory, name), 'utf8')));
       } catch (error) {
         // A power failure interrupted the write, so the sandbox was never completed.
-        this.#log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
+        this.#log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
         await rm(join(this.#directory, name), { force: true });
       }
     }

@@ -137,7 +137,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     await this.#applyFilter((family, error) => {
       this.#unfiltered.add(family);
       this.#log.warn(
-        'no packet filter: pods reach other networks only where pod addresses are routed, and host ports are closed',
+        'packet filter not applied; pods reach only networks that route pod addresses, and host ports are closed',
         { family, error: messageOf(error) },
       );
     });

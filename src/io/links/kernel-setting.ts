@@ -8,7 +8,7 @@ export async function setKernel(name: string, value: string, log: Log): Promise<
   try {
     if ((await readFile(path, 'utf8')).trim() !== value) await writeFile(path, value);
   } catch (error) {
-    log.warn('kernel setting could not be made', {
+    log.warn('kernel setting not changed', {
       setting: name.replaceAll('/', '.'),
       value,
       error: messageOf(error),

@@ -56,7 +56,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
       if (stopped || ended) return;
       ended = true;
       running = false;
-      if (!isReported) options.log.warn(`${options.subject} monitor ended; it is started again`, { reason });
+      if (!isReported) options.log.warn(`${options.subject} monitor ended; restarting`, { reason });
       isReported = true;
       timer = setTimeout(() => {
         start();

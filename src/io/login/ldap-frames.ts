@@ -42,7 +42,7 @@ export class LdapFrames {
   }
 }
 
-const bad = (): Error => new Error('the directory answers with what is no LDAP message');
+const bad = (): Error => new Error('the server sent an invalid LDAP message');
 
 /** Returns undefined if the header is incomplete. */
 function headerAt(bytes: Buffer, at: number, limit: number): Element | undefined {

@@ -25,9 +25,10 @@ interface LdapUrl {
 export function parseLdapUrl(text: string): LdapUrl {
   const [, server, base = '', attribute = '', scope = '', filter = ''] =
     /^(ldaps?:\/\/[^/?]+)(?:\/([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(text) ?? [];
-  if (server === undefined) throw new Error('ldap.url: is no LDAP URL; give ldap://HOST/BASE?ATTRIBUTE');
+  if (server === undefined) throw new Error('ldap.url: is not an LDAP URL; give ldap://HOST/BASE?ATTRIBUTE');
   const known = SCOPES.find((each) => each === (scope === '' ? 'sub' : scope));
-  if (known === undefined) throw new Error(`ldap.url: scope ${JSON.stringify(scope)} is none of ${SCOPES.join(', ')}`);
+  if (known === undefined)
+    throw new Error(`ldap.url: scope ${JSON.stringify(scope)} is not one of ${SCOPES.join(', ')}`);
   return {
     server,
     base: decodeURIComponent(base),

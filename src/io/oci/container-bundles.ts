@@ -232,7 +232,9 @@ export class ContainerBundles {
     for (const { runc } of runtimes)
       await runc
         .deleteForce(id)
-        .catch((error: unknown) => this.#context.log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
+        .catch((error: unknown) =>
+          this.#context.log.v(2, 'runc delete failed', { container: id, error: messageOf(error) }),
+        );
     const mapped = join(this.#context.paths.mappedRoots, id);
     for (const each of [mapped, directory]) await unmountBelow(each);
     await Promise.all([mapped, directory].map((each) => this.#context.deps.trees.remove(each)));

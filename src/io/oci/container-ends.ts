@@ -18,7 +18,7 @@ const KILL_TIMEOUT_MS = 10_000;
 const EXIT_OF_LOST = 255;
 /** Interval of checking a container that is being stopped, in addition to waiting for its exit file. */
 const LOOK_MS = 1_000;
-const DISK_FULL = 'the disk is full: that containers have ended is only remembered in memory';
+const DISK_FULL = 'disk full; ended containers recorded only in memory';
 
 type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finishedAtMs'>;
 
@@ -90,7 +90,7 @@ export class ContainerEnds {
     if (!(await this.#table.saveEnd(finished))) this.#context.warnOnce(DISK_FULL);
     this.#announceEnd(finished);
     await this.#release(finished).catch((error: unknown) => {
-      this.#context.log.warn('an ended container could not be cleared away; its removal tries again', {
+      this.#context.log.warn('ended container not cleaned up; retrying at its removal', {
         container: id,
         error: messageOf(error),
       });
@@ -165,7 +165,7 @@ export class ContainerEnds {
     try {
       process.kill(record.pid, name);
     } catch (error) {
-      this.#context.log.v(2, 'signal', { container: record.id, error: messageOf(error) });
+      this.#context.log.v(2, 'signal not sent', { container: record.id, error: messageOf(error) });
     }
   }
 

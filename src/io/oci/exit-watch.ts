@@ -44,7 +44,9 @@ export class ExitWatch {
     this.#looking = this.#clock.setTimer(UNMONITORED_LOOK_MS, () => {
       this.#containers
         .settleUnmonitored()
-        .catch((error: unknown) => this.#log.warn('containers without monitor', { error: messageOf(error) }))
+        .catch((error: unknown) =>
+          this.#log.warn('containers without monitor not checked', { error: messageOf(error) }),
+        )
         .finally(() => {
           if (this.#looking !== undefined) this.#look();
         });

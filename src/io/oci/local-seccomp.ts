@@ -22,6 +22,6 @@ export async function localSeccompProfile(security: ContainerSecurity): Promise<
     throw fail(messageOf(error), error);
   }
   if (typeof profile !== 'object' || profile === null || !('defaultAction' in profile))
-    throw fail('it is no object with a defaultAction');
+    throw fail('it is not an object with a defaultAction');
   return profile;
 }

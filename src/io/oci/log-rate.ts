@@ -100,7 +100,7 @@ export class LogRate {
     writer.checkedMs = nowMs;
     if (writer.left < 0 && !writer.isPaused) {
       writer.isPaused = this.#signal(record, 'SIGSTOP');
-      this.#log.v(2, 'container slowed down: it fills its log too fast', { container: name, id });
+      this.#log.v(2, 'container log throttled', { container: name, id });
     } else if (writer.left >= 0 && writer.isPaused) {
       writer.isPaused = false;
       this.#signal(record, 'SIGCONT');

@@ -140,9 +140,9 @@ class EmbeddedRuntime implements OciRuntime {
     const standard = handlers.get('');
     const affectedRuntime = await standard.affected();
     if (affectedRuntime !== undefined)
-      log.info('volumes over /dev, /proc and /sys are refused: CVE-2025-31133', { runtime: affectedRuntime });
+      log.info('volumes over /dev, /proc and /sys are rejected: CVE-2025-31133', { runtime: affectedRuntime });
     const unmappable = await whyNoUserNamespaces();
-    if (unmappable !== undefined) log.info('no user namespaces for pods', { why: unmappable });
+    if (unmappable !== undefined) log.info('user namespaces for pods not available', { why: unmappable });
     const described = await handlers.describe({
       recursiveReadOnly: hasRecursiveAttributes(),
       userNamespaces: unmappable === undefined,

@@ -237,7 +237,7 @@ async function emptyRoot(pid: number, rootfs: string): Promise<void> {
 export async function namespacesFor(paths: RuntimePaths, sandbox: SandboxRecord): Promise<JoinedNamespaces> {
   const { pidHolder } = sandbox;
   if (pidHolder !== undefined && !(await isRunning(pidHolder.pid, pidHolder.start))) {
-    throw new Error("the process that holds the pod's pid namespace is gone");
+    throw new Error("the process that holds the pod's pid namespace has exited");
   }
   return {
     ...namespaceFiles(paths, sandbox),

@@ -51,7 +51,7 @@ export class Sandboxes {
       // A host that is itself a container shares the boot id with the machine, but its /run is empty after a restart.
       if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
       if (sameBoot) {
-        log.warn('namespaces of a pod are missing; re-creating its sandbox', {
+        log.warn('pod namespaces missing; recreating the sandbox', {
           pod: `${record.namespace}/${record.name}`,
         });
         await tearDown(paths, runc, record);
@@ -238,7 +238,7 @@ export class Sandboxes {
   async #saveStopped(record: SandboxRecord): Promise<void> {
     const stopped = { ...record, stopped: true };
     if (!(await saveEnd(this.directory(record.id), stopped))) {
-      this.#context.log.v(2, 'the disk is full: that a sandbox has stopped is only remembered in memory', {
+      this.#context.log.v(2, 'disk full; stopped sandbox recorded only in memory', {
         sandbox: record.id,
       });
     }

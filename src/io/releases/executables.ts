@@ -78,7 +78,7 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
       await link(basename(at(version)), join(directory, GUARD_LINK));
     },
     place: async (version, path) => {
-      if (!isReleaseVersion(version)) throw new CodedError('refused', `${version} is no version of a release`);
+      if (!isReleaseVersion(version)) throw new CodedError('refused', `${version} is not a release version`);
       await place(path, at(version));
     },
     prune: async (keep) => {

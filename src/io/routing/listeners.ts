@@ -62,7 +62,7 @@ export class RetriedListener {
 
   #retry(error: NodeJS.ErrnoException): void {
     if (this.#stopped || this.#server.listening) {
-      this.#log.warn('router listener', { port: this.#port, error: error.message });
+      this.#log.warn('router listener failed', { port: this.#port, error: error.message });
       return;
     }
     if (!this.#reported)

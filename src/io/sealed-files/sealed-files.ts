@@ -36,7 +36,8 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
   /** Digest of the content on disk, by name. */
   const present = new Map<string, string>();
   const pathOf = (name: string): string => {
-    if (!/^[a-z][a-z-]{0,63}$/.test(name)) throw new CodedError('sealed-file', `"${name}" is no name of a sealed file`);
+    if (!/^[a-z][a-z-]{0,63}$/.test(name))
+      throw new CodedError('sealed-file', `"${name}" is not a name of a sealed file`);
     return join(directory, name);
   };
   /** Concurrent first writes must share one new key. */

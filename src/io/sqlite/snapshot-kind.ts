@@ -33,7 +33,7 @@ export function checkKind(path: string, live = false): void {
     );
   }
   if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
-    throw new CodedError('unsupported', `${path} is no snapshot of this store`);
+    throw new CodedError('unsupported', `${path} is not a snapshot of this store`);
   }
   // Older store files used a write-ahead log.
   if (!live && (head[JOURNAL_AT] === WRITE_AHEAD || head.readUInt32BE(APPLICATION_AT) === OWN_FILE)) {

@@ -333,7 +333,7 @@ class SqliteLog implements StoreLog {
 
   async #changeSchema(): Promise<void> {
     const schema = await this.#ask('changeSchema', { kind: 'changeSchema', level: this.#level });
-    this.#options.log.v(2, 'schema of the store', { schema, level: this.#level });
+    this.#options.log.v(2, 'store schema set', { schema, level: this.#level });
   }
 
   async defragment(): Promise<void> {
@@ -444,7 +444,7 @@ class SqliteLog implements StoreLog {
   #die(error: CodedError): void {
     if (this.#dead !== undefined) return;
     this.#dead = error;
-    this.#options.log.error('the disk cannot be trusted any more', {
+    this.#options.log.error('store stopped after a disk error', {
       directory: this.#options.directory,
       cause: error.message,
     });

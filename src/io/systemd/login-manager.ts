@@ -38,7 +38,7 @@ export function createLoginManager(options: LoginManagerOptions = {}): LoginMana
         member: 'Get',
         arguments: [MANAGER, 'InhibitDelayMaxUSec'],
       });
-      if (answer.signature() !== 't') throw new CodedError('systemd', 'InhibitDelayMaxUSec is no number');
+      if (answer.signature() !== 't') throw new CodedError('systemd', 'InhibitDelayMaxUSec is not a number');
       return Number(answer.uint64() / 1000n);
     } finally {
       bus.close();

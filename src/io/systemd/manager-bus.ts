@@ -74,7 +74,7 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
           body.string(name);
         },
         (body) => {
-          if (body.signature() !== 's') throw new CodedError('systemd', `the property ${name} is no string`);
+          if (body.signature() !== 's') throw new CodedError('systemd', `the property ${name} is not a string`);
           return body.string();
         },
       ),

@@ -49,7 +49,7 @@ export async function openAudit(values: ApiValues, access: Access): Promise<Audi
   return {
     policy,
     sinks,
-    tooLarge: (auditId) => log.error('audit event is too large even without bodies, and is dropped', { auditId }),
+    tooLarge: (auditId) => log.error('audit event dropped: too large even without bodies', { auditId }),
   };
 }
 
@@ -114,8 +114,7 @@ async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink>
     let dropped = 0;
     return batchedSink(file, batches, clock, () => {
       dropped += 1;
-      if (dropped === 1 || dropped % 1000 === 0)
-        log.error('audit events are dropped: more come than batches take', { dropped });
+      if (dropped === 1 || dropped % 1000 === 0) log.error('audit events dropped: batch queue full', { dropped });
     });
   } catch (error) {
     throw new CodedError('unwritable', `${values.label('audit-log-path')}: ${messageOf(error)}`, { cause: error });

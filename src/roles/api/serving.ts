@@ -52,7 +52,7 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
     try {
       compileRegexp(pattern);
     } catch (error) {
-      values.refuse('cors-allowed-origins', `"${pattern}" is no pattern: ${messageOf(error)}`);
+      values.refuse('cors-allowed-origins', `"${pattern}" is not a valid pattern: ${messageOf(error)}`);
     }
   }
   const directives = values.list('strict-transport-security-directives');

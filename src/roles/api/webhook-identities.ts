@@ -30,7 +30,8 @@ export async function readWebhookIdentities(
   } catch (error) {
     return refuse(messageOf(error), error);
   }
-  if (!isFields(document) || document['kind'] !== 'Config') return refuse('is no kubeconfig; its kind must be Config');
+  if (!isFields(document) || document['kind'] !== 'Config')
+    return refuse('is not a kubeconfig; its kind must be Config');
   const read = {
     plain: (path: string) => readReferenced(resolveBeside(file, path), file),
     secret: (path: string) => readSecret(resolveBeside(file, path), file, onOpenSecret),

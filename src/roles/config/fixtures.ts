@@ -23,7 +23,7 @@ export function fixturesField(): Field<ReadonlyMap<string, FixtureFile>> {
       const fixtures = field.parse(at);
       for (const [name, { path, match }] of fixtures) {
         if (!NAME.test(name))
-          throw at.fail(`"${name}" is no fixture name; use up to 63 letters, digits, "-", "_" and "."`);
+          throw at.fail(`"${name}" is not a fixture name; use up to 63 letters, digits, "-", "_" and "."`);
         if ((path === undefined) === (match === undefined))
           throw at.fail(`fixture "${name}" needs either path or match; give one of them`);
         if (match?.size === 0) throw at.fail(`fixture "${name}": match is empty; give attributes such as serial`);
@@ -42,7 +42,7 @@ export function rigPowerField(): Field<ReadonlyMap<string, readonly string[]>> {
       const commands = field.parse(at);
       for (const [name, [program]] of commands) {
         if (!NAME.test(name))
-          throw at.fail(`"${name}" is no command name; use up to 63 letters, digits, "-", "_" and "."`);
+          throw at.fail(`"${name}" is not a command name; use up to 63 letters, digits, "-", "_" and "."`);
         if (program?.startsWith('/') !== true)
           throw at.fail(`command "${name}" must begin with a program; give its absolute path`);
       }

@@ -47,7 +47,7 @@ export async function groupedNodeConfig(settings: Settings, cgroupDriver: string
   try {
     return withGroup(own, parseNodeConfig(text, file).config, file);
   } catch (error) {
-    log.warn('node group not valid; the own configuration is used', { error: messageOf(error) });
+    log.warn('node group invalid; using the configuration of the host', { error: messageOf(error) });
     return own;
   }
 }

@@ -302,7 +302,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     });
     server.listen(bind?.port, bind?.address, resolve);
   });
-  server.on('error', (error) => log.warn('health endpoint', { error: error.message }));
+  server.on('error', (error) => log.warn('health endpoint failed', { error: error.message }));
   return {
     stop: () =>
       new Promise((resolve) => {

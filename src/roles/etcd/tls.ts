@@ -181,7 +181,7 @@ function refusalBy(
     const common = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
     return allowedCommonNames.length === 0 || allowedCommonNames.includes(common)
       ? undefined
-      : `the certificate’s common name is none of ${allowedCommonNames.join(', ')}`;
+      : `the certificate’s common name is not one of ${allowedCommonNames.join(', ')}`;
   };
 }
 

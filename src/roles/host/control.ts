@@ -71,7 +71,7 @@ export async function serveControl(socket: string, handlers: ControlHandlers, lo
     server.once('error', reject);
     server.listen(socket, resolve);
   });
-  server.on('error', (error) => log.warn('control socket', { error: error.message }));
+  server.on('error', (error) => log.warn('control socket failed', { error: error.message }));
   await chmod(socket, 0o600);
   return {
     stop: () =>

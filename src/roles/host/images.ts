@@ -38,5 +38,8 @@ function chosenPlatform(text: string | undefined): { readonly platform?: Platfor
   if (text === undefined) return {};
   const platform = parsePlatform(text);
   if (platform !== undefined) return { platform };
-  throw new CodedError('bad-platform', `--platform: ${JSON.stringify(text)} is no platform; give linux/ARCHITECTURE`);
+  throw new CodedError(
+    'bad-platform',
+    `--platform: ${JSON.stringify(text)} is not a platform; give linux/ARCHITECTURE`,
+  );
 }

@@ -23,7 +23,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
   const choice = <T extends string>(name: keyof KubeletArguments, values: readonly [T, ...T[]]): T => {
     const text = single(name) ?? values[0];
     const found = values.find((each) => each === text);
-    if (found === undefined) throw bad(name, `"${text}" is none of ${values.join(', ')}`);
+    if (found === undefined) throw bad(name, `"${text}" is not one of ${values.join(', ')}`);
     return found;
   };
   const [none, ...more] = TOPOLOGY_POLICIES;

@@ -38,7 +38,7 @@ export async function rotateAuthorities(
 ): Promise<Rotated> {
   const settings = await loadSettings({ root });
   if (!settings.roles.has('master'))
-    throw new CodedError('not-a-master', 'ca rotate: this host is no master; run it on a master');
+    throw new CodedError('not-a-master', 'ca rotate: this host is not a master; run it on a master');
   const time = await openTrustedTime(settings.paths.timeFloor, silentLog);
   const nowMs = time.nowMs();
   const open = () =>

@@ -173,5 +173,5 @@ function tryCertificates(pem: string): X509Certificate[] {
 }
 
 function notACluster(server: string, why: string): CodedError {
-  return new CodedError('not-a-cluster', `join.server: ${server} is no API server that can be joined: ${why}`);
+  return new CodedError('not-a-cluster', `join.server: ${server} is not an API server that can be joined: ${why}`);
 }

@@ -71,7 +71,7 @@ export function parseRoles(text: string, field: string): Role[] {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.find((name) => !ROLES.some((role) => role === name));
   if (unknown !== undefined)
-    throw new CodedError('bad-roles', `${field}: "${unknown}" is no role; give some of ${ROLES.join(',')}`);
+    throw new CodedError('bad-roles', `${field}: "${unknown}" is not a role; give some of ${ROLES.join(',')}`);
   const roles = ROLES.filter((role) => names.includes(role));
   if (!roles.includes('node'))
     throw new CodedError(

@@ -229,7 +229,7 @@ export function listTokens(root: string | undefined): Promise<ListedToken[]> {
 /** `text`: an id or a whole token. Throws CodedError 'not-found'. */
 export function revokeToken(root: string | undefined, text: string): Promise<string> {
   const [, id] = /^([a-z0-9]{6})(?:\.[a-z0-9]+)?$/.exec(text) ?? [];
-  if (id === undefined) throw new CodedError('bad-token', `${text}: is no token id; see hyperedge token list`);
+  if (id === undefined) throw new CodedError('bad-token', `${text}: is not a token id; see hyperedge token list`);
   return withAdmin(root, async (client) => {
     if (!(await removeToken(client, id)))
       throw new CodedError('not-found', `token ${id} does not exist; see hyperedge token list`);

@@ -110,7 +110,7 @@ async function checkMachine(path: string, architecture: Architecture): Promise<v
   await file.read(header, 0, header.length, 0).finally(() => file.close());
   const isElf = header.subarray(0, 4).toString('latin1') === '\u007fELF';
   if (!isElf || header.readUInt16LE(MACHINE_OFFSET) !== MACHINES[architecture])
-    throw new CodedError('bad-executable', `--${architecture}: ${path} is no executable for ${architecture}`);
+    throw new CodedError('bad-executable', `--${architecture}: ${path} is not an executable for ${architecture}`);
 }
 
 async function keyFrom(path: string, parse: (text: string) => KeyObject): Promise<KeyObject> {
@@ -186,7 +186,7 @@ export async function importBundle(bundle: string, { root, force }: ImportOption
     const same = present.items.find(({ metadata }) => metadata?.name === name);
     if (same === undefined) await maps.create(announced);
     else if (announcementOf(same).text !== read.text)
-      throw new CodedError('exists', `${bundle}: another release ${read.manifest.version} is there; remove it first`);
+      throw new CodedError('exists', `${bundle}: another release ${read.manifest.version} exists; remove it first`);
     return read;
   });
 }
@@ -234,7 +234,7 @@ export async function removeRelease(root: string | undefined, version: string): 
       await client.resource(resources.configMaps).delete(`release-${version}`, RELEASE_NAMESPACE);
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
-      throw new CodedError('not-found', `release ${version}: is not there; see hyperedge bundle list`);
+      throw new CodedError('not-found', `release ${version}: does not exist; see hyperedge bundle list`);
     }
   });
 }

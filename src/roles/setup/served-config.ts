@@ -18,7 +18,7 @@ export async function servedConfig(source: string, join: BootstrapFlags['join'])
   if (url?.protocol !== 'https:')
     throw new CodedError('bad-flag', '--from-mcs: give a file, or a URL such as https://10.0.0.1:22623/config/worker');
   if (join === undefined)
-    throw new CodedError('bad-flag', '--from-mcs: the server asks for a token; give --join, --token and --ca-hash too');
+    throw new CodedError('bad-flag', '--from-mcs: the server requires a token; give --join, --token and --ca-hash too');
   const token = parseToken(join.token, '--token');
   // The authority pinned by the hash has also signed the server's certificate.
   const { caPem } = await discover(join.server, token, join.caHash);
@@ -37,7 +37,7 @@ export function fetchConfig(url: URL, token: string, ca: string): Promise<string
       response.on('error', (error) => reject(unreachable(messageOf(error), error)));
       response.on('data', (chunk: Buffer) => {
         length += chunk.length;
-        if (length > MAX_BYTES) asked.destroy(new Error(`the answer has more than ${MAX_BYTES} bytes`));
+        if (length > MAX_BYTES) asked.destroy(new Error(`the response has more than ${MAX_BYTES} bytes`));
         else chunks.push(chunk);
       });
       response.on('end', () => {

@@ -40,13 +40,13 @@ test('rejects invalid results, and addresses that a pod cannot have, by name', a
   const cases: readonly (readonly [script: string, message: RegExp])[] = [
     ['echo nonsense', /not JSON/],
     [result([]), /not JSON/],
-    [result({ ips: 'x' }), /ips is no list/],
+    [result({ ips: 'x' }), /ips is not a list/],
     [result({ ips: null }), /gave the pod no address/],
-    [result({ ips: [null] }), /ips is no list/],
+    [result({ ips: [null] }), /ips is not a list/],
     [result({ ips: Array.from({ length: 65 }, () => ({ address: '10.0.0.1/24' })) }), /at most 64/],
-    [result({ ips: [{ address: '10.0.0.1/24', interface: 0 }], interfaces: { 0: {} } }), /interfaces is no list/],
+    [result({ ips: [{ address: '10.0.0.1/24', interface: 0 }], interfaces: { 0: {} } }), /interfaces is not a list/],
     [result({ ips: [{ address: '10.0.0.1/24', interface: '__proto__' }] }), /no address/],
-    [result({ ips: [{}] }), /undefined is no address of a pod/],
+    [result({ ips: [{}] }), /undefined is not a valid pod address/],
     ...[
       'x',
       '127.0.0.1/8',
@@ -56,7 +56,7 @@ test('rejects invalid results, and addresses that a pod cannot have, by name', a
       '::ffff:127.0.0.1/128',
       'fe80::1/64',
       '224.0.0.1/4',
-    ].map((address): readonly [string, RegExp] => [result({ ips: [{ address }] }), /is no address of a pod/]),
+    ].map((address): readonly [string, RegExp] => [result({ ips: [{ address }] }), /is not a valid pod address/]),
     [
       `printf '{"msg":"'; head -c 900000 /dev/zero | tr '\\0' x; printf '"}'; exit 1`,
       /: CNI plug-in plug ADD: x{4096}$/,

@@ -63,10 +63,10 @@ test('an invalid LDAP response fails only the login', { timeout: 60_000 }, async
   };
   const began = process.cpuUsage();
   answer = (socket, id) => socket.write(cut(id));
-  await assert.rejects(login(port), /no LDAP message/);
+  await assert.rejects(login(port), /invalid LDAP message/);
   const inside = (id: number): Buffer => message(id, 0x64, [4, 1, 0x61, 4, 4, 0x30, 0x7f, 4, 0x7f]);
   answer = (socket, id, turn) => socket.write(turn === 1 ? bindResponse(id, 0) : inside(id));
-  await assert.rejects(login(port), /no LDAP message/);
+  await assert.rejects(login(port), /invalid LDAP message/);
   const spent = process.cpuUsage(began).user / 1000;
   assert.ok(spent < 300, `${spent} ms`);
   let failed = 0;

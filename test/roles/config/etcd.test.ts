@@ -374,8 +374,8 @@ test('accepts the feature gates of etcd 3.6, with a warning for those without ef
     assert.equal(code, 1);
     assert.match(text, message);
   };
-  await refused(['--feature-gates=Frob=true'], /"Frob" is no gate; there are InitialCorruptCheck, /);
-  await refused(['--feature-gates=constructor=true'], /"constructor" is no gate/);
+  await refused(['--feature-gates=Frob=true'], /"Frob" is not a feature gate; use one of InitialCorruptCheck, /);
+  await refused(['--feature-gates=constructor=true'], /"constructor" is not a feature gate/);
   for (const text of ['InitialCorruptCheck', 'InitialCorruptCheck=yes', 'InitialCorruptCheck=true=true'])
     await refused([`--feature-gates=${text}`], /write InitialCorruptCheck=true or InitialCorruptCheck=false/);
   await refused(

@@ -56,7 +56,7 @@ describe('serving flags', () => {
       ['--shutdown-delay-duration=-1s', /shutdown-delay-duration: must not be negative/],
       ['--cors-allowed-origins=example.com', /"example\.com" does not fix where the host begins and ends/],
       ['--cors-allowed-origins=//example', /"\/\/example" does not fix/],
-      ['--cors-allowed-origins=^(https://a$', /is no pattern/],
+      ['--cors-allowed-origins=^(https://a$', /is not a valid pattern/],
       ['--strict-transport-security-directives=max-age=x', /"max-age=x" is not one of/],
     ] as const)
       assert.throws(() => limits(argument), complaint);

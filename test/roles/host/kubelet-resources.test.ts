@@ -41,7 +41,7 @@ test('reads arguments about resources as the flags of the same names', () => {
 
 test('names an invalid argument', () => {
   const cases: readonly [object, RegExp][] = [
-    [{ 'cpu-manager-policy': ['dynamic'] }, /cpu-manager-policy: "dynamic" is none of none, static/],
+    [{ 'cpu-manager-policy': ['dynamic'] }, /cpu-manager-policy: "dynamic" is not one of none, static/],
     [{ 'reserved-cpus': ['x'] }, /reserved-cpus: "x" is not a list/],
     [{ 'reserved-memory': ['1Gi'] }, /reserved-memory: "1Gi" is not NODE:memory=QUANTITY/],
     [{ 'memory-throttling-factor': ['2'] }, /memory-throttling-factor: give a number/],

@@ -85,7 +85,7 @@ test('rejects a CA with another hash, even if the token signs it', async () => {
 test('names servers that are not a cluster or do not answer', async () => {
   await assert.rejects(discover(await serve(403, '{}'), token, hash), {
     code: 'not-a-cluster',
-    message: /^join\.server: .* is no API server that can be joined: status 403/,
+    message: /^join\.server: .* is not an API server that can be joined: status 403/,
   });
   await assert.rejects(discover(await serve(200, '<html>'), token, hash), { code: 'not-a-cluster' });
   await assert.rejects(discover(await serve(200, '{"data":{"kubeconfig":7}}'), token, hash), { code: 'not-a-cluster' });

@@ -19,7 +19,7 @@ export function criImages(calls: CriCalls): ImageService {
         throw pullError(error);
       }
       const found = await this.status(image);
-      if (found === undefined) throw new RuntimeError('image-pull', `image ${image} is not there after its pull`);
+      if (found === undefined) throw new RuntimeError('image-pull', `image ${image} does not exist after its pull`);
       return found.id;
     },
     async status(image) {

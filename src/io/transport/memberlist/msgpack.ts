@@ -255,7 +255,7 @@ export function decodeTexts(bytes: Uint8Array): string[] {
 
 function decodeFirst(bytes: Uint8Array): unknown {
   const end = msgpackEnd(bytes, 0);
-  if (end === undefined) throw new MsgpackError('cut off');
+  if (end === undefined) throw new MsgpackError('truncated');
   try {
     return decoder.decode(bytes.subarray(0, end));
   } catch (error) {

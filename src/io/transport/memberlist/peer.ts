@@ -13,7 +13,7 @@ export async function resolvePeer(peer: string, defaultPort: number, bindIp: str
   const host = literal ?? name;
   const port = digits === undefined ? defaultPort : Number(digits);
   if (host === undefined || port < 1 || port > 65_535)
-    throw new CodedError('bad-peer', `"${peer}" is no address; give one such as 10.0.0.2:7946`);
+    throw new CodedError('bad-peer', `"${peer}" is not an address; give one such as 10.0.0.2:7946`);
   try {
     const { address } = await lookup(host, { family: isIPv6(bindIp) ? 6 : 4 });
     return { ip: canonicalIp(address) ?? address, port };

@@ -115,7 +115,7 @@ export class StreamReader {
 
 function whole(content: Uint8Array, limits: StreamLimits): StreamMessage {
   const message = new BodyReader(limits).read(content);
-  if (message === undefined) throw new StreamError('cut off');
+  if (message === undefined) throw new StreamError('truncated');
   return message;
 }
 

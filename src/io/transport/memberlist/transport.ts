@@ -54,7 +54,7 @@ class MemberlistTransport implements RingTransport {
     this.#sealing = { keyring: options.keyring, label: labelBytes(options.label) };
     this.#log = options.log;
     this.#inbound = new InboundStreams(INBOUND_LIMITS, (socket) => {
-      this.#log.v(2, 'stream closed: too many are open', { from: `${socket.remoteAddress}:${socket.remotePort}` });
+      this.#log.v(2, 'stream closed: too many streams', { from: `${socket.remoteAddress}:${socket.remotePort}` });
       socket.destroy();
     });
     this.packetBytes = DATAGRAM_BYTES - packetOverhead(this.#sealing);
@@ -62,12 +62,12 @@ class MemberlistTransport implements RingTransport {
 
   async start(handler: RingHandler): Promise<PeerAddress> {
     const address = await this.#listen(handler);
-    this.#datagrams?.on('error', (error) => this.#log.v(2, 'datagram socket', { error: messageOf(error) }));
-    this.#server?.on('error', (error) => this.#log.v(2, 'stream socket', { error: messageOf(error) }));
+    this.#datagrams?.on('error', (error) => this.#log.v(2, 'datagram socket failed', { error: messageOf(error) }));
+    this.#server?.on('error', (error) => this.#log.v(2, 'stream socket failed', { error: messageOf(error) }));
     try {
       this.#datagrams?.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
     } catch (error) {
-      this.#log.v(4, 'the receive buffer stays as it is', { error: messageOf(error) });
+      this.#log.v(4, 'receive buffer not enlarged', { error: messageOf(error) });
     }
     return address;
   }
@@ -114,7 +114,7 @@ class MemberlistTransport implements RingTransport {
     if (from === undefined) return;
     const messages = openPacket(bytes, this.#sealing);
     if (messages === undefined) {
-      this.#log.v(4, 'dropped a datagram that is not of this ring', { from: `${ip}:${port}`, bytes: bytes.length });
+      this.#log.v(4, 'foreign datagram dropped', { from: `${ip}:${port}`, bytes: bytes.length });
       return;
     }
     if (messages.length > 0) handler.packet({ ip: from, port }, messages);
@@ -163,7 +163,7 @@ class MemberlistTransport implements RingTransport {
         this.#respond(handler, socket, message);
       } catch (error) {
         done = true;
-        this.#log.v(2, 'dropped a stream', { from, reason: messageOf(error) });
+        this.#log.v(2, 'stream dropped', { from, reason: messageOf(error) });
         socket.destroy();
       }
     });
@@ -180,7 +180,7 @@ class MemberlistTransport implements RingTransport {
     return new Promise((resolve, reject) => {
       const where = `${to.ip}:${to.port}`;
       if (this.#stopped) {
-        reject(new CodedError('peer-unreachable', `${where} was not asked: the ring is being left`));
+        reject(new CodedError('peer-unreachable', `${where} was not contacted: the agent is leaving the ring`));
         return;
       }
       const socket = createConnection({ host: to.ip, port: to.port });

@@ -314,8 +314,8 @@ const LOGGING = {
 
 /** Deprecated flags, accepted and hidden from `--help`. */
 const DEPRECATED = {
-  'insecure-port': refused('int', '0', 'there is no port without TLS'),
-  'insecure-bind-address': unused('string', '127.0.0.1', 'there is no port without TLS'),
+  'insecure-port': refused('int', '0', 'every port uses TLS'),
+  'insecure-bind-address': unused('string', '127.0.0.1', 'every port uses TLS'),
   'kubelet-port': unused('int', '10250', 'nodes report their port'),
   'kubelet-https': refused('boolean', 'true', 'connections to kubelets use TLS'),
   'admission-control': refused('list', '', 'removed in 1.10; use --enable-admission-plugins'),

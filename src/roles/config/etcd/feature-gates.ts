@@ -32,7 +32,8 @@ export function readGates(values: Values, warnings: string[]): ReadonlyMap<strin
   for (const each of values.list('feature-gates')) {
     const [name = '', text, more] = each.split('=').map((part) => part.trim());
     const gate = Object.hasOwn(GATES, name) ? GATES[name] : undefined;
-    if (gate === undefined) refuse(`${label}: "${name}" is no gate; there are ${Object.keys(GATES).join(', ')}`);
+    if (gate === undefined)
+      refuse(`${label}: "${name}" is not a feature gate; use one of ${Object.keys(GATES).join(', ')}`);
     const open = text === undefined || more !== undefined ? undefined : parseBoolean(text);
     if (open === undefined) refuse(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
     if (gate.before !== undefined && values.has(gate.before))

@@ -195,7 +195,7 @@ const LOGGING = {
   'enable-log-rotation': unused('boolean', 'false', ROTATE),
   'log-rotation-config-json': unused('string', '', ROTATE),
   debug: used('boolean', 'false', 'older form of --log-level=debug'),
-  'log-package-levels': unused('string', '', 'there are no such packages; use --log-level'),
+  'log-package-levels': unused('string', '', 'log packages do not exist here; use --log-level'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
 const PROXY = {
