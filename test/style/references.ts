@@ -1,0 +1,132 @@
+/**
+ * `npm run check:docs`: every path, link, command and flag that documents and comments name exists. Prints each broken
+ * reference with its place; exit code 1 when there is one.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, matchesGlob, normalize } from 'node:path';
+import { COMMANDS } from '../../src/cli/index.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: ROOT,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((path) => path !== '' && existsSync(join(ROOT, path)));
+const directories = new Set(tracked.flatMap((path) => ancestors(path)));
+const names = new Set(tracked.map((path) => basename(path)));
+const scripts = new Set(
+  Object.keys((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object }).scripts),
+);
+/** Paths that a build or an installation creates, and names of files in other repositories. */
+const CREATED = /^(?:src\/api\/schema\/generated|test\/e2e\/\.)/;
+const TOP = '(?:src|test|docs|build|systemd|examples)';
+const PATH = new RegExp(String.raw`(?<![\w./@-])${TOP}/[\w.{},*/-]*[\w*}/]`, 'g');
+/** Paths in repositories of Kubernetes and of OpenShift's machine-config operator that documents name. */
+const UPSTREAM = /^(?:test\/e2e-single-node|test\/utils\/image\/manifest\.go|docs\/MachineConfigDaemon\.md)$/;
+/** Decisions may be named by their number. */
+const DECISION = /^docs\/decisions\/\d{4}$/;
+/** A change log describes the past. */
+const documents = tracked.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md');
+const sources = tracked.filter((path) => /^(?:src|test|build)\/.*\.ts$/.test(path));
+const broken: string[] = [];
+
+function ancestors(path: string): string[] {
+  const parent = dirname(path);
+  return parent === '.' ? [] : [parent, ...ancestors(parent)];
+}
+
+function exists(path: string): boolean {
+  const clean = path.replace(/\/$/, '');
+  if (CREATED.test(clean) || directories.has(clean) || existsSync(join(ROOT, clean))) return true;
+  if (DECISION.test(clean)) return tracked.some((each) => each.startsWith(`${clean}-`));
+  if (!/[*{]/.test(clean)) return false;
+  return [...tracked, ...directories].some((each) => matchesGlob(each, clean));
+}
+
+function checkPaths(place: string, text: string): void {
+  for (const [path] of text.matchAll(PATH))
+    if (!exists(path) && !UPSTREAM.test(path) && !/\bx\.test\.ts$/.test(path))
+      broken.push(`${place}: ${path} does not exist`);
+}
+
+function checkLinks(place: string, page: string, line: string): void {
+  for (const [, target = ''] of line.matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^[a-z]+:/.test(target)) continue;
+    const [path = '', anchor] = target.split('#');
+    const file = path === '' ? page : normalize(join(dirname(page), path));
+    if (!exists(file)) broken.push(`${place}: the link ${target} leads to no file`);
+    else if (anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).has(anchor))
+      broken.push(`${place}: the link ${target} leads to no heading`);
+  }
+}
+
+/** Names of headings as GitHub derives them. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const headings = readFileSync(join(ROOT, page), 'utf8').matchAll(/^#+ +(.*)$/gm);
+  return new Set(
+    [...headings].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .trim()
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+/** `code`: a code span, or a line of a code block. */
+async function checkCode(place: string, code: string): Promise<void> {
+  for (const [, script = ''] of code.matchAll(/\bnpm run (?:-s )?([a-z][\w:.-]*)/g))
+    if (!scripts.has(script) && !(script.endsWith(':') && [...scripts].some((each) => each.startsWith(script))))
+      broken.push(`${place}: there is no script ${script}`);
+  // A bare file name in a document names a file of this repository.
+  if (/^[\w-]+\.(?:test\.)?ts$/.test(code) && !names.has(code)) broken.push(`${place}: there is no file ${code}`);
+  // A line of output or of a log can begin with the same word.
+  const [, call] = /^\s*(?:[$#] )?(?:sudo )?(?:\.\/)?hyperedge ((?!already\b)[a-z-]+(?: [^|;&#]*)?)/.exec(code) ?? [];
+  if (call !== undefined) await checkCommand(place, call);
+}
+
+async function checkCommand(place: string, call: string): Promise<void> {
+  const words = call.trim().split(/\s+/);
+  const [first = '', second = ''] = words;
+  if (first.startsWith('-')) return;
+  const name = [`${first} ${second}`, first].find((each) => Object.hasOwn(COMMANDS, each));
+  if (name === undefined) {
+    // A group, such as `hyperedge image`, lists its commands.
+    const isGroup = Object.keys(COMMANDS).some((each) => each.startsWith(`${first} `));
+    if (first !== 'help' && !(isGroup && (second === '' || /^[^a-z]/.test(second))))
+      broken.push(`${place}: there is no command hyperedge ${first} ${second}`.trimEnd());
+    return;
+  }
+  const command = await COMMANDS[name]?.load();
+  if (command === undefined || command.arguments === 'own') return;
+  for (const word of words) {
+    const [, flag] = /^\[?--([a-z][a-z-]*)/.exec(word) ?? [];
+    if (flag === undefined || ['help', 'verbose'].includes(flag) || Object.hasOwn(command.flags, flag)) continue;
+    broken.push(`${place}: hyperedge ${name} has no flag --${flag}`);
+  }
+}
+
+for (const page of documents) {
+  let isBlock = false;
+  for (const [index, line] of readFileSync(join(ROOT, page), 'utf8').split('\n').entries()) {
+    const place = `${page}:${index + 1}`;
+    if (/^\s*```/.test(line)) isBlock = !isBlock;
+    if (!isBlock) checkLinks(place, page, line);
+    checkPaths(place, line.replaceAll(/\]\([^)]*\)/g, ']').replaceAll(/https?:\/\/\S+/g, ''));
+    const codes = isBlock ? [line] : [...line.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+    for (const code of codes) await checkCode(place, code);
+  }
+}
+for (const source of sources)
+  for (const [index, line] of readFileSync(join(ROOT, source), 'utf8').split('\n').entries()) {
+    const [, comment] = /^\s*(?:\/\*\*?|\*|\/\/)(.*)$/.exec(line) ?? [];
+    // Upstream's paths are named after "Source:".
+    if (comment !== undefined && !/Source|upstream|kubernetes|etcd-io/i.test(comment))
+      checkPaths(`${source}:${index + 1}`, comment.replaceAll(/https?:\/\/\S+/g, ''));
+  }
+for (const each of broken) console.log(each);
+console.log(`${broken.length} broken references`);
+process.exit(broken.length === 0 ? 0 : 1);
