@@ -55,7 +55,7 @@ test('stores executables side by side and links one of them', async () => {
   assert.equal(await readFile(join(directory(), 'hyperedge'), 'utf8'), 'new');
   assert.equal(await readlink(join(directory(), 'hyperedge-guard')), 'hyperedge-0.1.0');
   await assert.rejects(executables.setLink('0.9.0'), /hyperedge-0\.9\.0 is missing/);
-  await assert.rejects(executables.place('../../x', join(root, 'new')), /no version of a release/);
+  await assert.rejects(executables.place('../../x', join(root, 'new')), /is not a release version/);
   assert.equal(await executables.link(), '0.2.0');
   await executables.prune(['0.2.0']);
   assert.deepEqual((await readdir(directory())).sort(), ['hyperedge', 'hyperedge-0.2.0', 'hyperedge-guard']);
