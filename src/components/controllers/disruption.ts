@@ -24,7 +24,7 @@ import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '
 import { readScale } from './scale.ts';
 
 /** Resync period of a budget whose pods' controllers are not watched or could not be read. */
-const ASK_AGAIN_MS = 30_000;
+const RESYNC_MS = 30_000;
 
 export const disruptionController: ControllerSpec = {
   name: 'disruption',
@@ -158,12 +158,12 @@ class DisruptionTerm {
       what = 'Failed to calculate the number of expected pods';
       const { scales, asked } = await this.#scalesFor(budget, selected);
       await this.#settle(budget, selected, scales);
-      if (asked) this.#queue.addAfter(key, ASK_AGAIN_MS);
+      if (asked) this.#queue.addAfter(key, RESYNC_MS);
     } catch (error) {
       if (!(error instanceof Uncountable) || this.#scope.signal.aborted) throw error;
       this.#handle.recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
       await this.#write(budget, planFailure(budget, error.message, this.#handle.plan()));
-      this.#queue.addAfter(key, ASK_AGAIN_MS);
+      this.#queue.addAfter(key, RESYNC_MS);
     }
   };
 

@@ -93,7 +93,7 @@ class JobTerm {
     this.#scope.onChange(this.#access.pods, {
       added: (pod) => {
         const key = this.#ownerKey(pod);
-        if (key === undefined) return this.#meetStranger(pod);
+        if (key === undefined) return this.#onUnownedPod(pod);
         if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
         else this.#expectations.deletionObserved(key, uidOf(pod));
         this.#wake(key);
@@ -102,7 +102,7 @@ class JobTerm {
         const key = this.#ownerKey(pod);
         const oldKey = this.#ownerKey(old);
         if (oldKey !== undefined && oldKey !== key) this.#wake(oldKey);
-        if (key === undefined) return this.#meetStranger(pod);
+        if (key === undefined) return this.#onUnownedPod(pod);
         if (!isTracked(pod)) this.#memories.get(key)?.untracked.delete(uidOf(pod));
         if (pod.metadata?.deletionTimestamp !== undefined) this.#expectations.deletionObserved(key, uidOf(pod));
         this.#wake(key);
@@ -144,7 +144,7 @@ class JobTerm {
   }
 
   /** Handles a pod without a job: a job that selects it may adopt it; otherwise its finalizer is removed. */
-  #meetStranger(pod: Pod): void {
+  #onUnownedPod(pod: Pod): void {
     if (controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined) {
       for (const job of this.#selecting(pod)) this.#queue.add(objectKey(job));
     }

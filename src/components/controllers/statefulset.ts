@@ -240,7 +240,7 @@ class StatefulSetTerm {
       this.#record(set, 'SuccessfulCreate', `${about} successful`);
     } catch (error) {
       // The copy is behind, or a foreign pod has the name. The set is queued again when that pod ends.
-      if (isApiError(error, 'AlreadyExists')) return this.#meetNamesake(set, pod, error);
+      if (isApiError(error, 'AlreadyExists')) return this.#onNameConflict(set, pod, error);
       if (!isNamespaceTerminating(error)) {
         this.#record(set, 'FailedCreate', `${about} failed error: ${messageOf(error)}`);
       }
@@ -248,7 +248,7 @@ class StatefulSetTerm {
     }
   }
 
-  async #meetNamesake(set: StatefulSet, pod: Pod, error: unknown): Promise<void> {
+  async #onNameConflict(set: StatefulSet, pod: Pod, error: unknown): Promise<void> {
     const { name = '', namespace } = pod.metadata ?? {};
     const present = this.#access.pods.get(`${namespace ?? ''}/${name}`);
     if (present === undefined || isControlledBy(present, set.metadata?.uid)) return;

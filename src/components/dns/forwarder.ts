@@ -145,7 +145,7 @@ export class Forwarder {
           const attemptMs = Math.min(ATTEMPT_MS, TOTAL_MS - (clock.monotonicMs() - startMs));
           if (attemptMs <= 0) break;
           const beganMs = clock.monotonicMs();
-          const response = await this.#askOne(server, asked, attemptMs);
+          const response = await this.#query(server, asked, attemptMs);
           // A server that rejects immediately would reject again, so only timeouts count.
           if (response === undefined && clock.monotonicMs() - beganMs >= attemptMs / 2) silent.push(server);
           if (response === undefined) continue;
@@ -163,7 +163,7 @@ export class Forwarder {
   }
 
   /** Returns undefined when the server did not respond to this question. */
-  async #askOne(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
+  async #query(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
     const { clock, log } = this.#deps;
     const beganMs = clock.monotonicMs();
     const deadline = beganMs + ms;

@@ -50,7 +50,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
       answer(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
-        const led = await knowsAll(upToDate, isLed);
+        const led = await isComplete(upToDate, isLed);
         try {
           const token = await auth.authenticate(name, password, !led);
           return encoder.begin(revision()).string(2, token).finish();
@@ -140,7 +140,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
  * operators must still be able to log in then. Source: etcd v3_server.go, Authenticate, which waits for a leader
  * without a limit.
  */
-async function knowsAll(upToDate: AuthServiceDeps['upToDate'], isLed: AuthServiceDeps['isLed']): Promise<boolean> {
+async function isComplete(upToDate: AuthServiceDeps['upToDate'], isLed: AuthServiceDeps['isLed']): Promise<boolean> {
   if (!(await isLed())) return false;
   try {
     await upToDate();

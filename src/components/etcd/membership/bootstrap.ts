@@ -183,7 +183,7 @@ function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): 
 }
 
 /** Entry of this member in the tables of reachable peers. Throws CodedError 'wiped'. */
-async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
+async function reportedMember(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
   for (const table of await tablesOf(initial, asking)) {
     if (isForeign(table, initial)) {
       const { clusterId, token } = table;
@@ -227,8 +227,8 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
       `initial-cluster does not name this member, ${deps.name}; add ${deps.name}=URL to it`,
     );
   }
-  const heard = await heardOf(initial, deps);
-  if (heard !== undefined && heard.own.id !== hex(memberId)) return joined(heard.table, heard.own);
+  const reported = await reportedMember(initial, deps);
+  if (reported !== undefined && reported.own.id !== hex(memberId)) return joined(reported.table, reported.own);
   await requireNoOthers(deps);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {

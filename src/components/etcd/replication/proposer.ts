@@ -227,12 +227,12 @@ export class Proposer {
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
       for (const pending of kept) this.#collect(pending);
       if (kept.length > 0) this.#armFlush(false);
-      this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
+      this.#rejectBatch(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
     }
   }
 
   /** Rolls back and rejects `batch`, the newest part of the evaluated requests. */
-  #takeBack(batch: readonly Pending[], error: Error): void {
+  #rejectBatch(batch: readonly Pending[], error: Error): void {
     this.#rollBack(batch);
     for (const pending of batch) pending.reject(error);
   }
@@ -261,7 +261,7 @@ export class Proposer {
   /** Rejects all requests because this member is stopping. */
   end(error: Error): void {
     const { lost, never } = this.#takeAll();
-    this.#takeBack([...lost, ...never], error);
+    this.#rejectBatch([...lost, ...never], error);
     this.undecided.giveUp(error);
   }
 

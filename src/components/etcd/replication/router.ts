@@ -49,7 +49,7 @@ interface UnderWay {
 const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
 /** How long to wait for a leadership change before checking again. */
-const LOOK_AGAIN_MS = 50;
+const RECHECK_MS = 50;
 /** Time in which a replaced leader detects the replacement and responds. */
 const ANSWER_MS = 300;
 /** Calls that this member answers itself after a linearizable check. */
@@ -60,7 +60,11 @@ const READS: ReadonlySet<string> = new Set([
   '/etcdserverpb.Cluster/MemberList',
 ]);
 /** Calls served while the CORRUPT alarm is raised; all others are rejected. */
-const LOOKING_INTO = ['/etcdserverpb.Maintenance/', '/etcdserverpb.Cluster/', '/etcdserverpb.Auth/Authenticate'];
+const SERVED_WHILE_CORRUPT = [
+  '/etcdserverpb.Maintenance/',
+  '/etcdserverpb.Cluster/',
+  '/etcdserverpb.Auth/Authenticate',
+];
 
 export class Router {
   readonly #deps: RouterDeps;
@@ -84,7 +88,7 @@ export class Router {
   unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
     const { engine, authRevision } = this.#deps;
     const routed = Object.entries(handlers).map(([path, handler]): [string, Handler] => {
-      const always = LOOKING_INTO.some((prefix) => path.startsWith(prefix));
+      const always = SERVED_WHILE_CORRUPT.some((prefix) => path.startsWith(prefix));
       return [
         path,
         (message, call) => {
@@ -92,7 +96,7 @@ export class Router {
           const access =
             check === undefined ? undefined : { revision: authRevision(), again: () => check(path, message, call) };
           const redirect = (): void => void this.#redirect(path, handler, message, call, access);
-          handler(message, new RoutedCall(call, redirect, () => this.#mayTell(path, message, call, access)));
+          handler(message, new RoutedCall(call, redirect, () => this.#mayReply(path, message, call, access)));
         },
       ];
     });
@@ -100,7 +104,7 @@ export class Router {
   }
 
   /** Repeats the authorization of a read before the response. The leader has authorized writes. */
-  #mayTell(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
+  #mayReply(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
     if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
     if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
     try {
@@ -211,7 +215,7 @@ export class Router {
           return outcome;
         }
       }
-      await engine.leadershipChange(Math.min(LOOK_AGAIN_MS, left));
+      await engine.leadershipChange(Math.min(RECHECK_MS, left));
     }
   }
 
@@ -295,12 +299,12 @@ const REDIRECTED: Forwarded = { ...DONE, redirect: true };
 
 class RoutedCall implements UnaryCall {
   readonly #call: UnaryCall;
-  readonly #mayTell: () => boolean;
+  readonly #mayReply: () => boolean;
   readonly redirect: () => void;
 
-  constructor(call: UnaryCall, redirect: () => void, mayTell: () => boolean) {
+  constructor(call: UnaryCall, redirect: () => void, mayReply: () => boolean) {
     this.#call = call;
-    this.#mayTell = mayTell;
+    this.#mayReply = mayReply;
     this.redirect = redirect;
   }
 
@@ -313,7 +317,7 @@ class RoutedCall implements UnaryCall {
   }
 
   reply(message: RpcMessage): void {
-    if (this.#mayTell()) this.#call.reply(message);
+    if (this.#mayReply()) this.#call.reply(message);
   }
 
   fail(code: RpcCode, message: string): void {

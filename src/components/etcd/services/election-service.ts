@@ -77,7 +77,7 @@ function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Lo
   const run = async (name: string): Promise<void> => {
     const queue = new SessionQueue(local.as(call), name);
     const { signal } = controller;
-    const tell = (kv: WireKeyValue, revision: number): void => {
+    const send = (kv: WireKeyValue, revision: number): void => {
       call.send(leaderResponse(encoder, kv, revision));
     };
     for (;;) {
@@ -88,9 +88,9 @@ function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Lo
           ? await queue.nextPut(first.revision + 1, signal)
           : { kv: first.kv, revision: first.revision };
       if (leader === undefined) continue;
-      tell(leader.kv, leader.revision);
+      send(leader.kv, leader.revision);
       const from = first.kv === undefined ? leader.kv.modRevision + 1 : leader.revision + 1;
-      await queue.follow(leader.kv.key, from, signal, tell);
+      await queue.follow(leader.kv.key, from, signal, send);
     }
   };
   return {

@@ -31,7 +31,7 @@ export class RequireLeader {
     const guarded = Object.entries(handlers).map(([path, handler]): [string, UnaryHandlers[string]] => [
       path,
       (message, call) => {
-        if (asks(call) && !this.#deps.hasLeader()) call.fail(RpcCode.unavailable, NO_LEADER);
+        if (requiresLeader(call) && !this.#deps.hasLeader()) call.fail(RpcCode.unavailable, NO_LEADER);
         else handler(message, call);
       },
     ]);
@@ -41,7 +41,7 @@ export class RequireLeader {
   streams(handlers: StreamHandlers): StreamHandlers {
     const guarded = Object.entries(handlers).map(([path, open]): [string, StreamHandlers[string]] => [
       path,
-      (call) => (asks(call) ? this.#open(call, open) : open(call)),
+      (call) => (requiresLeader(call) ? this.#open(call, open) : open(call)),
     ]);
     return Object.fromEntries(guarded);
   }
@@ -83,6 +83,6 @@ export class RequireLeader {
   }
 }
 
-function asks(call: CallIdentity): boolean {
+function requiresLeader(call: CallIdentity): boolean {
   return call.metadata('hasleader') === 'true';
 }

@@ -174,9 +174,9 @@ export class RpcMetrics {
   /** Source: etcd server/etcdserver/api/v3rpc/interceptor.go, newUnaryInterceptor. */
   #from(call: CallIdentity, type: 'unary' | 'stream'): void {
     const counts = this.#clients[type];
-    const said = call.metadata('client-api-version');
+    const reported = call.metadata('client-api-version');
     // Clients choose the label, so the number of series is limited.
-    const version = said !== undefined && /^\d{1,2}\.\d{1,2}$/.test(said) ? said : 'unknown';
+    const version = reported !== undefined && /^\d{1,2}\.\d{1,2}$/.test(reported) ? reported : 'unknown';
     counts.set(version, (counts.get(version) ?? 0) + 1);
   }
 

@@ -194,9 +194,9 @@ export class WatchStream implements WatchSink {
     const { machine } = engine;
     while (watch.open && !this.#blocked) {
       // Lost revisions count as compacted for a client that may have received them, so it has to list again.
-      const truth = watch.next < machine.compacted ? machine.compacted : machine.lostBefore(watch.next);
-      if (truth !== undefined) {
-        this.#refuse(watch, truth);
+      const compacted = watch.next < machine.compacted ? machine.compacted : machine.lostBefore(watch.next);
+      if (compacted !== undefined) {
+        this.#refuse(watch, compacted);
         return;
       }
       const upTo = machine.visible;
