@@ -26,7 +26,9 @@ export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   if (claim.adopt.length > 0) {
     const live = await ports.owners.get(owner.metadata?.name ?? '', owner.metadata?.namespace);
     if (live.metadata?.uid !== uid || live.metadata?.deletionTimestamp !== undefined) {
-      throw new Error(`${ports.ownerType.kind} ${owner.metadata?.name ?? ''} is gone or going and cannot adopt`);
+      throw new Error(
+        `${ports.ownerType.kind} ${owner.metadata?.name ?? ''} is deleted or terminating and cannot adopt`,
+      );
     }
   }
   for (const object of claim.adopt) {

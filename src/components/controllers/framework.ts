@@ -170,7 +170,7 @@ export function startController(
       await run(scope);
     } catch (error) {
       if (abort.signal.aborted) return;
-      log.error('could not start, will try again', { error: messageOf(error) });
+      log.error('start failed; retrying', { error: messageOf(error) });
       later(1_000, () => void attempt(begin));
     }
   };

@@ -97,7 +97,7 @@ class Collector {
 
   async start(): Promise<void> {
     const discovery = await this.#handle.use('discovery')(this.#scope.signal);
-    for (const error of discovery.errors) this.#handle.log.warn('a group cannot be discovered', { error });
+    for (const error of discovery.errors) this.#handle.log.warn('API group discovery failed', { error });
     this.#kinds = new Map(discovery.kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
     const informers: { readonly kind: DiscoveredKind; readonly informer: Informer<KubeObject> }[] = [];
     for (const kind of discovery.kinds) {
@@ -165,7 +165,7 @@ class Collector {
       try {
         await this.start();
       } catch (error) {
-        this.#handle.log.warn('discovery failed, trying again', { error: messageOf(error) });
+        this.#handle.log.warn('discovery failed; retrying', { error: messageOf(error) });
         this.#rediscover(10 * REDISCOVER_MS);
       }
     });
@@ -239,7 +239,7 @@ class Collector {
       return;
     }
     if (decision.unblockOwners) await this.#patch(node.at, object, { ownerReferences: unblocked(object) });
-    this.#handle.log.v(2, 'deleting an object whose owners are gone', {
+    this.#handle.log.v(2, 'deleting an object whose owners do not exist', {
       kind: node.at.kind,
       name: node.at.name,
       namespace: node.at.namespace,

@@ -111,7 +111,7 @@ class DrainTerm {
     const nowMs = this.#handle.clock.nowMs();
     const drain: Drain = { wanted, sinceMs: nowMs, attemptMs: nowMs, reported: false };
     this.#drains.set(name, drain);
-    this.#handle.log.info('drain begins', { node: name, wanted });
+    this.#handle.log.info('drain started', { node: name, wanted });
     return drain;
   }
 

@@ -127,7 +127,7 @@ class NodeTerm {
       const taints = wantedTaints(node.spec?.taints ?? [], false);
       const metadata = { annotations: { [DESIRED_CONFIG]: target } };
       await this.#patchNode(node, { metadata, ...(taints === undefined ? {} : { spec: { taints } }) });
-      this.#handle.log.info('node is given a configuration', {
+      this.#handle.log.info('configuration assigned to node', {
         pool: nameOf(pool),
         node: nameOf(node),
         config: target,

@@ -96,7 +96,7 @@ class NodeGroupTerm {
     for (const name of labelled) await pools.patch(name, undefined, 'merge', { metadata: { labels: { [label]: '' } } });
     if (pool !== undefined) {
       await createUnlessPresent(() => pools.create(pool));
-      this.#handle.log.info('pool of a node group made', { group: nameOf(group), pool: nameOf(pool) });
+      this.#handle.log.info('pool of a node group created', { group: nameOf(group), pool: nameOf(pool) });
     }
     if (kubeletConfig !== undefined) {
       const stored = this.#copies.kubeletConfigs.get(nameOf(kubeletConfig));

@@ -28,7 +28,7 @@ export const nodeIpamController: ControllerSpec = {
           try {
             for (const pool of pools) pool.occupy(cidr, nameOf(node));
           } catch (error) {
-            log.warn('a node has a pod network that cannot be read', { node: nameOf(node), error: messageOf(error) });
+            log.warn('node has an invalid pod CIDR', { node: nameOf(node), error: messageOf(error) });
           }
         }
       };
@@ -55,7 +55,7 @@ export const nodeIpamController: ControllerSpec = {
           for (const pool of pools) pool.release(name);
           throw error;
         }
-        log.info('gave a node its pod network', { node: name, cidrs: podCIDRs.join() });
+        log.info('pod CIDR allocated', { node: name, cidrs: podCIDRs.join() });
       }, 1);
       const wake = (node: Node): void => {
         if (needsCidr(node)) queue.add(nameOf(node));

@@ -83,7 +83,7 @@ class NodeLifecycleTerm {
         this.#wakeAll();
       },
     });
-    this.#scope.onChange(this.#access.leases, { added: this.#heard, updated: this.#heard });
+    this.#scope.onChange(this.#access.leases, { added: this.#onLease, updated: this.#onLease });
   }
 
   async #markPodNotReady(pod: Pod): Promise<void> {
@@ -120,7 +120,7 @@ class NodeLifecycleTerm {
     this.#queue.add(node.metadata?.name ?? '');
   };
 
-  readonly #heard = (lease: { readonly metadata?: { readonly name?: string } }): void => {
+  readonly #onLease = (lease: { readonly metadata?: { readonly name?: string } }): void => {
     const node = this.#access.nodes.get(lease.metadata?.name ?? '');
     if (node !== undefined) this.#observe(node);
   };
@@ -144,7 +144,7 @@ class NodeLifecycleTerm {
     const conditions = planUnknownConditions(node, this.#handle.plan().nowMs);
     if (conditions === undefined) return;
     const name = node.metadata?.name ?? '';
-    this.#handle.log.warn('a node is not heard any more', { node: name });
+    this.#handle.log.warn('node stopped reporting', { node: name });
     if (readyCondition(node)?.status !== 'Unknown')
       this.#handle.recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     await this.#access.nodeClient.update(
@@ -161,11 +161,9 @@ class NodeLifecycleTerm {
       // Reports resumed. A node that is still silent gets a full grace period before its pods are evicted.
       for (const [name, each] of this.#health)
         this.#health.set(name, { ...each, heardAtMs: this.#handle.clock.monotonicMs() });
-      this.#handle.log.info('nodes are heard again, evictions may go on');
+      this.#handle.log.info('nodes report again; evictions resume');
     } else if (!this.#wasAllSilent && isAllSilent && verdicts.length > 1) {
-      this.#handle.log.warn(
-        'no node at all is heard: this host is taken for the one that is cut off, nothing is evicted',
-      );
+      this.#handle.log.warn('no node reports; this host may be disconnected, so no pods are evicted');
     }
     if (this.#wasAllSilent !== isAllSilent) {
       this.#wasAllSilent = isAllSilent;

@@ -186,7 +186,7 @@ class QuotaController {
       const countable = kinds.filter(({ verbs, namespaced }) => namespaced && verbs.has('list') && verbs.has('watch'));
       this.#kinds = new Map(countable.map((kind) => [countName(kind), kind]));
     } catch (error) {
-      this.#handle.log.warn('cannot discover what can be counted', { error: messageOf(error) });
+      this.#handle.log.warn('quota discovery failed', { error: messageOf(error) });
     }
   }
 

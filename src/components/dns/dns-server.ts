@@ -137,7 +137,7 @@ class ClusterDnsServer implements DnsServer {
         if (this.#stopped) return;
         this.#listeners.push(
           await sockets.listen(address, config.port, (message, source, transport) =>
-            this.#mayAsk(source) ? this.#responder.answer(message, source, transport) : undefined,
+            this.#isPermitted(source) ? this.#responder.answer(message, source, transport) : undefined,
           ),
         );
       }
@@ -206,7 +206,7 @@ class ClusterDnsServer implements DnsServer {
     void Promise.all([services.synced, slices.synced]).then(() => {
       this.#ready = true;
       this.#responder.forget();
-      log.info('cluster DNS knows the services', { services: this.#zone.size });
+      log.info('cluster DNS loaded the services', { services: this.#zone.size });
     });
   }
 
@@ -249,7 +249,7 @@ class ClusterDnsServer implements DnsServer {
   /**
    * Whether the client is this host or one of its pods. Other hosts on the link could route queries to this address.
    */
-  #mayAsk(source: string): boolean {
+  #isPermitted(source: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#sourcesMs > SOURCES_MS || this.#sources.size > MAX_SOURCES) {
       this.#sources.clear();

@@ -149,7 +149,7 @@ class NodeKubelet implements Kubelet {
       this.closers.push(() => parts.shutdown.stop());
       Promise.resolve(deps.api).then(
         (api) => this.connect(api, parts),
-        (error: unknown) => deps.log.error('no way to the API server', { error: messageOf(error) }),
+        (error: unknown) => deps.log.error('no access to the API server', { error: messageOf(error) }),
       );
     }
   }

@@ -315,7 +315,7 @@ class GossipMembership implements Membership {
       try {
         listener(event);
       } catch (error) {
-        this.#log.error('a listener to membership failed', { error: messageOf(error) });
+        this.#log.error('membership listener failed', { error: messageOf(error) });
       }
     }
   }

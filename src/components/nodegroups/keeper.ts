@@ -84,7 +84,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
     again = false;
     sync()
       .catch((error: unknown) => {
-        log.warn('node groups not in order; retrying', { error: messageOf(error) });
+        log.warn('node groups not synchronized; retrying', { error: messageOf(error) });
         timer = clock.setTimer(RETRY_MS, run);
       })
       .finally(() => {

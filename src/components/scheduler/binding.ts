@@ -191,7 +191,7 @@ export class Binding {
       await this.#state.writes.report(pod, reason, message, nominated);
     } catch (error) {
       if (!isApiError(error, 'NotFound')) {
-        this.#state.deps.log.v(2, 'could not report', { pod: info.key, error: messageOf(error) });
+        this.#state.deps.log.v(2, 'pod condition not written', { pod: info.key, error: messageOf(error) });
       }
     }
   }

@@ -144,7 +144,7 @@ class Epoch implements EpochState {
       },
       (error: unknown) => {
         if (this.#stopped) return;
-        this.deps.log.v(2, 'discovery failed, trying again', { error: messageOf(error) });
+        this.deps.log.v(2, 'discovery failed; retrying', { error: messageOf(error) });
         this.#discoveryTimer = this.deps.clock.setTimer(DISCOVERY_RETRY_MS, () => this.#discover());
       },
     );

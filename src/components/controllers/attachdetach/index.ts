@@ -58,7 +58,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
       for (const nodeName of plan.attach) await attached.attach(key, nodeName, need.persistentVolumeName);
       let isBlocked = false;
       for (const { nodeName, isForced } of plan.detach) {
-        if (isForced) handle.log.warn('volume detached though its node may use it', { volume: key, node: nodeName });
+        if (isForced)
+          handle.log.warn('volume force-detached; its node may still use it', { volume: key, node: nodeName });
         if (!(await attached.detach(key, nodeName, isForced))) isBlocked = true;
       }
       for (const nodeName of [...held.map((each) => each.nodeName), ...plan.attach]) {

@@ -113,7 +113,7 @@ export class Promoter {
       try {
         await this.#engine.changeConf({ steps: [{ op: 'remove', id }] });
         this.#seenMs.delete(id);
-        this.#log.warn('removed a member that fell silent while it joined', {
+        this.#log.warn('removed a joining member that stopped responding', {
           name,
           member: id,
           peerUrls: peerUrls.join(),

@@ -150,7 +150,7 @@ export async function restoreAs(state: LogState, storage: StoreLog, wanted: NewC
   const { rest, base, known } = await withoutConfChanges(state, storage);
   const others = new Set([...members.map(({ id }) => id), ...known].filter((id) => id !== memberId));
   if (wanted.onlyAlone === true && others.size > 0)
-    throw new CodedError('has-others', `when the snapshot was taken there were other members (${[...others].join()})`);
+    throw new CodedError('has-others', `the snapshot is of a cluster with other members (${[...others].join()})`);
   const revision = lastRevision + wanted.bumpRevision;
   const term = Math.max(state.hardState.term, base.term);
   const bump = wanted.bumpRevision > 0 ? bumped(revision, { index: lastIndex + 1, term }) : [];

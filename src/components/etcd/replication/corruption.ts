@@ -119,7 +119,7 @@ export class Corruption {
     while (!this.#stopped && clock.monotonicMs() < deadline) {
       const dissenters = await this.#dissenters().catch(() => undefined);
       if (dissenters?.includes(engine.replica.id) || dissenters?.includes(NO_MAJORITY))
-        throw new CodedError('dissents', 'the store of this member differs from that of the others');
+        throw new CodedError('dissents', 'the store of this member differs from those of the other members');
       if (dissenters !== undefined) return;
       await new Promise<void>((resolve) => clock.setTimer(500, resolve));
     }

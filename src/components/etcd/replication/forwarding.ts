@@ -67,7 +67,7 @@ export class Forwarding {
       this.#sweep = undefined;
       const now = this.#clock.monotonicMs();
       for (const [number, asked] of this.#asked)
-        if (asked.deadlineMs <= now) this.#fail(number, asked, 'no answer in time');
+        if (asked.deadlineMs <= now) this.#fail(number, asked, 'no response in time');
       if (this.#asked.size > 0) this.#arm();
     });
   }

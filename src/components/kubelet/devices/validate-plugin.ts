@@ -92,5 +92,5 @@ export function checkPreferred(preferred: readonly string[], available: Readonly
   if (unknown !== undefined)
     throw new Error(`preferred device ${JSON.stringify(unknown.slice(0, 64))} is not available`);
   if (new Set(preferred).size !== size || preferred.length !== size)
-    throw new Error(`${preferred.length} devices are preferred where ${size} were asked for`);
+    throw new Error(`${preferred.length} devices are preferred, but ${size} were requested`);
 }

@@ -128,8 +128,7 @@ export class ImagePuller {
         this.release();
       }
       const status = await this.inspect(image);
-      if (status === undefined)
-        throw new RuntimeError('image-pull', `image "${image}" is not there after it was pulled`);
+      if (status === undefined) throw new RuntimeError('image-pull', `image "${image}" is missing after it was pulled`);
       const endedMs = this.clock.monotonicMs();
       event(
         'Normal',

@@ -334,7 +334,7 @@ export class PodExecutor {
     try {
       await this.services.files.pods.link(path, link);
     } catch (error) {
-      this.services.log.v(2, 'log link not made', { link, error: messageOf(error) });
+      this.services.log.v(2, 'log link not created', { link, error: messageOf(error) });
     }
   }
 }

@@ -44,7 +44,7 @@ export class UserNamespaces {
       try {
         this.#ranges.set(uid, rangeIn(text));
       } catch (error) {
-        log.error('user namespace of a pod not known', { file, error: messageOf(error) });
+        log.error('user namespace of a pod not restored', { file, error: messageOf(error) });
       }
     }
   }

@@ -62,7 +62,7 @@ export class LogRequests {
     );
     const first = await source.next().catch((error: unknown) => {
       const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      throw missing ? new HttpError(404, `log of container ${JSON.stringify(status.name)} is not there`) : error;
+      throw missing ? new HttpError(404, `log of container ${JSON.stringify(status.name)} does not exist`) : error;
     });
     response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' });
     response.flushHeaders();

@@ -63,7 +63,7 @@ export class MirrorPods {
       try {
         await this.sync(client);
       } catch (error) {
-        this.log.v(2, 'mirror pods not in order yet', { error: messageOf(error) });
+        this.log.v(2, 'mirror pods not synchronized yet', { error: messageOf(error) });
         this.timer?.cancel();
         this.timer = this.clock.setTimer(RETRY_MS, () => this.kick());
       }

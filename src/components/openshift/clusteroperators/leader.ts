@@ -53,7 +53,7 @@ async function lead(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
       await work(deps, signal);
     } catch (error) {
       if (signal.aborted) return;
-      deps.log.error('could not start, will try again', { error: messageOf(error) });
+      deps.log.error('start failed; retrying', { error: messageOf(error) });
       await new Promise<void>((resolve) => {
         deps.clock.setTimer(RETRY_MS, resolve);
       });

@@ -149,7 +149,7 @@ export class Version {
   }
 
   async #ask(host: string, wanted: object): Promise<void> {
-    this.#deps.log.info('host is to update', { host, ...wanted });
+    this.#deps.log.info('host update requested', { host, ...wanted });
     const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
     await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });
   }

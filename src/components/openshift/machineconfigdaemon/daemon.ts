@@ -234,7 +234,7 @@ class Daemon implements MachineConfigDaemon {
     await files.apply(plan.tree, jsonOf(next));
     this.#note = next;
     await carryOut(applied, from, policies, this.#options).catch((error: unknown) =>
-      log.warn('roll-back not carried out in full', { error: messageOf(error) }),
+      log.warn('rollback incomplete', { error: messageOf(error) }),
     );
     this.#event(node, 'Warning', 'ConfigRolledBack', reason);
     await this.#report(node, 'Degraded', reason);

@@ -179,7 +179,7 @@ test('does not restore when the snapshot shows other members, none exists, or it
   await rm(data, { recursive: true });
   await mkdir(data);
   await writeFile(database(), 'damaged'.repeat(1000));
-  await assert.rejects(begin, /when the snapshot was taken there were other members \(\w{1,16}\)/);
+  await assert.rejects(begin, /the snapshot is of a cluster with other members \(\w{1,16}\)/);
   assert.deepEqual(await kept(), []);
   await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member to rebuild it from: move/);
 });
