@@ -35,7 +35,7 @@ async function oneOfFew(exchange: Exchange, releases: ReleaseSource, work: () =>
   const { name } = exchange.user;
   const before = counts.get(name) ?? 0;
   if (before >= MOST_AT_ONCE)
-    throw new ApiError('TooManyRequests', `${name} is being sent ${before} files already; try again later`, {
+    throw new ApiError('TooManyRequests', `${name} has ${before} downloads in progress; try again later`, {
       retryAfterSeconds: RETRY_SECONDS,
     });
   counts.set(name, before + 1);

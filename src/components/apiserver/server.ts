@@ -436,7 +436,7 @@ class Server implements ApiServer {
       progress.complete('service-addresses');
       progress.complete('all');
       this.#bootstrapped = true;
-      log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
+      log.info('default objects written', { ms: Math.round(clock.monotonicMs() - began) });
       return;
     } catch (error) {
       // A full disk must not prevent reads: start without the objects and retry periodically.
@@ -448,7 +448,9 @@ class Server implements ApiServer {
   #retryBootstrap(port: number): void {
     this.#deps.clock.setTimer(2_000, () => {
       if (this.#stopping.signal.aborted || this.#bootstrapped) return;
-      this.#bootstrap(port).catch((error: unknown) => this.#deps.log.error('bootstrap', { error: messageOf(error) }));
+      this.#bootstrap(port).catch((error: unknown) =>
+        this.#deps.log.error('cannot write the default objects', { error: messageOf(error) }),
+      );
     });
   }
 

@@ -151,7 +151,7 @@ class Loop {
       }
       return;
     }
-    if (!isList(range)) throw new EvaluationError('no such overload: this is no range');
+    if (!isList(range)) throw new EvaluationError('no such overload: not a list or map');
     let index = 0n;
     for (const item of range) {
       if (second === undefined) frame.slots[slot] = item;

@@ -68,8 +68,8 @@ describe('classification of requests', () => {
     [{ name: 'nobody', groups: [] }, resource('get', '/pods', 'x'), 'catch-all'],
   ];
   for (const [who, what, expected] of cases) {
-    const said = what.resource ? `${what.verb} ${what.group}/${what.plural} ${what.subresource}` : what.path;
-    it(`${who.name}: ${said} → ${expected}`, () => assert.equal(flows.classify(who, what).name, expected));
+    const request = what.resource ? `${what.verb} ${what.group}/${what.plural} ${what.subresource}` : what.path;
+    it(`${who.name}: ${request} → ${expected}`, () => assert.equal(flows.classify(who, what).name, expected));
   }
 
   it('lower precedences come first, then names; schemas without a level are skipped', () => {

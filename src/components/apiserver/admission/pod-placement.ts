@@ -26,7 +26,10 @@ export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: N
     if (!Object.hasOwn(annotations, SELECTOR_ANNOTATION)) return settings.clusterDefault;
     const selector = labelsOfText(annotations[SELECTOR_ANNOTATION] ?? '');
     if (selector === undefined) {
-      throw forbid(request, `the namespace's annotation ${SELECTOR_ANNOTATION} is no list such as key=value,key=value`);
+      throw forbid(
+        request,
+        `the namespace's annotation ${SELECTOR_ANNOTATION} is not a list of the form key=value,key=value`,
+      );
     }
     return selector;
   };

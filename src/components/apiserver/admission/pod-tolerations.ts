@@ -83,7 +83,7 @@ function annotated(
     parsed = undefined;
   }
   if (!Array.isArray(parsed) || parsed.some((each) => typeof each !== 'object' || each === null)) {
-    throw forbid(request, `the namespace's annotation ${annotation} is no list of tolerations in JSON`);
+    throw forbid(request, `the namespace's annotation ${annotation} is not a JSON list of tolerations`);
   }
   return parsed as Toleration[];
 }

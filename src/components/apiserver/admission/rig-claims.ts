@@ -64,7 +64,7 @@ export function rigClaimGates({ rigs, claim }: RigSources): AdmissionPlugin {
           return;
         }
         if (dns1123LabelErrors(name).length > 0)
-          throw forbid(request, `annotation ${CLAIM_ANNOTATION}: "${name.slice(0, 253)}" is no name of a RigClaim`);
+          throw forbid(request, `annotation ${CLAIM_ANNOTATION}: "${name.slice(0, 253)}" is not a valid RigClaim name`);
         if ((pod.spec?.nodeName ?? '') !== '')
           throw forbid(request, 'spec.nodeName: a pod of a RigClaim is placed by the scheduler; remove the field');
         return;

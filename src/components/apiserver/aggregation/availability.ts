@@ -50,7 +50,7 @@ export class AvailabilityController {
       firstRetryMs: 250,
       lastRetryMs: RECHECK_MS,
       sync: (name) => this.#sync(name),
-      failed: (name, error) => context.log.v(2, 'an APIService cannot be reached', { name, error: messageOf(error) }),
+      failed: (name, error) => context.log.v(2, 'APIService unavailable', { name, error: messageOf(error) }),
     });
   }
 
@@ -207,7 +207,7 @@ export class AvailabilityController {
     this.#metrics.observe(name, found);
     const known = availableCondition(before.object.parse<APIService>());
     if (known?.status === found.status && known.reason === found.reason && known.message === found.message) return;
-    log.v(2, 'changing the availability of an APIService', { name, from: known?.status ?? 'Unknown', ...found });
+    log.v(2, 'availability of an APIService changed', { name, from: known?.status ?? 'Unknown', ...found });
     try {
       await updateObject(
         this.#context,

@@ -73,7 +73,7 @@ export async function ask(context: RestContext, asked: Asked): Promise<Answered>
     let size = 0;
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > maxBytes) throw new CodedError('answer-too-large', `answers more than ${maxBytes} bytes`);
+      if (size > maxBytes) throw new CodedError('answer-too-large', `the response exceeds ${maxBytes} bytes`);
       chunks.push(chunk);
     }
     return { code, headers, body: Buffer.concat(chunks) };

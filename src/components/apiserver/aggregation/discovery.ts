@@ -137,11 +137,11 @@ export class ForeignDiscovery {
       const found = resourcesInDiscovery(decodeJson(answer.body), to);
       return { ...NOTHING, resources: found ?? [], fresh: true, etag: answer.headers.etag, openapiHash };
     }
-    if (answer.code === 503) throw new Error(`discovery was answered with ${answer.code}`);
+    if (answer.code === 503) throw new Error(`discovery returned status ${answer.code}`);
     // The server supports only unaggregated discovery.
     const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
     const list = await this.#ask(to, path, 'application/json');
-    if (list.code !== 200) throw new Error(`${path} was answered with ${list.code}`);
+    if (list.code !== 200) throw new Error(`${path} returned status ${list.code}`);
     return { ...NOTHING, resources: resourcesInList(decodeJson(list.body), to), fresh: true, openapiHash };
   }
 

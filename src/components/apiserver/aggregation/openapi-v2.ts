@@ -100,7 +100,7 @@ export class ForeignOpenApi {
       ...(entry.etag === undefined ? {} : { etag: entry.etag }),
     });
     if (code === 304) return;
-    if (code !== 200) throw new Error(`/openapi/v2 was answered with ${code}`);
+    if (code !== 200) throw new Error(`/openapi/v2 returned status ${code}`);
     entry.etag = headers.etag;
     const digest = createHash('sha256').update(body).digest('hex');
     if (digest === entry.digest) return;

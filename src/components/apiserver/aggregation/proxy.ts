@@ -122,7 +122,7 @@ function targetOf(context: RestContext, to: Delegated): Target | undefined {
     return { ...at, authority: authorityOf(at) };
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    context.log.v(2, 'an APIService cannot be reached', { name: to.name, error: error.message });
+    context.log.v(2, 'APIService unavailable', { name: to.name, error: error.message });
     return undefined;
   }
 }

@@ -69,9 +69,9 @@ export class SoleWriter {
       for (let noted = false; !this.#stopped; noted = true) {
         const holder = await this.#holder();
         if (holder === undefined || holder === this.#options.identity) break;
-        if (!noted) log.v(2, 'waiting for the sole API server to share the store', { holder });
+        if (!noted) log.v(2, 'waiting for another API server to release the sole-writer claim', { holder });
         if (clock.monotonicMs() - beganMs > HOLDER_WAIT_MS) {
-          log.warn('the sole API server did not share the store in time', { holder });
+          log.warn('another API server did not release the sole-writer claim in time', { holder });
           break;
         }
         await new Promise<void>((resolve) => {
@@ -177,7 +177,7 @@ export class SoleWriter {
         } else if (!this.#holds && this.#lease !== undefined) await this.#claim(this.#lease);
       } catch (error) {
         this.#holds = false;
-        log.v(2, 'other API servers not looked for; retrying', { error: messageOf(error) });
+        log.v(2, 'cannot check for other API servers; retrying', { error: messageOf(error) });
         clock.setTimer(RETRY_MS, () => void this.#evaluate());
         return;
       }
@@ -196,7 +196,7 @@ export class SoleWriter {
       return;
     }
     this.#holds = !this.#wanted && !this.#stopped;
-    log.v(3, 'this API server is the only one', { identity });
+    log.v(3, 'sole-writer claim acquired', { identity });
   }
 
   async #others(): Promise<{ readonly any: boolean; readonly revision: number }> {

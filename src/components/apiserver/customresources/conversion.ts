@@ -61,7 +61,7 @@ function checked(name: 'labels' | 'annotations', value: JsonValue): JsonObject {
   if (!isObject(value)) throw wrong('must be an object');
   const texts: Record<string, string> = {};
   for (const [key, each] of Object.entries(value)) {
-    if (typeof each !== 'string') throw wrong(`${JSON.stringify(key)} is no string`);
+    if (typeof each !== 'string') throw wrong(`${JSON.stringify(key)} is not a string`);
     texts[key] = each;
   }
   const [first] = (name === 'labels' ? validateLabels : validateAnnotations)(texts, `metadata.${name}`);

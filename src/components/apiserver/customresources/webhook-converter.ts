@@ -69,7 +69,7 @@ function convertedObjects(
 ): JsonObject[] {
   const review = isObject(answer) ? answer : {};
   if (fieldOf(review, 'apiVersion') !== `${GROUP}/${version}` || fieldOf(review, 'kind') !== 'ConversionReview') {
-    throw failed(`the answer is no ConversionReview of ${GROUP}/${version}`);
+    throw failed(`the response is not a ConversionReview of ${GROUP}/${version}`);
   }
   const response = fieldOf(review, 'response');
   if (!isObject(response)) throw failed('no response provided');

@@ -62,8 +62,9 @@ export class Envelopes {
 
   async #renew(): Promise<Writing> {
     const { keyId, healthz, version } = await this.#plugin.status();
-    if (healthz !== 'ok') throw new Error(`the KMS plug-in is not well: ${healthz}`);
-    if (version !== 'v2' && version !== 'v2beta1') throw new Error(`the KMS plug-in speaks ${version}, not v2`);
+    if (healthz !== 'ok') throw new Error(`the KMS plug-in is unhealthy: ${healthz}`);
+    if (version !== 'v2' && version !== 'v2beta1')
+      throw new Error(`the KMS plug-in has API version ${version}; v2 is required`);
     const current = this.#writing;
     if (current !== undefined && current.source.keyId === keyId) {
       current.checkedMs = this.#nowMs();
@@ -71,11 +72,9 @@ export class Envelopes {
     }
     const seed = randomBytes(SEED_BYTES);
     const source = await this.#plugin.encrypt(seed, randomUUID());
-    if (source.keyId === '') throw new Error('the KMS plug-in named no key');
+    if (source.keyId === '') throw new Error('the KMS plug-in returned no key ID');
     if (source.ciphertext.length === 0 || source.ciphertext.length > MAX_SEED_SOURCE)
-      throw new Error(
-        `the KMS plug-in answered ${source.ciphertext.length} bytes; up to ${MAX_SEED_SOURCE} are stored`,
-      );
+      throw new Error(`the KMS plug-in returned ${source.ciphertext.length} bytes; the maximum is ${MAX_SEED_SOURCE}`);
     const writing = { cipher: derivedAesGcm(seed), source, checkedMs: this.#nowMs() };
     this.#remember(cacheKey({ ...source, sourceType: DERIVED_SEED }), writing.cipher);
     this.#writing = writing;

@@ -15,7 +15,7 @@ const STORE_FAILURES: Readonly<Record<StoreErrorCode, (error: StoreError) => Api
   'no-space': () =>
     new ApiError(
       'ServiceUnavailable',
-      "the store is out of disk space: writes are refused, reads go on; free space under the store's data directory",
+      "the store is out of disk space: writes are rejected, reads continue; free space under the store's data directory",
     ),
   'too-large': (error) =>
     new ApiError('RequestEntityTooLarge', `the object is too large for the store: ${error.message}`),

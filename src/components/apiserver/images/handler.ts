@@ -158,7 +158,7 @@ async function patched(
 ): Promise<KubeObject> {
   const form = patchForm(exchange.header('content-type'), true);
   if (form !== 'merge')
-    throw errors.badRequest('tags of image streams take merge patches (application/merge-patch+json)');
+    throw errors.badRequest('image stream tags support only merge patches; send application/merge-patch+json');
   const { body } = await readPatch(context, exchange, form, request);
   return mergePatch(current() as object as JsonObject, body as JsonObject) as object as KubeObject;
 }

@@ -22,8 +22,7 @@ export async function importSource(context: RestContext, request: WriteRequest, 
   const local = resolveName(context.cache, name);
   const wanted = parsePullSpec(name);
   if (isFound(local) || context.imageRegistries === undefined || wanted === undefined) return local;
-  if (asking >= MAX_PARALLEL)
-    return { reason: 'TooManyRequests', message: 'registries are being asked for other images; try again' };
+  if (asking >= MAX_PARALLEL) return { reason: 'TooManyRequests', message: 'other imports are in progress; try again' };
   asking += 1;
   try {
     const credentials = pullCredentials(pullSecretsOf(context.cache, request.namespace), wanted.repository);

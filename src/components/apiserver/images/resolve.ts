@@ -36,7 +36,8 @@ export function resolveName(cache: WatchCache, name: string): Resolution {
     return { image: HOST_ROOT_ID, pullSpec };
   }
   const wanted = parsePullSpec(name);
-  if (wanted === undefined) return { reason: 'InvalidName', message: `${JSON.stringify(name)} is no name of an image` };
+  if (wanted === undefined)
+    return { reason: 'InvalidName', message: `${JSON.stringify(name)} is not a valid image name` };
   const nodes = [...cache.kind('minions')].map((each) => each.shared<Node>());
   const { digest, problem } = reportedDigest(nodes, wanted);
   if (digest !== undefined) return { image: digest, pullSpec: `${wanted.repository}@${digest}` };

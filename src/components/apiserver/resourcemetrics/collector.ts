@@ -136,10 +136,10 @@ export class MetricsCollector {
       let size = 0;
       for await (const chunk of answer as AsyncIterable<Buffer>) {
         size += chunk.length;
-        if (size > MAX_BYTES) throw new Error(`the kubelet answers more than ${MAX_BYTES} bytes`);
+        if (size > MAX_BYTES) throw new Error(`the response of the kubelet exceeds ${MAX_BYTES} bytes`);
         chunks.push(chunk);
       }
-      if (answer.statusCode !== 200) throw new Error(`the kubelet answered ${answer.statusCode}`);
+      if (answer.statusCode !== 200) throw new Error(`the kubelet returned status ${answer.statusCode}`);
       return readExposition(Buffer.concat(chunks).toString('utf8'), clock.nowMs());
     } finally {
       timer.cancel();

@@ -138,10 +138,7 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, whom: st
   const redirect = status >= 300 && status < 400;
   const type = response.headers['content-type'] ?? 'text/plain';
   if (redirect) {
-    endUpgrade(
-      socket,
-      new ApiError('BadGateway', `${whom} answered with a redirect (${status}), which is not followed`),
-    );
+    endUpgrade(socket, new ApiError('BadGateway', `${whom} returned a redirect (${status}), which is not followed`));
     return;
   }
   socket.end(

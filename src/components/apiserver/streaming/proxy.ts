@@ -121,7 +121,7 @@ async function passPage(
   if (status >= 300 && status < 400 && status !== 304) {
     if (info.plural === 'nodes') {
       answer.destroy();
-      throw new ApiError('BadGateway', `the back end answered with a redirect (${status}), which is not followed`);
+      throw new ApiError('BadGateway', `the backend returned a redirect (${status}), which is not followed`);
     }
     if (answer.headers.location !== undefined) headers['location'] = proxiedLink(answer.headers.location, page);
   }
@@ -155,9 +155,9 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
   if (status === 404) return new ApiError('NotFound', message === '' ? `log of pod ${info.name} not found` : message);
   if (status === 400) return errors.badRequest(message);
   if (status === 401 || status === 403) {
-    return new ApiError('InternalError', `the kubelet refused the API server's certificate: ${message}`);
+    return new ApiError('InternalError', `the kubelet rejected the API server's certificate: ${message}`);
   }
-  return new ApiError('InternalError', message === '' ? `the kubelet answered ${status}` : message);
+  return new ApiError('InternalError', message === '' ? `the kubelet returned status ${status}` : message);
 }
 
 /** Handles upgrades: connects the client's socket with the kubelet's. The request must be authorized. */

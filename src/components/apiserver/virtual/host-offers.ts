@@ -108,10 +108,10 @@ function requireSignature(spec: HostOffer['spec'] & object): void {
   try {
     key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: signingKey }, format: 'jwk' });
   } catch {
-    throw refusal(spec.name, 'spec.signingKey: is no Ed25519 public key');
+    throw refusal(spec.name, 'spec.signingKey: not an Ed25519 public key');
   }
   if (isLowOrder(sealingKey))
-    throw refusal(spec.name, 'spec.sealingKey: is a point of low order, with which nothing is secret');
+    throw refusal(spec.name, 'spec.sealingKey: a point of low order, which gives no secrecy; generate another key');
   if (!verify(undefined, Buffer.from(offerText(spec)), key, Buffer.from(signature, 'base64url')))
     throw refusal(spec.name, 'spec.signature: does not verify with spec.signingKey');
 }

@@ -37,7 +37,7 @@ function subjectOf(
 /** Rejects a namespace in the body that differs from the request's. */
 function namespaceOf({ namespace = '' }: ReviewAction, asked: string): string {
   if (namespace !== '' && namespace !== asked)
-    throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; give ${asked} or nothing`);
+    throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; use ${asked} or omit it`);
   return asked;
 }
 

@@ -35,7 +35,7 @@ const MAX_ANSWER = 4 * 1024 * 1024;
 class UnexpectedStatus extends CodedError {
   readonly passing: boolean;
   constructor(host: string, code: number, retryAfter: string | undefined) {
-    super('unexpected-status', `${host} answers ${code}`);
+    super('unexpected-status', `${host} returned status ${code}`);
     this.passing = PASSING_CODES.has(code) || retryAfter !== undefined;
   }
 }
@@ -122,7 +122,7 @@ export async function askRemote(
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       size += chunk.length;
       if (size > MAX_ANSWER)
-        throw new CodedError('answer-too-large', `${url.host} answers more than ${MAX_ANSWER} bytes`);
+        throw new CodedError('answer-too-large', `the response of ${url.host} exceeds ${MAX_ANSWER} bytes`);
       chunks.push(chunk);
     }
     const code = answer.statusCode ?? 0;

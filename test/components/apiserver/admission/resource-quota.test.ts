@@ -173,7 +173,7 @@ describe('resource quotas', () => {
     assert.equal((await post('/api/v1/namespaces/hasty/configmaps', { metadata: { name: 'a' } })).code, 201);
     const hasty = await say('0');
     assert.equal(hasty.code, 409);
-    assert.match(hasty.body.message, /usage is just being set aside/);
+    assert.match(hasty.body.message, /usage was reserved within the last second/);
     assert.equal((await say('2')).code, 200);
     for (;;) {
       const later = await say('1');

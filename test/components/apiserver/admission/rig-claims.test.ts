@@ -41,7 +41,7 @@ test('rejects fixtures of a rig without a claim; admits other devices and delete
     plugin('Queued').validate?.(request(operation, object, pod(undefined, [])));
   assert.throws(check('CREATE', pod(undefined, [])), /fixture "board-1" belongs to rig "bench"; claim the rig/);
   assert.throws(check('CREATE', pod('mine', [GATE], 'board-1', 'n1')), /placed by the scheduler; remove the field/);
-  assert.throws(check('CREATE', pod('No Name', [])), /is no name of a RigClaim/);
+  assert.throws(check('CREATE', pod('No Name', [])), /is not a valid RigClaim name/);
   assert.doesNotThrow(check('CREATE', pod(undefined, [], 'board-2')));
   assert.doesNotThrow(check('CREATE', pod('mine', [GATE])));
   assert.doesNotThrow(check('DELETE'));

@@ -307,7 +307,7 @@ describe('versions with a conversion webhook', () => {
     await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
     // Like Go's HTTP client, a 302 is followed without the body.
     await fails('f2', () => 302, /the server could not find the requested resource/);
-    await fails('f3', () => ({}), /no ConversionReview/);
+    await fails('f3', () => ({}), /not a ConversionReview/);
     await fails(
       'f4',
       (review) => ({ ...(correct(review) as object), response: { uid: 'x', result: { status: 'Success' } } }),
@@ -335,10 +335,10 @@ describe('versions with a conversion webhook', () => {
       /no such host/,
     );
     for (const [name, value, why] of [
-      ['labels', { a: { b: 1 } }, /metadata\.labels: "a" is no string/],
+      ['labels', { a: { b: 1 } }, /metadata\.labels: "a" is not a string/],
       ['labels', ['x'], /metadata\.labels: must be an object/],
       ['labels', { 'no label!': 'x' }, /invalid metadata\.labels: .*no label!/],
-      ['annotations', { a: 5 }, /metadata\.annotations: "a" is no string/],
+      ['annotations', { a: 5 }, /metadata\.annotations: "a" is not a string/],
     ] as const)
       await fails(
         `f8-${JSON.stringify(value).length}`,

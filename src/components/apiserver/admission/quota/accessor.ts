@@ -178,7 +178,7 @@ export class QuotaAccessor {
     }
     throw new ApiError(
       'Conflict',
-      `Operation cannot be fulfilled on resourcequotas in namespace ${namespace}: they are changed by too many others; try again`,
+      `Operation cannot be fulfilled on resourcequotas in namespace ${namespace}: they were changed too often by other requests; try again`,
     );
   }
 

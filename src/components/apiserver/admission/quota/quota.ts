@@ -43,7 +43,7 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
     const now = used(object);
     const isLess = [...used(old)].some(([each, before]) => (now.get(each)?.nanos ?? 0n) < before.nanos);
     if (isLess && accessor.isUnsettled(namespace, name)) {
-      throw errors.conflict(kind, name, 'usage is just being set aside; reckon it again in a second');
+      throw errors.conflict(kind, name, 'usage was reserved within the last second; compute it again and retry');
     }
   }
 
