@@ -58,7 +58,6 @@ export interface FollowedCertificates extends Followed<CertificateSettings> {
   subscribe(changed: () => void): void;
 }
 
-/** Settings of the OpenShift API groups. */
 export interface OpenShiftLayer {
   /** `okd`: security context constraints are enforced, and users may request projects. */
   readonly profile: 'kubernetes' | 'okd';
@@ -126,7 +125,6 @@ export interface ApiServerConfig {
   readonly anonymousPaths?: readonly string[];
   /** Authorizers in their order. Default: Node, RBAC. */
   readonly authorizers?: readonly Authorizer[];
-  /** Admission plug-ins that are switched off. */
   readonly disabledAdmission?: readonly string[];
   /** Admission plug-ins that are off by default and are switched on. */
   readonly enabledAdmission?: readonly string[];

@@ -15,7 +15,6 @@ export interface DestinationsDeps {
   readonly cache: WatchCache;
   /** Address by which other hosts reach this server. */
   readonly advertiseAddress: string;
-  /** Ports of this server. */
   readonly ports: readonly number[];
   readonly serviceRange: string;
   /** Current addresses of this host's network interfaces. */

@@ -67,7 +67,6 @@ export class Compiler {
     }
   }
 
-  /** The structure of a message type. */
   structure(name: string): Structure | undefined {
     return this.#environment.structure?.(name);
   }

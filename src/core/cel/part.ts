@@ -31,11 +31,9 @@ export interface Frame {
   readonly budget: Budget;
 }
 
-/** A type-checked part of an expression. */
 export interface Part {
   readonly type: Type;
   run(frame: Frame): Value;
-  /** Maximum cost of running it. */
   readonly cost: number;
   /** Maximum number of elements or characters of the result. */
   readonly size: number;

@@ -217,7 +217,6 @@ export function splitTypes(text: string): string[] {
 /** Size of values without a declared maximum. */
 const UNKNOWN_SIZE = 3 * 1024 * 1024;
 
-/** Maximum size of a value of a type. */
 export function maxSize(type: Type): number {
   switch (type.kind) {
     case 'string':

@@ -15,7 +15,6 @@ import { dealHand, flowHash } from './shuffle-sharding.ts';
 import { Turns } from './turns.ts';
 import type { RejectReason, Requester, RequestTarget, WorkEstimate } from './types.ts';
 
-/** Maximum number of cached hands per schema. */
 const MAX_HANDS = 4096;
 
 /** State of one flow schema. Replaced when the configuration changes. */

@@ -61,7 +61,6 @@ function matchesPath(rule: NonResourcePolicyRule, target: RequestTarget & { reso
   );
 }
 
-/** Compares schemas by matching precedence. */
 export function byPrecedence(left: FlowSchema, right: FlowSchema): number {
   const difference = (left.spec?.matchingPrecedence ?? 0) - (right.spec?.matchingPrecedence ?? 0);
   if (difference !== 0) return difference;

@@ -40,7 +40,6 @@ import { type ChangesIn, changesByVersion, prunedAcross, type Versions } from '.
 import { mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
-  /** The field manager. */
   readonly manager: string;
   /** `group/version` of the written object. */
   readonly apiVersion: string;

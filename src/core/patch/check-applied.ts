@@ -92,7 +92,6 @@ function scalarProblem(value: JsonValue, type: ScalarType, path: string): string
   }
 }
 
-/** Go's type name and value of a JSON value. */
 function goTypeName(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}';
   if (isObject(value)) return 'map[string]interface {}';

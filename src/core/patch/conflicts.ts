@@ -8,7 +8,6 @@ export interface Conflict {
   readonly fields: FieldSet;
 }
 
-/** Maximum number of fields in an error. */
 const MAX_CAUSES = 500;
 
 /** Conflict error (409) of an apply, in upstream's wording, which kubectl parses. */

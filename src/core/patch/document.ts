@@ -64,7 +64,6 @@ function cloneMany(value: JsonObject, keys: readonly string[]): JsonObject {
   return copy;
 }
 
-/** Shallow copy of an object. */
 export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   const keys = Object.keys(object);
   if (keys.length <= MANY) return { ...object };

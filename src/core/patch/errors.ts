@@ -2,7 +2,6 @@ import type { JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 
-/** Error of a malformed patch. */
 export function badPatch(message: string): ApiError {
   return new ApiError('BadRequest', message);
 }
@@ -39,7 +38,6 @@ export function reasonOf(error: unknown): string {
 
 class FailedTest extends ApiError {}
 
-/** Error of a failed `test` operation. */
 export function failedTest(pointer: string): ApiError {
   return new FailedTest('Invalid', `${REJECTED}testing value ${JSON.stringify(pointer)} failed: test failed`);
 }

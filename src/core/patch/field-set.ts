@@ -89,7 +89,6 @@ export function difference(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(b) ? a : combine(a, b, false);
 }
 
-/** The members of `a` that are members of `b`. */
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   return combine(a, b, true);
 }

@@ -6,7 +6,6 @@ import type { PodLike } from './check.ts';
 import { evaluatePod } from './evaluate.ts';
 import { type LevelVersion, levelVersionText } from './policy.ts';
 
-/** Maximum number of pods to check. */
 export const MAX_EXISTING_PODS = 3000;
 
 /** Pods with the same violations share one warning. */

@@ -19,7 +19,6 @@ export type Mode = (typeof MODES)[number];
 /** Profiles of the modes enforce, audit and warn. */
 export type Policy = Readonly<Record<Mode, LevelVersion>>;
 
-/** A label with an invalid value. */
 export interface LabelProblem {
   readonly label: string;
   readonly value: string;

@@ -25,7 +25,6 @@ export interface LimitedResource {
 export interface QuotaRequest {
   readonly evaluator: Evaluator;
   readonly object: KubeObject;
-  /** Set on updates. */
   readonly old: KubeObject | undefined;
   readonly limited: readonly LimitedResource[];
   readonly nowMs: number;
@@ -67,7 +66,6 @@ export function checkRequest(quotas: readonly QuotaState[], request: QuotaReques
   return charge(quotas, interesting, deltas);
 }
 
-/** Reports whether the quota counts the object. */
 function matches(quota: ResourceQuota, evaluator: Evaluator, object: KubeObject): boolean {
   return (
     Object.keys(quota.status?.hard ?? {}).some((name) => evaluator.counts(name)) &&

@@ -2,7 +2,6 @@
 import type { PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuota } from 'kubernetes-types/core/v1';
 import { qosClassOf } from '../../api/podspec/qos.ts';
 
-/** A `ScopedResourceSelectorRequirement`. */
 export interface ScopeSelector {
   readonly scopeName: string;
   readonly operator: string;

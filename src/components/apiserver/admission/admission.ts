@@ -19,7 +19,6 @@ export class Mutation {
   /** Copy of the object after the last webhook. Undefined when no comparison is needed. */
   #left: unknown;
 
-  /** Starts the second pass. */
   repeat({ object }: AdmissionRequest): void {
     this.again = true;
     if (this.seen.size > 0 && object !== undefined) this.#left = structuredClone(object);

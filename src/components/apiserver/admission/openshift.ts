@@ -24,7 +24,6 @@ interface Deps {
   kinds(): Kinds;
 }
 
-/** Names of the plug-ins of profile okd. */
 export const OKD_PLUGINS: readonly string[] = [...SCC_PLUGINS, SUBJECT_BINDINGS_PLUGIN, INGRESS_PLUGIN];
 
 /** Plug-ins of profile okd. */

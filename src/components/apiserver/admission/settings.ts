@@ -31,7 +31,6 @@ export interface EventLimit {
   readonly type: 'Server' | 'Namespace' | 'User' | 'SourceAndObject';
   readonly qps: number;
   readonly burst: number;
-  /** Maximum number of buckets in memory. */
   readonly cacheSize: number;
 }
 

@@ -6,7 +6,6 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import type { AuditSink } from './port.ts';
 
 export interface BatchSettings {
-  /** Maximum number of waiting events. */
   readonly bufferEvents: number;
   readonly batchEvents: number;
   readonly batchWaitMs: number;
@@ -17,7 +16,6 @@ export interface BatchSettings {
 interface Delivery {
   /** Returns how many of the first events form a batch, at most `most`. Default: `most`. */
   readonly fit?: (events: readonly string[], most: number) => number;
-  /** Maximum number of concurrent deliveries. */
   readonly atOnce: number;
   /** Must not reject. */
   readonly deliver: (events: readonly string[]) => Promise<void>;

@@ -66,7 +66,6 @@ interface Verified {
   };
 }
 
-/** An object the token is bound to. */
 interface Bound extends Reference {
   /** Storage prefix of the kind. */
   readonly prefix: string;

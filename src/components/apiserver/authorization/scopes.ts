@@ -58,7 +58,6 @@ const ESCALATING: readonly (readonly [group: string, resource: string])[] = [
   ['rbac.authorization.k8s.io', 'clusterrolebindings'],
 ];
 
-/** Reports whether scopes restrict the user. */
 export function isScoped(user: UserInfo): boolean {
   const scopes = user.extra?.[SCOPES];
   return scopes !== undefined && !scopes.includes(FULL);

@@ -158,7 +158,6 @@ export async function ensure(
   });
 }
 
-/** The stored cluster role binding. */
 const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
   context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
 

@@ -30,7 +30,6 @@ import { type CustomKinds, DEFINITIONS } from './registry.ts';
 const GROUP = 'apiextensions.k8s.io';
 const PLURAL = 'customresourcedefinitions';
 const RETRY_MS = 1_000;
-/** Maximum number of concurrent deletes. */
 const DELETE_WORKERS = 8;
 
 interface GroupNames {

@@ -17,7 +17,6 @@ const WAIT_PART = 4;
 export interface FlowGateDeps {
   readonly clock: Clock;
   readonly kinds: Kinds;
-  /** Total number of seats. */
   readonly seats: number;
   readonly requestTimeoutMs: number;
 }

@@ -14,7 +14,6 @@ export function joinedPath(path: string): string {
 /** Characters that Go's url.URL escapes in a path although encodeURI does not. */
 const FURTHER = /[!'()*?#]/g;
 
-/** Escapes a path. */
 export const escapedPath = (path: string): string =>
   encodeURI(path).replace(FURTHER, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 

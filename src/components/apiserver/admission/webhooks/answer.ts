@@ -21,7 +21,6 @@ export interface Verdict {
   readonly patch: JsonValue | undefined;
   readonly result: JsonObject | undefined;
   readonly warnings: readonly string[];
-  /** Audit annotations. */
   readonly annotations: readonly (readonly [string, string])[];
 }
 

@@ -26,7 +26,6 @@ interface HookCallerDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly access: AccessSource;
-  /** Client credentials by type of webhook. */
   readonly identities: Readonly<Record<HookType, WebhookIdentities | undefined>>;
   newUid(): string;
   nowMs(): number;

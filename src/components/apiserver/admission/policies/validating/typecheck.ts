@@ -16,7 +16,6 @@ export interface ExpressionWarning {
   readonly warning: string;
 }
 
-/** Maximum number of kinds to check. */
 const MAX_KINDS = 10;
 
 /**

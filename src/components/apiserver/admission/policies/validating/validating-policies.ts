@@ -42,7 +42,6 @@ interface Denial {
   readonly reason: string | undefined;
 }
 
-/** Validation action of a binding. */
 type Action = 'deny' | 'audit' | 'warn';
 const ACTIONS: Readonly<Record<string, Action>> = { Deny: 'deny', Audit: 'audit', Warn: 'warn' };
 
