@@ -69,7 +69,7 @@ export function perHost(what: string, reason: string, { passed, failed, all }: H
   return {
     well,
     degraded: finding,
-    unavailable: { reason: `${reason}Unavailable`, message: `${what} does not answer: ${listed(failed)}` },
+    unavailable: { reason: `${reason}Unavailable`, message: `${what} does not respond: ${listed(failed)}` },
   };
 }
 

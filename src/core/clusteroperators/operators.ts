@@ -122,7 +122,7 @@ function assessMetrics(facts: ProbeFacts): Assessment {
   const all = facts.hosts.length;
   const well = `metrics of ${count(found.value.nodes, all)}`;
   if (found.value.nodes === 0) {
-    const finding = { reason: 'NoMetrics', message: 'metrics.k8s.io has numbers of no host' };
+    const finding = { reason: 'NoMetrics', message: 'metrics.k8s.io has no metrics of any node' };
     return { well, unavailable: finding, degraded: finding };
   }
   return found.value.nodes >= all ? { well } : { well, degraded: { reason: 'MissingMetrics', message: well } };

@@ -74,13 +74,13 @@ export class AuthMachine {
 
   /** Throws AuthError unless `caller` exists. */
   requireUser(caller: Caller | undefined): void {
-    if (this.#enabled) this.#known(caller, 'permission-denied');
+    if (this.#enabled) this.#authenticated(caller, 'permission-denied');
   }
 
   /** Throws AuthError unless `caller` has the role root. */
   requireRoot(caller: Caller | undefined): void {
     if (!this.#enabled) return;
-    if (!isRoot(this.#known(caller, 'user-not-found'))) throw new AuthError('permission-denied');
+    if (!isRoot(this.#authenticated(caller, 'user-not-found'))) throw new AuthError('permission-denied');
   }
 
   /**
@@ -90,7 +90,7 @@ export class AuthMachine {
    */
   requireAccess(caller: Caller | undefined, access: 'read' | 'write', key: string, end: string): void {
     if (!this.#enabled) return;
-    const user = this.#known(caller, 'permission-denied');
+    const user = this.#authenticated(caller, 'permission-denied');
     if ((caller as Caller).revision < this.#revision) throw new AuthError('old-revision');
     if (isRoot(user)) return;
     if (!this.#grantsOf(user)[access].contains(keyRange(key, end))) throw new AuthError('permission-denied');
@@ -118,7 +118,7 @@ export class AuthMachine {
   }
 
   /** Throws AuthError 'user-empty', or `missing` if the user does not exist. */
-  #known(caller: Caller | undefined, missing: 'permission-denied' | 'user-not-found'): User {
+  #authenticated(caller: Caller | undefined, missing: 'permission-denied' | 'user-not-found'): User {
     if (caller === undefined || caller.user === '') throw new AuthError('user-empty');
     const user = this.#users.get(caller.user);
     if (user === undefined) throw new AuthError(missing);

@@ -72,7 +72,7 @@ export class Broadcasts {
       this.#table.move(member, claim.address);
       member.rttMs = undefined;
     } else if (self) {
-      this.#hearOfSelf(claim);
+      this.#onClaimAboutSelf(claim);
       return;
     } else if (!isNew && claim.incarnation <= member.incarnation) {
       return;
@@ -239,7 +239,7 @@ export class Broadcasts {
    * Handles an alive message about this member. Only a message with at least our incarnation and different contents is
    * refuted.
    */
-  #hearOfSelf(claim: AliveMessage): void {
+  #onClaimAboutSelf(claim: AliveMessage): void {
     const self = this.#self;
     if (claim.incarnation < self.incarnation) return;
     const same = sameBytes(claim.meta, self.meta) && sameVersions(claim.versions, self.versions);

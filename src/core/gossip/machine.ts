@@ -175,18 +175,19 @@ export class Gossip {
 
   #packet(from: PeerAddress, messages: readonly GossipMessage[], nowMs: number, random: () => number): void {
     // Only the first request in a datagram is answered; otherwise this member could be used as a traffic amplifier.
-    let asked = false;
+    let isPingAnswered = false;
     for (const message of messages) {
       switch (message.kind) {
         case 'ping':
-          if (asked || (message.node !== '' && message.node !== this.#self.name) || this.#broadcasts.leaving) break;
-          asked = true;
+          if (isPingAnswered || (message.node !== '' && message.node !== this.#self.name) || this.#broadcasts.leaving)
+            break;
+          isPingAnswered = true;
           // The ack goes to the datagram's source address, never to an address in its contents.
           this.#outbox.send(from, this.#table.at(from), { kind: 'ack', seq: message.seq });
           break;
         case 'indirect-ping':
-          if (asked) break;
-          asked = true;
+          if (isPingAnswered) break;
+          isPingAnswered = true;
           this.#prober.relay(message, from, nowMs, random);
           break;
         case 'ack':

@@ -85,7 +85,7 @@ export class Prober {
     if (probe !== undefined) {
       if (isGone(probe.member)) this.#probe = undefined;
       else if (nowMs >= probe.deadlineMs) this.#fail(probe, nowMs);
-      else if (!probe.indirectSent && nowMs >= probe.indirectMs) this.#askOthers(probe, random);
+      else if (!probe.indirectSent && nowMs >= probe.indirectMs) this.#sendIndirectPings(probe, random);
     }
     if (this.#probe === undefined && nowMs >= this.#nextProbeMs) this.#begin(nowMs, random);
   }
@@ -193,7 +193,7 @@ export class Prober {
     return suspect ?? this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
   }
 
-  #askOthers(probe: Probe, random: () => number): void {
+  #sendIndirectPings(probe: Probe, random: () => number): void {
     probe.indirectSent = true;
     const { member, seq } = probe;
     const helpers = this.#table.pick(

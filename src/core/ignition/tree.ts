@@ -144,7 +144,10 @@ function expanded(name: string, unit: string): string {
   };
   const result = name.replaceAll(/%./g, (specifier) => values[specifier] ?? specifier);
   if (!/^[A-Za-z0-9:_.\\@-]+$/.test(result) || result.startsWith('.'))
-    throw new CodedError('bad-tree', `systemd.units: ${unit}: [Install] names ${JSON.stringify(name)}, no unit`);
+    throw new CodedError(
+      'bad-tree',
+      `systemd.units: ${unit}: [Install] refers to ${JSON.stringify(name)}, which is no unit name`,
+    );
   return result;
 }
 

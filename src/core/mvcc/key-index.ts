@@ -204,18 +204,18 @@ export class KeyIndex {
     const kept = versions[keepFrom];
     // A delete at the compaction revision itself stays, because a watch may still start there.
     if (kept !== undefined && isDelete(kept) && kept.revision < upTo) keepFrom += 1;
-    const gone = this.#drop(versions, keepFrom);
+    const removed = this.#drop(versions, keepFrom);
     const [first] = versions;
     if (first === undefined) this.#keys.delete(history.key);
     // One revision may write a key twice; its events of the key are removed from the row together, once all of them are
     // unreachable.
-    return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
+    return first === undefined ? removed : removed.filter((version) => version.revision !== first.revision);
   }
 
   #drop(versions: Version[], count: number): Version[] {
-    const gone = versions.splice(0, count);
-    for (const version of gone) this.#cache.forget(version);
-    return gone;
+    const removed = versions.splice(0, count);
+    for (const version of removed) this.#cache.forget(version);
+    return removed;
   }
 }
 

@@ -98,9 +98,9 @@ function note<W extends WatchTarget>(
       matched.set(watcher, changes);
       continue;
     }
-    const heard = changes.filter(
+    const matching = changes.filter(
       ({ version }) => version.revision >= watcher.next && !(isDelete(version) ? watcher.noDelete : watcher.noPut),
     );
-    if (heard.length > 0) matched.set(watcher, heard);
+    if (matching.length > 0) matched.set(watcher, matching);
   }
 }

@@ -161,7 +161,7 @@ function packageOf(name: string, draft: Draft): CatalogPackage | string {
 
 function channelOf({ name, entries }: ChannelBlob, bundles: ReadonlyMap<string, Bundle>): Channel | string {
   const byName = new Map(entries.map((each) => [each.name, each]));
-  if (byName.size < entries.length) return 'an entry is there twice';
+  if (byName.size < entries.length) return 'has duplicate entries';
   const missing = entries.find((each) => !bundles.has(each.name));
   if (missing !== undefined) return `bundle ${missing.name} does not exist`;
   const passed = new Set(entries.flatMap((each) => [each.replaces, ...each.skips]));

@@ -56,18 +56,19 @@ export function bundleContent(name: string, objects: readonly unknown[]): Bundle
   const versions: ClusterServiceVersion[] = [];
   const others: KubeObject[] = [];
   for (const each of objects) {
-    if (typeof each !== 'object' || each === null || Array.isArray(each)) return `bundle ${name}: an object is none`;
+    if (typeof each !== 'object' || each === null || Array.isArray(each))
+      return `bundle ${name}: an object is not a JSON object`;
     const object = each as KubeObject;
     const { kind, apiVersion, metadata } = object;
     if (typeof kind !== 'string' || typeof apiVersion !== 'string' || typeof metadata?.name !== 'string')
       return `bundle ${name}: an object has no kind, apiVersion or name`;
     if (kind === CSV_KIND) versions.push(object);
     else if (SUPPORTED.has(kind)) others.push(object);
-    else return `bundle ${name}: ${kind} ${metadata.name} is of a kind that bundles may not hold`;
+    else return `bundle ${name}: ${kind} ${metadata.name} has a kind that bundles must not contain`;
   }
   const [csv] = versions;
   if (csv === undefined || versions.length > 1)
-    return `bundle ${name}: holds ${versions.length} ClusterServiceVersions; it must hold one`;
+    return `bundle ${name}: contains ${versions.length} ClusterServiceVersions; it must contain one`;
   if (csv.metadata?.name !== name)
     return `bundle ${name}: its ClusterServiceVersion is named ${csv.metadata?.name}; give both one name`;
   return { csv, others };

@@ -61,7 +61,8 @@ function editsOf(edits: CdiEdits | undefined, name: string): DeviceEdits {
   });
   const devices = list(edits?.deviceNodes).map(({ path, hostPath = path, permissions = 'rwm' }) => {
     if (!isPath(path) || !isPath(hostPath)) throw new Error(`CDI device ${name}: a device node's path is not absolute`);
-    if (!/^[rwm]{1,3}$/.test(permissions)) throw new Error(`CDI device ${name}: permissions are not of r, w and m`);
+    if (!/^[rwm]{1,3}$/.test(permissions))
+      throw new Error(`CDI device ${name}: permissions must consist of r, w and m`);
     return { hostPath, containerPath: path, permissions } satisfies ContainerConfig['devices'][number];
   });
   const mounts = list(edits?.mounts).map(({ hostPath, containerPath, options = [] }): Mount => {

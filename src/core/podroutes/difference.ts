@@ -17,13 +17,13 @@ export function overlayChanges(desired: Overlay, present: Overlay): OverlayChang
   changes.push(...forwards.wanted.map((forward) => ({ op: 'replace-forward' as const, forward })));
   changes.push(...neighbors.wanted.map((neighbor) => ({ op: 'replace-neighbor' as const, neighbor })));
   changes.push(...routes.wanted.map((route) => ({ op: 'replace-route' as const, route })));
-  changes.push(...routes.gone.map((route) => ({ op: 'delete-route' as const, route })));
-  changes.push(...neighbors.gone.map((neighbor) => ({ op: 'delete-neighbor' as const, neighbor })));
-  changes.push(...forwards.gone.map((forward) => ({ op: 'delete-forward' as const, forward })));
-  const gone = present.links.filter(({ name }) => !desired.links.some((link) => link.name === name));
-  changes.push(...gone.map(({ name }) => ({ op: 'delete-link' as const, name })));
+  changes.push(...routes.removed.map((route) => ({ op: 'delete-route' as const, route })));
+  changes.push(...neighbors.removed.map((neighbor) => ({ op: 'delete-neighbor' as const, neighbor })));
+  changes.push(...forwards.removed.map((forward) => ({ op: 'delete-forward' as const, forward })));
+  const removed = present.links.filter(({ name }) => !desired.links.some((link) => link.name === name));
+  changes.push(...removed.map(({ name }) => ({ op: 'delete-link' as const, name })));
   // Objects that are deleted with their link need no removal.
-  const dead = new Set(gone.map(({ name }) => name));
+  const dead = new Set(removed.map(({ name }) => name));
   return changes.filter((change) => !(isRemoval(change) && dead.has(linkOf(change) ?? '')));
 }
 
@@ -68,14 +68,14 @@ function sides<T>(
   present: readonly T[],
   key: (entry: T) => string,
   same: (left: T, right: T) => boolean,
-): { readonly wanted: T[]; readonly gone: T[] } {
+): { readonly wanted: T[]; readonly removed: T[] } {
   const found = new Map(present.map((entry) => [key(entry), entry]));
   const wanted = desired.filter((entry) => {
     const there = found.get(key(entry));
     return there === undefined || !same(there, entry);
   });
   const keys = new Set(desired.map(key));
-  return { wanted, gone: present.filter((entry) => !keys.has(key(entry))) };
+  return { wanted, removed: present.filter((entry) => !keys.has(key(entry))) };
 }
 
 const isRemoval = ({ op }: OverlayChange): boolean =>

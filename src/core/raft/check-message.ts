@@ -10,7 +10,7 @@ const MAX_TERM_LEAP = 2 ** 32;
 /** Throws `BadMessage` for a message that no correct member sends. The caller has verified the sender and the shape. */
 export function checkMessage(message: Message, self: string, term: number): void {
   if (message.to !== self) throw bad(message, `it is addressed to ${message.to}`);
-  if (message.from === self || message.from === '') throw bad(message, 'its sender makes no sense');
+  if (message.from === self || message.from === '') throw bad(message, 'its sender is invalid');
   if ('term' in message) {
     number(message, 'term', message.term);
     if (message.term === 0) throw bad(message, 'term 0 has no messages');

@@ -75,9 +75,9 @@ const SNAPSHOT_PATIENCE = 3;
  * wait (thesis §6.2).
  */
 function quorumActive(node: RaftNode): boolean {
-  const heard = new Map<NodeId, boolean>();
-  for (const [id, progress] of node.progress) heard.set(id, id === node.id || progress.active);
-  return node.membership.voteResult(heard) === 'won';
+  const active = new Map<NodeId, boolean>();
+  for (const [id, progress] of node.progress) active.set(id, id === node.id || progress.active);
+  return node.membership.voteResult(active) === 'won';
 }
 
 export function broadcastHeartbeat(node: RaftNode): void {

@@ -82,14 +82,14 @@ export class Membership {
   }
 
   #stepped(steps: readonly ConfStep[]): ConfState {
-    if (this.joint) throw refused('a joint configuration has to be left first');
-    if (new Set(steps.map((step) => step.id)).size !== steps.length) throw refused('a member is named twice');
+    if (this.joint) throw refused('the joint configuration must be left first');
+    if (new Set(steps.map((step) => step.id)).size !== steps.length) throw refused('a member occurs twice');
     const voters = new Set(this.incoming);
     const learners = new Set(this.learners);
     const learnersNext = new Set<NodeId>();
     const joint = steps.length > 1;
     for (const { op, id } of steps) {
-      if (id === '') throw refused('a member without a name');
+      if (id === '') throw refused('a member has no name');
       const wasVoter = voters.delete(id);
       const wasLearner = learners.delete(id);
       if (op === 'addVoter') voters.add(id);

@@ -23,7 +23,7 @@ export function propose(node: RaftNode, data: readonly Uint8Array[]): Proposed {
 export function refusal(node: RaftNode, data: readonly Uint8Array[]): RaftError | undefined {
   if (!node.membership.isVoter(node.id)) return new RaftError('Removed', 'this member has been removed');
   if (node.transferTarget !== undefined)
-    return new RaftError('Transferring', `leadership is on its way to ${node.transferTarget}`);
+    return new RaftError('Transferring', `leadership is being transferred to ${node.transferTarget}`);
   let bytes = 0;
   for (const each of data) bytes += each.length + 16;
   const limit = node.config.maxUncommittedBytes;
@@ -51,7 +51,7 @@ export function proposeConfChange(
 ): { readonly index: number; readonly term: number } {
   if (node.role !== 'leader') throw new RaftError('NotLeader', `the leader is ${node.leader ?? 'not known'}`);
   if (node.transferTarget !== undefined)
-    throw new RaftError('Transferring', `leadership is on its way to ${node.transferTarget}`);
+    throw new RaftError('Transferring', `leadership is being transferred to ${node.transferTarget}`);
   const { index, term } = leader.proposeConf(node, change);
   return { index, term };
 }

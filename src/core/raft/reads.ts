@@ -63,24 +63,24 @@ export class PendingReads {
 
   /** Removes and returns the reads that the leader did not answer in time. */
   expired(now: number): ReadContext[] {
-    const gone: ReadContext[] = [];
+    const aborted: ReadContext[] = [];
     for (const [context, deadline] of this.#forwarded) {
       if (deadline > now) break;
-      gone.push(context);
+      aborted.push(context);
     }
-    for (const context of gone) this.#forwarded.delete(context);
-    return gone;
+    for (const context of aborted) this.#forwarded.delete(context);
+    return aborted;
   }
 
   /** Aborts all reads. Returns those of this member's own shell. */
   abort(): ReadContext[] {
     const own = [...this.#early, ...this.#confirming].filter((read) => read.from === undefined);
-    const gone = [...own.map((read) => read.context), ...this.#forwarded.keys()];
+    const aborted = [...own.map((read) => read.context), ...this.#forwarded.keys()];
     this.#early = [];
     this.#confirming = [];
     this.#forwarded.clear();
     this.round = 0;
     this.roundWanted = false;
-    return gone;
+    return aborted;
   }
 }

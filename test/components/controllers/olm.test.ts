@@ -698,7 +698,7 @@ describe('operator lifecycle manager', () => {
     await eventually(async () => {
       const { status } = await plane.of(resources.subscriptions).get('evil', 'evil');
       const failed = status?.conditions?.find(({ type }) => type === 'ResolutionFailed');
-      assert.match(failed?.message ?? '', /Pod p is of a kind that bundles may not hold/);
+      assert.match(failed?.message ?? '', /Pod p has a kind that bundles must not contain/);
       return true;
     }, 'a bundle that is refused');
     assert.equal(

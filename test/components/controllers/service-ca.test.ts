@@ -56,7 +56,7 @@ describe('service CA', () => {
         const { items } = await plane.of(resources.events).list({ namespace });
         return items.some(({ reason, message }) => reason === 'ServingCertificateFailed' && text.test(message ?? ''));
       }, 'an event');
-    await failed('shop', /secret mine exists and is not of this service/);
+    await failed('shop', /secret mine exists and does not belong to this service/);
     assert.deepEqual(Object.keys((await plane.of(resources.secrets).get('mine', 'shop')).data ?? {}), ['a']);
     await plane.of(resources.services).patch('kubernetes', 'default', 'merge', {
       metadata: { annotations: { [SECRET_NAME]: 'stolen' } },

@@ -31,7 +31,7 @@ const slice = (
 });
 
 /** Response code, with type and data of each answer. */
-const said = (answer: ZoneAnswer | undefined): unknown =>
+const summary = (answer: ZoneAnswer | undefined): unknown =>
   answer === undefined
     ? 'elsewhere'
     : [answer.rcode, ...answer.answers.map(({ type, data }) => `${type} ${textOf(data)}`).sort()];
@@ -55,16 +55,16 @@ test('a service with a cluster IP has addresses of both families, ports by name,
     [],
   );
   const name = `web.default.svc.${ZONE}`;
-  assert.deepEqual(said(zone.lookup(name, 'A')), [0, 'A 172.30.1.1']);
-  assert.deepEqual(said(zone.lookup(name, 'AAAA')), [0, 'AAAA fd00:1::1']);
+  assert.deepEqual(summary(zone.lookup(name, 'A')), [0, 'A 172.30.1.1']);
+  assert.deepEqual(summary(zone.lookup(name, 'AAAA')), [0, 'AAAA fd00:1::1']);
   const srv = zone.lookup(`_http._tcp.${name}`, 'SRV');
-  assert.deepEqual(said(srv), [0, `SRV 0 100 80 ${name}`]);
+  assert.deepEqual(summary(srv), [0, `SRV 0 100 80 ${name}`]);
   assert.deepEqual(
     srv?.additionals.map(({ name: owner, data }) => `${owner} ${data}`),
     [`${name} 172.30.1.1`, `${name} fd00:1::1`],
   );
-  assert.deepEqual(said(zone.lookup('1.1.30.172.in-addr.arpa', 'PTR')), [0, `PTR ${name}`]);
-  assert.deepEqual(said(zone.lookup(reverse('fd00:1::1'), 'PTR')), [0, `PTR ${name}`]);
+  assert.deepEqual(summary(zone.lookup('1.1.30.172.in-addr.arpa', 'PTR')), [0, `PTR ${name}`]);
+  assert.deepEqual(summary(zone.lookup(reverse('fd00:1::1'), 'PTR')), [0, `PTR ${name}`]);
 });
 
 test('an unknown name is NXDOMAIN, a name without such a record has no data; both with the SOA record', () => {
@@ -105,22 +105,22 @@ test('a headless service has its ready endpoints with host names, unready ones i
   ]);
   const name = `db.default.svc.${ZONE}`;
   zone.setService(headless(false), [endpoints]);
-  assert.deepEqual(said(zone.lookup(name, 'A')), [0, 'A 10.128.0.5', 'A 10.128.0.6']);
-  assert.deepEqual(said(zone.lookup(`db-0.${name}`, 'A')), [0, 'A 10.128.0.5']);
-  assert.deepEqual(said(zone.lookup(`10-128-0-6.${name}`, 'A')), [0, 'A 10.128.0.6']);
-  assert.deepEqual(said(zone.lookup(`db-2.${name}`, 'A')), [3]);
-  assert.deepEqual(said(zone.lookup(`_http._tcp.${name}`, 'SRV')), [
+  assert.deepEqual(summary(zone.lookup(name, 'A')), [0, 'A 10.128.0.5', 'A 10.128.0.6']);
+  assert.deepEqual(summary(zone.lookup(`db-0.${name}`, 'A')), [0, 'A 10.128.0.5']);
+  assert.deepEqual(summary(zone.lookup(`10-128-0-6.${name}`, 'A')), [0, 'A 10.128.0.6']);
+  assert.deepEqual(summary(zone.lookup(`db-2.${name}`, 'A')), [3]);
+  assert.deepEqual(summary(zone.lookup(`_http._tcp.${name}`, 'SRV')), [
     0,
     `SRV 0 100 8080 10-128-0-6.${name}`,
     `SRV 0 100 8080 db-0.${name}`,
   ]);
-  assert.deepEqual(said(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [0, `PTR db-0.${name}`]);
+  assert.deepEqual(summary(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [0, `PTR db-0.${name}`]);
   assert.equal(zone.setService(headless(true), [endpoints]), true);
-  assert.deepEqual(said(zone.lookup(`db-2.${name}`, 'A')), [0, 'A 10.128.0.7']);
+  assert.deepEqual(summary(zone.lookup(`db-2.${name}`, 'A')), [0, 'A 10.128.0.7']);
   assert.equal(zone.setService(headless(true), [endpoints]), false, 'the same records are no change');
   zone.setService(headless(false), [slice('db', [])]);
-  assert.deepEqual(said(zone.lookup(name, 'A')), [3]);
-  assert.deepEqual(said(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [3]);
+  assert.deepEqual(summary(zone.lookup(name, 'A')), [3]);
+  assert.deepEqual(summary(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [3]);
 });
 
 test('an external name is a CNAME: resolved in the zone, returned for other zones, and bounded for loops', () => {
@@ -135,34 +135,34 @@ test('an external name is a CNAME: resolved in the zone, returned for other zone
   zone.setService(alias('long', `${'a'.repeat(64)}.example.com`), []);
   const ask = (name: string, type: RecordType): ZoneAnswer | undefined =>
     zone.lookup(`${name}.default.svc.${ZONE}`, type);
-  assert.deepEqual(said(ask('inside', 'A')), [0, 'A 172.30.1.1', `CNAME web.default.svc.${ZONE}`]);
+  assert.deepEqual(summary(ask('inside', 'A')), [0, 'A 172.30.1.1', `CNAME web.default.svc.${ZONE}`]);
   assert.deepEqual(
-    [said(ask('outside', 'A')), ask('outside', 'A')?.alias],
+    [summary(ask('outside', 'A')), ask('outside', 'A')?.alias],
     [[0, 'CNAME www.example.com'], 'www.example.com'],
   );
   assert.deepEqual(
-    [said(ask('outside', 'CNAME')), ask('outside', 'CNAME')?.alias],
+    [summary(ask('outside', 'CNAME')), ask('outside', 'CNAME')?.alias],
     [[0, 'CNAME www.example.com'], undefined],
   );
   assert.equal(ask('one', 'A')?.rcode, 2);
-  assert.deepEqual(said(ask('address', 'A')), [0]);
-  assert.deepEqual(said(ask('long', 'A')), [0]);
+  assert.deepEqual(summary(ask('address', 'A')), [0]);
+  assert.deepEqual(summary(ask('long', 'A')), [0]);
 });
 
 test('serves records of the zone itself and names of pods, and forwards other names', () => {
   const zone = newZone();
-  assert.deepEqual(said(zone.lookup(`dns-version.${ZONE}`, 'TXT')), [0, 'TXT 1.1.0']);
-  assert.deepEqual(said(zone.lookup(ZONE, 'NS')), [0, `NS ns.dns.${ZONE}`]);
+  assert.deepEqual(summary(zone.lookup(`dns-version.${ZONE}`, 'TXT')), [0, 'TXT 1.1.0']);
+  assert.deepEqual(summary(zone.lookup(ZONE, 'NS')), [0, `NS ns.dns.${ZONE}`]);
   assert.equal(zone.lookup(ZONE, 'SOA')?.answers[0]?.type, 'SOA');
-  assert.deepEqual(said(zone.lookup(`ns.dns.${ZONE}`, 'A')), [0, 'A 172.30.0.10']);
-  assert.deepEqual(said(zone.lookup(`10-128-0-9.any.pod.${ZONE}`, 'A')), [0, 'A 10.128.0.9']);
-  assert.deepEqual(said(zone.lookup(`fd00-1--9.any.pod.${ZONE}`, 'AAAA')), [0, 'AAAA fd00:1::9']);
-  assert.deepEqual(said(zone.lookup(`300-1-1-1.any.pod.${ZONE}`, 'A')), [3]);
-  assert.deepEqual(said(zone.lookup('localhost', 'A')), [0, 'A 127.0.0.1']);
-  assert.deepEqual(said(zone.lookup('example.com', 'A')), 'elsewhere');
-  assert.deepEqual(said(zone.lookup('mycluster.local', 'A')), 'elsewhere');
-  assert.deepEqual(said(zone.lookup('8.8.8.8.in-addr.arpa', 'PTR')), 'elsewhere');
-  assert.deepEqual(said(zone.lookup('9.9.30.172.in-addr.arpa', 'PTR')), [3], 'not for a server outside');
+  assert.deepEqual(summary(zone.lookup(`ns.dns.${ZONE}`, 'A')), [0, 'A 172.30.0.10']);
+  assert.deepEqual(summary(zone.lookup(`10-128-0-9.any.pod.${ZONE}`, 'A')), [0, 'A 10.128.0.9']);
+  assert.deepEqual(summary(zone.lookup(`fd00-1--9.any.pod.${ZONE}`, 'AAAA')), [0, 'AAAA fd00:1::9']);
+  assert.deepEqual(summary(zone.lookup(`300-1-1-1.any.pod.${ZONE}`, 'A')), [3]);
+  assert.deepEqual(summary(zone.lookup('localhost', 'A')), [0, 'A 127.0.0.1']);
+  assert.deepEqual(summary(zone.lookup('example.com', 'A')), 'elsewhere');
+  assert.deepEqual(summary(zone.lookup('mycluster.local', 'A')), 'elsewhere');
+  assert.deepEqual(summary(zone.lookup('8.8.8.8.in-addr.arpa', 'PTR')), 'elsewhere');
+  assert.deepEqual(summary(zone.lookup('9.9.30.172.in-addr.arpa', 'PTR')), [3], 'not for a server outside');
 });
 
 test('matches a list of all records after random changes', () => {
@@ -229,7 +229,7 @@ test('matches a list of all records after random changes', () => {
         const texts = [...new Set(wanted.map((line) => `${line.type} ${line.data}`))].sort();
         const rcode = exists(lines, question) ? 0 : 3;
         assert.deepEqual(
-          said(zone.lookup(question, type)),
+          summary(zone.lookup(question, type)),
           [rcode, ...texts],
           `seed ${seed} step ${step}: ${question} ${type}`,
         );

@@ -56,7 +56,7 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
     return { kind: 'ignore', why: `node ${facts.commonName.slice(NODE_PREFIX.length)} exists and is ready` };
   }
   const ends = snapshot.tokenEndsAtMs;
-  if (ends === 'gone') return { kind: 'ignore', why: 'the bootstrap token does not exist any more' };
+  if (ends === 'gone') return { kind: 'ignore', why: 'the bootstrap token does not exist' };
   if (ends !== undefined && ends <= nowMs) return { kind: 'ignore', why: 'the bootstrap token has expired' };
   return {
     kind: 'approve-if-allowed',
@@ -89,7 +89,7 @@ function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
   if (why !== undefined) return { kind: 'ignore', why };
   return {
     kind: 'approve',
-    message: 'Auto approving kubelet serving certificate: every name is proven to be of the node.',
+    message: 'Auto approving kubelet serving certificate: every name is proven to belong to the node.',
   };
 }
 
@@ -128,9 +128,9 @@ export const BACKDATE_MS = 5 * 60_000;
 
 /** Validity of the certificate: the requested one, within bounds. */
 export function validityMs(request: CertificateSigningRequest, longestMs: number): number {
-  const asked = request.spec?.expirationSeconds;
-  if (asked === undefined) return longestMs;
-  return Math.min(longestMs, Math.max(MIN_SECONDS, asked) * 1000);
+  const requestedSeconds = request.spec?.expirationSeconds;
+  if (requestedSeconds === undefined) return longestMs;
+  return Math.min(longestMs, Math.max(MIN_SECONDS, requestedSeconds) * 1000);
 }
 
 const FINISHED_MS = 3_600_000;

@@ -71,8 +71,8 @@ export function inferredSigner(usages: readonly string[], facts: CertificateRequ
 
 function generalObjection(facts: CertificateRequestFacts): string | undefined {
   if (!facts.signatureValid) return 'the request is not signed with its own key';
-  if (facts.requestsCa) return 'the request asks for a CA certificate';
-  if (facts.keyType === 'other') return 'the key is of a kind that is not supported';
+  if (facts.requestsCa) return 'the request is for a CA certificate';
+  if (facts.keyType === 'other') return 'the key type is not supported';
   if (facts.keyType === 'rsa' && (facts.keyBits < MIN_RSA_BITS || facts.keyBits > MAX_RSA_BITS)) {
     return `an RSA key must have ${MIN_RSA_BITS} to ${MAX_RSA_BITS} bits, not ${facts.keyBits}`;
   }

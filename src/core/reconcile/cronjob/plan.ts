@@ -56,8 +56,8 @@ export function planCronJob(snapshot: CronSnapshot, context: PlanContext): CronP
     return { ...rest, recheckAfterMs };
   }
   const replace = cronJob.spec?.concurrencyPolicy === 'Replace' ? active : [];
-  const gone = new Set(replace.map((job) => job.metadata?.uid));
-  const kept = (status.active ?? []).filter((reference) => !gone.has(reference.uid));
+  const replacedUids = new Set(replace.map((job) => job.metadata?.uid));
+  const kept = (status.active ?? []).filter((reference) => !replacedUids.has(reference.uid));
   const started = withActive({ ...status, lastScheduleTime: timestamp(due) }, kept);
   return { ...rest, replace, create, status: started, recheckAfterMs };
 }

@@ -34,9 +34,9 @@ export type GcDecision =
 export function decide(input: DecisionInput): GcDecision {
   const { object, owners } = input;
   if (owners.length === 0) return { kind: 'keep' };
-  const gone = owners.filter((owner) => owner.state !== 'solid').map((owner) => owner.reference.uid);
-  if (gone.length === 0) return { kind: 'keep' };
-  if (gone.length < owners.length) return { kind: 'forget-owners', uids: gone };
+  const notSolid = owners.filter((owner) => owner.state !== 'solid').map((owner) => owner.reference.uid);
+  if (notSolid.length === 0) return { kind: 'keep' };
+  if (notSolid.length < owners.length) return { kind: 'forget-owners', uids: notSolid };
   if (owners.some((owner) => owner.state === 'waiting') && input.hasDependents) {
     return { kind: 'delete', propagation: 'Foreground', unblockOwners: input.hasWaitingDependents };
   }

@@ -97,7 +97,7 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
         refused.push({
           pod,
           reason: 'FixtureOfOtherRig',
-          message: `fixtures ${foreign.join(', ')} are not of rig ${outcome.rig}; remove them from the pod`,
+          message: `fixtures ${foreign.join(', ')} do not belong to rig ${outcome.rig}; remove them from the pod`,
         });
       else
         ungate.push({

@@ -43,7 +43,7 @@ export function conflictOf(service: Service, secret: Secret | undefined): string
   if (secret === undefined) return undefined;
   const { [ORIGIN]: origin, [ORIGIN_UID]: originUid } = secret.metadata?.annotations ?? {};
   if (origin === name && originUid === uid) return undefined;
-  return `secret ${secret.metadata?.name} exists and is not of this service; delete it or name another one`;
+  return `secret ${secret.metadata?.name} exists and does not belong to this service; delete it or use another name`;
 }
 
 /** Creates the kubernetes.io/tls secret; `data` is in base64. */
