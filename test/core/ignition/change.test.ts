@@ -122,7 +122,10 @@ test('converts units to files and to the links of systemctl enable', () => {
   const missing = { ignition, systemd: { units: [{ name: 'none.service', enabled: true }] } };
   assert.throws(() => treeOf(missing, host), /unit none\.service cannot be enabled; no file of it/);
   const hostile = { name: 'e.service', enabled: true, contents: '[Install]\nWantedBy=../../x\n' };
-  assert.throws(() => treeOf({ ignition, systemd: { units: [hostile] } }, host), /\[Install\] refers to "\.\.\/\.\.\/x"/);
+  assert.throws(
+    () => treeOf({ ignition, systemd: { units: [hostile] } }, host),
+    /\[Install\] refers to "\.\.\/\.\.\/x"/,
+  );
 });
 
 test('adds and removes kernel arguments in boot loader files', () => {
