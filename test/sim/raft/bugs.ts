@@ -23,12 +23,12 @@ const STALL_FROM_MS = 2_000;
 
 export const bugs: readonly Bug[] = [
   {
-    name: 'a member votes for everybody who asks',
+    name: 'a member votes for every candidate',
     checker: 'election safety',
     message: (message) => (message.type === 'voteResp' ? { ...message, granted: true } : message),
   },
   {
-    name: 'a leader tells different members different things',
+    name: 'a leader sends different entries to different members',
     checker: 'log matching',
     message: (message) => {
       if (message.type !== 'append' || !message.to.endsWith('2')) return message;
@@ -39,7 +39,7 @@ export const bugs: readonly Bug[] = [
     },
   },
   {
-    name: 'a candidate boasts of entries that it does not have',
+    name: 'a candidate claims entries that it lacks',
     checker: 'leader completeness',
     message: (message) =>
       message.type === 'vote' || message.type === 'preVote'
@@ -47,16 +47,16 @@ export const bugs: readonly Bug[] = [
         : message,
   },
   {
-    name: 'a member leaves out what an entry says',
+    name: 'a member ignores the content of an entry',
     checker: 'state machine safety',
     apply: (id, entry) =>
       id === 'n2' && entry.index % 17 === 0 ? { index: entry.index, term: entry.term, kind: 'noop' } : entry,
   },
-  { name: 'a disk that says "written" too early', checker: 'leader completeness', diskLies: true },
-  { name: 'reads without asking a quorum', checker: 'linearizability', staleReads: true },
+  { name: 'a disk reports writes as durable too early', checker: 'leader completeness', diskLies: true },
+  { name: 'reads without confirmation by a quorum', checker: 'linearizability', staleReads: true },
   { name: 'writes acknowledged before they are committed', checker: 'linearizability', earlyAnswers: true },
   {
-    name: 'votes that get lost for ever',
+    name: 'all votes are lost',
     checker: 'liveness',
     message: (message, nowMs) => (message.type === 'voteResp' && nowMs > STALL_FROM_MS ? undefined : message),
   },

@@ -105,7 +105,7 @@ function votesAlone(state: LogState, { checkers }: World): LogState {
 
 export const bugs: readonly Bug[] = [
   {
-    name: 'members vote for everybody who asks',
+    name: 'members vote for every candidate',
     checker: 'election safety',
     message: (message) =>
       message.type === 'voteResp' || (message.type === 'preVoteResp' && !message.granted)
@@ -113,7 +113,7 @@ export const bugs: readonly Bug[] = [
         : message,
   },
   {
-    name: 'a leader tells one member something else',
+    name: 'a leader sends different entries to one member',
     checker: 'log matching',
     message: (message, to) => {
       if (message.type !== 'append' || to !== 'n2') return message;
@@ -124,161 +124,161 @@ export const bugs: readonly Bug[] = [
     },
   },
   {
-    name: 'a disk that says "written" too early',
+    name: 'a disk reports writes as durable too early',
     checker: 'durability',
     // With several members the bug more often shows as a gap in a log.
     setting: { founders: 1, damaging: false },
     diskLies: true,
   },
   {
-    name: 'revisions that were set aside are forgotten in a restart',
+    name: 'reserved revisions are lost in a restart',
     checker: 'revisions',
     // Only a single member allocates revisions before they are written.
     setting: { founders: 1, damaging: false, learner: false },
     found: (state) => ({ ...state, reserved: 0 }),
   },
   {
-    name: 'a value that is another after a restart',
+    name: 'a value changes in a restart',
     checker: 'state machine safety',
     loaded: (row) => (row.revision % 7 === 0 ? { ...row, body: damaged(row.body) } : row),
   },
   {
-    name: 'reads without asking a quorum',
+    name: 'reads without confirmation by a quorum',
     checker: 'linearizability',
     request: (path, bytes) => (path.endsWith('/Range') ? Buffer.concat([bytes, SERIALIZABLE]) : bytes),
   },
   {
-    name: 'guards that are not looked at',
+    name: 'guards are ignored',
     checker: 'linearizability',
     // Removes field 1, the comparisons.
     request: (path, bytes) => (path.endsWith('/Txn') ? bytes.subarray(2 + (bytes[1] as number)) : bytes),
   },
   {
-    name: 'a watch leaves events out',
+    name: 'a watch omits events',
     checker: 'watch',
     watched: (answer, count) => (count % 20 === 0 ? [] : [answer]),
   },
   {
-    name: 'a watch says things twice',
+    name: 'a watch delivers events twice',
     checker: 'watch',
     watched: (answer, count) => (count % 20 === 0 ? [answer, answer] : [answer]),
   },
   {
-    name: 'a watch that leaves fragments out',
+    name: 'a watch omits fragments',
     checker: 'watch',
     watched: (answer) => (decodeWatchResponse(answer).fragment ? [] : [answer]),
   },
   {
-    name: 'a watch that tells of more than was asked for',
+    name: 'a watch delivers events outside of its range',
     checker: 'watch',
     watching: (create) => ({ ...create, noPut: false, noDelete: false, end: '\0' }),
   },
-  { name: 'leases on clocks that run fast', checker: 'lease', clockRate: 1.2 },
-  { name: 'leases on clocks that run slow', checker: 'lease', clockRate: 0.4 },
+  { name: 'leases expire on fast clocks', checker: 'lease', clockRate: 1.2 },
+  { name: 'leases persist on slow clocks', checker: 'lease', clockRate: 0.4 },
   {
-    name: 'an alarm that is said to be raised and is not',
+    name: 'an acknowledged alarm is not raised',
     checker: 'alarm',
     request: (path, bytes) => (path.endsWith('/Alarm') ? SHOW_ALARMS : bytes),
   },
   {
-    name: 'users that are added under another name',
+    name: 'users are added under another name',
     checker: 'users',
     request: (path, bytes) => (path.endsWith('/UserAdd') ? Buffer.concat([bytes, Buffer.of(10, 1, 120)]) : bytes),
   },
-  { name: 'everybody is taken for root', checker: 'permissions', setting: { auth: true }, user: 'root' },
+  { name: 'every client is authenticated as root', checker: 'permissions', setting: { auth: true }, user: 'root' },
   {
-    name: 'tokens that outlive a change of auth',
+    name: 'tokens stay valid after a change of auth',
     checker: 'permissions',
     setting: { auth: true, simple: false },
     tokensLast: true,
   },
   {
-    name: 'simple tokens that do not end',
+    name: 'simple tokens never expire',
     checker: 'tokens',
     setting: { auth: true, simple: true },
     tokenLife: 10,
   },
   {
-    name: 'simple tokens that end too early',
+    name: 'simple tokens expire too early',
     checker: 'tokens',
     setting: { auth: true, simple: true },
     tokenLife: 0.3,
   },
   {
-    name: 'members of older builds that are told what they do not know',
+    name: 'members of older builds receive unsupported entries',
     checker: 'builds',
     setting: { auth: true, simple: true, rolling: true },
     claimsToKnow: true,
   },
   {
-    name: 'a quota that nobody looks at',
+    name: 'the quota is not enforced',
     checker: 'quota',
     setting: { quota: true, damaging: false },
     takesNoRoom: true,
   },
   {
-    name: 'an alarm that cannot be disarmed',
+    name: 'an alarm cannot be disarmed',
     checker: 'liveness',
     setting: { quota: true, damaging: false },
     request: (path, bytes) => (path.endsWith('/Alarm') && bytes[1] === DISARM ? SHOW_ALARMS : bytes),
   },
   {
-    name: 'a lock for everybody who asks',
+    name: 'a lock is granted to every client',
     checker: 'lock',
     setting: { queues: true },
     request: (path, bytes) => (path.endsWith('/Lock') ? onItsOwn(bytes) : bytes),
   },
   {
-    name: 'an election that everybody wins',
+    name: 'every candidate wins an election',
     checker: 'election',
     setting: { queues: true },
     request: (path, bytes) => (path.endsWith('/Campaign') ? onItsOwn(bytes) : bytes),
   },
   {
-    name: 'an observer that is told of who holds a lock',
+    name: 'an observer receives the holder of a lock',
     checker: 'observer',
     setting: { queues: true },
     request: (path, bytes) =>
       path.endsWith('/Observe') ? Buffer.concat([bytes, Buffer.of(10, 4), Buffer.from('lock')]) : bytes,
   },
   {
-    name: 'a lock that outlives the lease of whoever holds it',
+    name: 'a lock outlives the lease of its holder',
     checker: 'liveness',
     setting: { queues: true, damaging: false },
     // Sets field 2, the lease, to 0: the session gets its own lease, which expires in a minute.
     request: (path, bytes) => (path.endsWith('/Lock') ? Buffer.concat([bytes, Buffer.of(16, 0)]) : bytes),
   },
   {
-    name: 'a survivor that goes on with less than it has',
+    name: 'a survivor of a quorum loss drops committed entries',
     checker: 'recovery',
     setting: { founders: 3, damaging: false, losesQuorum: true },
     recovered: (image) => image.rows.splice(-4, 3),
   },
   {
-    name: 'a damaged member that goes on under its old id',
+    name: 'a damaged member continues with its old ID',
     checker: 'rebuild',
     setting: { founders: 3, damaging: true },
     keepsIdentity: true,
   },
   {
-    name: 'a store that gives revisions out again that are lost',
+    name: 'a restored store allocates lost revisions again',
     checker: 'revisions',
     setting: { founders: 1, damaging: true, learner: false },
     noBump: true,
   },
   {
-    name: 'a learner that takes itself for a voter',
+    name: 'a learner acts as a voter',
     checker: 'reinstated',
     setting: { founders: 1, damaging: true, learner: true, auth: false, queues: false, quota: false },
     found: votesAlone,
   },
   {
-    name: 'votes that get lost for ever',
+    name: 'all votes are lost',
     checker: 'liveness',
     message: (message, _to, nowMs) => (message.type === 'voteResp' && nowMs > 2_000 ? undefined : message),
   },
   {
-    name: 'a member that is told of nothing any more',
+    name: 'a member receives no entries any more',
     checker: 'liveness',
     message: (message, to, nowMs) => (to === 'n2' && nowMs > RECOVERING_MS ? undefined : message),
   },
