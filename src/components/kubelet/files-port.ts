@@ -10,6 +10,8 @@ export interface PodFiles {
   names(directory: string): Promise<readonly string[]>;
   /** Replaces the file atomically: readers see either the old or the new content. Creates its directory. */
   replace(path: string, content: string): Promise<void>;
+  /** Like `replace`, and the file is there after a power failure. */
+  replaceDurably(path: string, content: string): Promise<void>;
   /** Creates an empty file that every user of the container may write, and its directory. */
   makeMessageFile(path: string): Promise<void>;
   /** Returns the first `maxBytes` of a file and truncates the file to them. Returns '' when the file cannot be read. */

@@ -13,6 +13,18 @@ export const podFiles: PodFiles = {
     await writeFile(temporary, content, { mode: 0o644 });
     await rename(temporary, path);
   },
+  async replaceDurably(path, content) {
+    const created = await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+    const temporary = `${path}.new`;
+    await writeFile(temporary, content, { mode: 0o644, flush: true });
+    await rename(temporary, path);
+    // The entries of new directories too, up to the one that was there before.
+    const top = dirname(created ?? path);
+    for (let directory = dirname(path); ; directory = dirname(directory)) {
+      await sync(directory);
+      if (directory === top || directory === dirname(directory)) break;
+    }
+  },
   async makeMessageFile(path) {
     await mkdir(dirname(path), { recursive: true, mode: 0o750 });
     await writeFile(path, '');
@@ -34,6 +46,11 @@ export const podFiles: PodFiles = {
     }
   },
 };
+
+async function sync(directory: string): Promise<void> {
+  const handle = await open(directory);
+  await handle.sync().finally(() => handle.close());
+}
 
 async function names(directory: string): Promise<readonly string[]> {
   return readdir(directory).catch((error: unknown): string[] => {

@@ -1,5 +1,4 @@
 /** The node group of a host: its name, its last configuration, and its effect on the host's own configuration. */
-import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { mayKubeletLabel } from '../../api/kinds/nodes/own-labels.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -9,6 +8,7 @@ import { kubeletFields } from '../../core/reconcile/machine-config/kubelet-field
 import { nodeConfigOf } from './generate.ts';
 import { type NodeConfig, type PartialNodeConfig, pairArgument, parseNodeConfig } from './node-config.ts';
 import type { Settings } from './settings.ts';
+import { readIfPresent } from './strict-yaml.ts';
 
 const VARIABLE = 'BOOTSTRAP_CONFIG_NAME';
 
@@ -22,7 +22,7 @@ export function sysconfigOf({ roles }: Settings): string {
  * Returns undefined if there is no group. Throws CodedError 'bad-config' for a name that is invalid for a ConfigMap.
  */
 export async function groupNameOf(file: string): Promise<string | undefined> {
-  const text = await readFile(file, 'utf8').catch(() => '');
+  const text = (await readIfPresent(file)) ?? '';
   const line = text
     .split('\n')
     .findLast((each) => each.trim().startsWith(`${VARIABLE}=`))
@@ -42,7 +42,7 @@ const GROUP_FIELDS = ['apiVersion', 'kind', 'kubeletArguments'];
 export async function groupedNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const own = nodeConfigOf(settings, cgroupDriver);
   const file = settings.paths.nodeGroup;
-  const text = await readFile(file, 'utf8').catch(() => undefined);
+  const text = await readIfPresent(file);
   if (text === undefined) return own;
   try {
     return withGroup(own, parseNodeConfig(text, file).config, file);

@@ -44,14 +44,18 @@ export interface Cursor {
 
 /** The file's value; undefined if the file does not exist. Throws CodedError 'bad-config'. */
 export async function readConfigFile<T>(file: string, field: Field<T>): Promise<T | undefined> {
-  let text: string;
+  const text = await readIfPresent(file);
+  return text === undefined ? undefined : parseConfig(text, file, field);
+}
+
+/** Undefined when there is no such file. Throws CodedError 'bad-config' when it cannot be read. */
+export async function readIfPresent(file: string): Promise<string | undefined> {
   try {
-    text = await readFile(file, 'utf8');
+    return await readFile(file, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new CodedError('bad-config', `cannot read ${file}: ${messageOf(error)}`, { cause: error });
   }
-  return parseConfig(text, file, field);
 }
 
 /** Throws CodedError 'bad-config': `file:line: field: what is wrong; the fix`. */

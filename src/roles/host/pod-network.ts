@@ -9,6 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
+import { readIfPresent } from '../config/strict-yaml.ts';
 
 export interface PodNetworkFollower {
   /** Reason why the pod network is not ready; undefined if it is ready. */
@@ -61,8 +62,15 @@ export async function followPodNetwork(options: PodNetworkOptions): Promise<PodN
     const cidrs = node.spec?.podCIDRs ?? [node.spec?.podCIDR ?? ''];
     if (cidrs[0] !== undefined && cidrs[0] !== '') apply(cidrs.join(','));
   };
-  const known = (await readFile(options.file, 'utf8').catch(() => '')).trim();
-  const first = known === '' ? options.initial : known;
+  const first = await readIfPresent(options.file).then(
+    (text = '') => (text.trim() === '' ? options.initial : text.trim()),
+    (error: unknown) => {
+      // The file may name other CIDRs than the initial one. The Node names them too.
+      problem = messageOf(error);
+      log.error('pod CIDR not read; waiting for the Node', { file: options.file, error: problem });
+      return undefined;
+    },
+  );
   if (first !== undefined) {
     apply(first);
     await applying;

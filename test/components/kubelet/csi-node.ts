@@ -93,7 +93,7 @@ export class CsiNodeLab {
         const below = [...disk.keys()].filter((path) => path.startsWith(`${directory}/`));
         return [...new Set(below.map((path) => path.slice(directory.length + 1).split('/')[0] ?? ''))];
       },
-      replace: async (path: string, content: string) => void disk.set(path, content),
+      replaceDurably: async (path: string, content: string) => void disk.set(path, content),
       makeDirectory: nothing,
       kindOf: async () => 'Directory',
     };

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
 import { nodeConfigOf } from '../../../src/roles/config/generate.ts';
 import { parseNodeConfig, readNodeConfig } from '../../../src/roles/config/node-config.ts';
-import { groupLabels, groupNameOf, sysconfigOf, withGroup } from '../../../src/roles/config/node-group.ts';
+import {
+  groupedNodeConfig,
+  groupLabels,
+  groupNameOf,
+  sysconfigOf,
+  withGroup,
+} from '../../../src/roles/config/node-group.ts';
 import { settingsOf } from '../../../src/roles/config/settings.ts';
 
 const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
@@ -129,4 +136,14 @@ test("reads the group's name from BOOTSTRAP_CONFIG_NAME", () =>
     assert.equal(await groupNameOf(file), undefined);
     await writeFile(file, 'BOOTSTRAP_CONFIG_NAME=../x\n');
     await assert.rejects(groupNameOf(file), /BOOTSTRAP_CONFIG_NAME: "\.\.\/x" is not the name of a ConfigMap/);
+  }));
+
+test('a file that cannot be read is not taken for a missing one', () =>
+  inDirectory(async (directory) => {
+    const file = join(directory, 'group');
+    await mkdir(file);
+    const unreadable = { code: 'bad-config', message: /^cannot read .+group: EISDIR/ };
+    await assert.rejects(groupNameOf(file), unreadable);
+    const paths = { ...settings.paths, nodeGroup: file };
+    await assert.rejects(groupedNodeConfig({ ...settings, paths }, 'cgroupfs', silentLog), unreadable);
   }));

@@ -89,7 +89,12 @@ export class MountRecords {
 
   async put(record: MountRecord): Promise<void> {
     await this.#load();
-    await this.#files.replace(this.#path(record), JSON.stringify(record));
+    // After a power failure these records tell which volumes a driver or target still has to be released from.
+    const isForeign = record.kind === 'csi' || record.kind === 'iscsi';
+    const text = JSON.stringify(record);
+    await (isForeign
+      ? this.#files.replaceDurably(this.#path(record), text)
+      : this.#files.replace(this.#path(record), text));
     this.#records.set(keyOf(record.uid, record.volume), record);
   }
 

@@ -22,7 +22,7 @@ export interface StagedVolume {
 export interface StagedRecordsOptions {
   readonly mounts: Pick<MountRecords, 'all'>;
   readonly directories: Pick<PodDirectories, 'stagedRecords'>;
-  readonly files: Pick<PodFiles, 'names' | 'replace'>;
+  readonly files: Pick<PodFiles, 'names' | 'replaceDurably'>;
   readonly tools: Pick<VolumeTools, 'read' | 'removeFile'>;
 }
 
@@ -62,7 +62,7 @@ export class StagedRecords {
   }
 
   async #write(volume: StagedVolume): Promise<void> {
-    await this.#options.files.replace(this.#path(volume), JSON.stringify(volume));
+    await this.#options.files.replaceDurably(this.#path(volume), JSON.stringify(volume));
     this.#records.set(volume.staging, volume);
   }
 
