@@ -34,13 +34,21 @@ export interface ReleaseManifest {
   /** Update channels. Empty means all channels. */
   readonly channels: readonly string[];
   readonly files: readonly ReleaseFile[];
+  /** Highest level of the store's log that the release can read. Releases that do not state it read level 2. */
+  readonly storeLevel?: number;
 }
+
+const UNSTATED_STORE_LEVEL = 2;
+
+/** `manifest` is undefined for a release whose manifest is not known. */
+export const storeLevelOf = (manifest: ReleaseManifest | undefined): number =>
+  manifest?.storeLevel ?? UNSTATED_STORE_LEVEL;
 
 export const releaseFileName = (architecture: Architecture): string => `hyperedge-linux-${architecture}`;
 
 /** Text that is signed. */
-export function manifestText({ version, kubernetes, channels, files }: ReleaseManifest): string {
-  const document = { apiVersion: API_VERSION, kind: KIND, version, kubernetes, channels, files };
+export function manifestText({ version, kubernetes, channels, files, storeLevel }: ReleaseManifest): string {
+  const document = { apiVersion: API_VERSION, kind: KIND, version, kubernetes, channels, storeLevel, files };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
@@ -54,12 +62,13 @@ export function parseManifest(text: string): ReleaseManifest | string {
     return 'is not JSON';
   }
   if (!isObject(given)) return 'is not an object';
-  const { apiVersion, kind, version, kubernetes, channels, files } = given;
+  const { apiVersion, kind, version, kubernetes, channels, files, storeLevel } = given;
   if (apiVersion !== API_VERSION || kind !== KIND) return `apiVersion, kind: must be ${API_VERSION}, ${KIND}`;
   if (typeof version !== 'string' || !isReleaseVersion(version)) return 'version: must be a version such as 1.2.3';
   if (typeof kubernetes !== 'string' || !KUBERNETES.test(kubernetes)) return 'kubernetes: must be such as v1.36.0';
   if (!Array.isArray(channels) || channels.length > MAX_CHANNELS || !channels.every(isChannel))
     return `channels: must be at most ${MAX_CHANNELS} names such as stable`;
+  if (storeLevel !== undefined && !isLevel(storeLevel)) return 'storeLevel: must be from 1 to 1000';
   if (!Array.isArray(files) || files.length === 0 || files.length > ARCHITECTURES.length)
     return 'files: must have an executable for each architecture';
   const parsed: ReleaseFile[] = [];
@@ -70,7 +79,7 @@ export function parseManifest(text: string): ReleaseManifest | string {
       return `files[${index}].architecture: ${file.architecture} is there twice`;
     parsed.push(file);
   }
-  return { version, kubernetes, channels, files: parsed };
+  return { version, kubernetes, channels, files: parsed, ...(storeLevel === undefined ? {} : { storeLevel }) };
 }
 
 function parseFile(given: unknown): ReleaseFile | string {
@@ -86,6 +95,9 @@ function parseFile(given: unknown): ReleaseFile | string {
 }
 
 export const isDigest = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
+
+const isLevel = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1000;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

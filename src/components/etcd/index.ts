@@ -5,5 +5,6 @@
 export { createTokens } from './auth/auth-tokens.ts';
 export { storeMissing } from './membership/join.ts';
 export { lostOf } from './recovery/recovery.ts';
+export { NEWEST_LEVEL } from './replication/log-level.ts';
 export { createEtcdServer } from './server.ts';
 export type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from './server-port.ts';

@@ -18,6 +18,7 @@ import type {
   EtcdLogEnd,
   EtcdMember,
   EtcdStatus,
+  LogLevelReport,
 } from '../../components/etcd/administration/port.ts';
 import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
 import type { ClientStreamEvents } from './client-calls.ts';
@@ -88,8 +89,16 @@ class Admin implements EtcdAdmin {
     return decodeLogEnd(await this.#call('/hyperedge.Recovery/LogEnd', Buffer.alloc(0), timeoutMs));
   }
 
-  async raiseLevel(timeoutMs?: number): Promise<{ readonly level: number; readonly supported: number }> {
-    const answer = await this.#call('/hyperedge.Cluster/RaiseLevel', Buffer.alloc(0), timeoutMs);
+  raiseLevel(timeoutMs?: number): Promise<LogLevelReport> {
+    return this.#level('RaiseLevel', timeoutMs);
+  }
+
+  level(timeoutMs?: number): Promise<LogLevelReport> {
+    return this.#level('Level', timeoutMs);
+  }
+
+  async #level(method: 'RaiseLevel' | 'Level', timeoutMs?: number): Promise<LogLevelReport> {
+    const answer = await this.#call(`/hyperedge.Cluster/${method}`, Buffer.alloc(0), timeoutMs);
     const reader = new Reader(answer);
     const numbers: number[] = [];
     for (let field = reader.field(); field !== 0; field = reader.field()) {

@@ -23,6 +23,7 @@ import { createExecutables, DigestStore, download, GUARD_LINK, type Masters } fr
 import type { OpenedClient } from '../api-access.ts';
 import { selfCommand } from '../assets.ts';
 import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
+import { etcdAccess } from '../etcd/access.ts';
 import { systemClock as clock, createProcessLog } from '../process.ts';
 import { GUARD_SERVICE, SERVICE } from '../setup/layout.ts';
 import { systemctl, systemdRuns } from '../setup/service.ts';
@@ -33,6 +34,7 @@ import type { HostRuntime } from './runtime.ts';
 const run = promisify(execFile);
 /** Limit for a store of some gigabytes on a slow disk. */
 const SAVE_MS = 600_000;
+const LEVEL_MS = 10_000;
 
 export interface UpdatedHost {
   readonly settings: Settings;
@@ -73,6 +75,7 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
     },
     runs: () => runsOf(runtime),
     unreached: (id) => peers.unreached(id),
+    storeLevel: ownsStore(settings) ? () => storeLevel(settings) : undefined,
     saveStore: ownsStore(settings) ? (version) => saveStore(settings, version) : undefined,
     clock,
     log,
@@ -114,6 +117,16 @@ function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal)
       });
     }
   };
+}
+
+/** Level of the log as the local member knows it. */
+async function storeLevel({ root, ports }: Settings): Promise<number> {
+  const admin = (await etcdAccess({ root })).open([`https://127.0.0.1:${ports.etcd}`]);
+  try {
+    return (await admin.level(LEVEL_MS)).level;
+  } finally {
+    admin.close();
+  }
 }
 
 /** In a separate process, which returns its memory when it ends. */

@@ -29,6 +29,7 @@ import { silentLog } from '../../base/log.ts';
 import { compareReleases, isReleaseVersion } from '../../base/release-version.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
 import type { ApiClient } from '../../client/index.ts';
+import { NEWEST_LEVEL } from '../../components/etcd/index.ts';
 import { masterFiles } from '../../io/pki/index.ts';
 import {
   DigestStore,
@@ -80,12 +81,16 @@ export async function createBundle(options: CreateOptions): Promise<ReleaseManif
     sources.set(name, path);
     files.push({ name, architecture, size, sha256: await digestOf(path) });
   }
-  const manifest: ReleaseManifest = { version, kubernetes, channels: options.channels, files };
+  const manifest: ReleaseManifest = { version, kubernetes, channels: options.channels, files, ...levelOf(version) };
   const checked = parseManifest(JSON.stringify({ apiVersion: 'hyperedge.dev/v1', kind: 'ReleaseBundle', ...manifest }));
   if (typeof checked === 'string') throw new CodedError('bad-flag', checked);
   await writeBundle(options.bundle, manifest, sources, key);
   return manifest;
 }
+
+/** The store level of executables of this release; that of others is not known. */
+const levelOf = (version: string): Pick<ReleaseManifest, 'storeLevel'> =>
+  version === PRODUCT_VERSION ? { storeLevel: NEWEST_LEVEL } : {};
 
 async function versionOf(path: string): Promise<{ readonly version: string; readonly kubernetes: string }> {
   try {

@@ -6,7 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Header, pack } from 'tar-stream';
-import { manifestText, type ReleaseManifest, releaseFileName } from '../../../src/api/releases/manifest.ts';
+import {
+  manifestText,
+  parseManifest,
+  type ReleaseManifest,
+  releaseFileName,
+  storeLevelOf,
+} from '../../../src/api/releases/manifest.ts';
 import { DigestStore, digestOf, readBundle, writeBundle } from '../../../src/io/releases/index.ts';
 import { createVerifier, parseTrustedKey, sha256Of, signatureOf } from '../../../src/io/releases/keys.ts';
 import { generator } from '../../random.ts';
@@ -91,6 +97,15 @@ test('reads a bundle as it was written', async () => {
   assert.equal(read.digest, sha256Of(manifestText(manifest)));
   assert.equal(accepted, 1);
   assert.ok(Buffer.concat(taken).equals(content));
+});
+
+test('a manifest states the level of stores that its release reads', () => {
+  assert.ok(!manifestText(manifest).includes('storeLevel'), 'a manifest of a former release keeps its text');
+  const read = parseManifest(manifestText({ ...manifest, storeLevel: 5 }));
+  assert.ok(typeof read !== 'string', String(read));
+  assert.deepEqual([storeLevelOf(read), storeLevelOf(manifest), storeLevelOf(undefined)], [5, 2, 2]);
+  for (const storeLevel of [0, 1.5, 1001])
+    assert.equal(parseManifest(manifestText({ ...manifest, storeLevel })), 'storeLevel: must be from 1 to 1000');
 });
 
 test('rejects a signature of another key or text before any file is stored', async () => {

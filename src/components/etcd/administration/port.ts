@@ -47,6 +47,12 @@ export interface EtcdLogEnd {
   readonly lastRevision: number;
 }
 
+/** Levels of the cluster's log, see log-level.ts. */
+export interface LogLevelReport {
+  readonly level: number;
+  readonly supported: number;
+}
+
 /**
  * A client of the store's Cluster, Maintenance, Lease and KV services. Every call throws a CodedError: 'unavailable'
  * with the endpoint after the timeout, 'unsupported', or 'refused' with the store's own message.
@@ -66,7 +72,9 @@ export interface EtcdAdmin {
   status(timeoutMs?: number): Promise<EtcdStatus>;
   logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;
   /** Raises the log level to the highest one that all members support, see log-level.ts. */
-  raiseLevel(timeoutMs?: number): Promise<{ readonly level: number; readonly supported: number }>;
+  raiseLevel(timeoutMs?: number): Promise<LogLevelReport>;
+  /** Log level as this member knows it. */
+  level(timeoutMs?: number): Promise<LogLevelReport>;
   /**
    * Streams a snapshot to `piece`. The last piece is the SHA-256 of the preceding ones. Resolves with the store's
    * revision.

@@ -41,7 +41,7 @@ export interface LogLevelsDeps {
 export interface LevelReport {
   /** The level of the log. */
   readonly level: number;
-  /** The level that the leader supports. */
+  /** The level that the answering member supports; when the level is raised, this is the leader. */
   readonly supported: number;
 }
 
@@ -72,9 +72,13 @@ export class LogLevels {
 
   /** Raises the level to the lowest level that all members support. Throws RaftError on a follower. */
   async raise(): Promise<LevelReport> {
-    const { engine, own } = this.#deps;
-    engine.requireLeader();
+    this.#deps.engine.requireLeader();
     if (this.#isWanted) await this.#raise();
+    return this.report;
+  }
+
+  get report(): LevelReport {
+    const { engine, own } = this.#deps;
     return { level: engine.cluster.level, supported: own };
   }
 

@@ -1,4 +1,4 @@
-/** Raises the level of the cluster's log on request, see log-level.ts. */
+/** Reports the level of the cluster's log, and raises it on request, see log-level.ts. */
 import type { Log } from '../../../base/log.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { LogLevels } from '../replication/log-level.ts';
@@ -15,6 +15,11 @@ interface LevelServiceDeps {
 
 export function levelService({ levels, engine, encoder, log }: LevelServiceDeps): UnaryHandlers {
   return {
+    '/hyperedge.Cluster/Level': (_message, call) =>
+      answer(call, log, async () => {
+        const { level, supported } = levels.report;
+        return encoder.begin(engine.machine.visible).int(2, level).int(3, supported).finish();
+      }),
     '/hyperedge.Cluster/RaiseLevel': (_message, call) =>
       answer(call, log, async () => {
         const { level, supported } = await levels.raise();

@@ -13,11 +13,17 @@ import {
 } from '../../../api/kinds/nodes/host-report.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
-import type { Architecture, ReleaseFile } from '../../../api/releases/manifest.ts';
+import {
+  type Architecture,
+  type ReleaseFile,
+  type ReleaseManifest,
+  storeLevelOf,
+} from '../../../api/releases/manifest.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { compareReleases } from '../../../base/release-version.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
 import { nextSwitchStep, STABLE_MS, type SwitchRecord } from '../../../core/updates/index.ts';
 import type { VerifyRelease } from '../releases-port.ts';
@@ -47,6 +53,8 @@ export interface UpdateAgentDeps {
    * member.
    */
   readonly saveStore: ((version: string) => Promise<string>) | undefined;
+  /** Level of the store's log. Undefined when this host has no store member. */
+  readonly storeLevel: (() => Promise<number>) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -229,7 +237,9 @@ export class UpdateAgent {
     const record = { id, from: running, to: version, message: '', timeoutMs } as const;
     try {
       await executables.keepRunning(running);
-      const file = this.#fileOf(wanted);
+      const manifest = this.#manifestOf(wanted);
+      await this.#requireReadableStore(version, manifest);
+      const file = this.#fileOf(version, manifest);
       if (!(await executables.has(version, file?.sha256))) {
         if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
         await executables.place(version, await this.#deps.files.fetch(file));
@@ -249,8 +259,21 @@ export class UpdateAgent {
     this.#wakeSoon();
   }
 
+  /** An older release cannot read a store whose log level was raised after the last update. */
+  async #requireReadableStore(version: string, manifest: ReleaseManifest | undefined): Promise<void> {
+    const { running, storeLevel } = this.#deps;
+    if (storeLevel === undefined || compareReleases(version, running) >= 0) return;
+    const level = await storeLevel();
+    const readable = storeLevelOf(manifest);
+    if (level > readable)
+      throw new CodedError(
+        'refused',
+        `release ${version} reads stores up to level ${readable}, and the store has level ${level}; stay at ${running} or update to a newer release`,
+      );
+  }
+
   /** Returns undefined for a version that this host has kept. Throws CodedError 'refused'. */
-  #fileOf({ version, manifest }: WantedUpdate): ReleaseFile | undefined {
+  #manifestOf({ version, manifest }: WantedUpdate): ReleaseManifest | undefined {
     if (manifest === '') return undefined;
     const found = this.#releases.list().map((map) => this.#deps.verify(announcementOf(map)));
     const release = found.find((each) => 'manifest' in each && each.digest === manifest);
@@ -260,8 +283,13 @@ export class UpdateAgent {
     }
     if (release.manifest.version !== version)
       throw new CodedError('refused', `the manifest is of ${release.manifest.version}, not of ${version}`);
+    return release.manifest;
+  }
+
+  #fileOf(version: string, manifest: ReleaseManifest | undefined): ReleaseFile | undefined {
+    if (manifest === undefined) return undefined;
     const { architecture } = this.#deps;
-    const file = release.manifest.files.find((each) => each.architecture === architecture);
+    const file = manifest.files.find((each) => each.architecture === architecture);
     if (file === undefined) throw new CodedError('refused', `release ${version} has no executable for ${architecture}`);
     return file;
   }

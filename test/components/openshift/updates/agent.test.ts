@@ -65,6 +65,7 @@ const fast = { ...clock, monotonicMs: () => clock.monotonicMs() * 30 };
 let runs = 'api 1';
 let unreached = '';
 const saved: string[] = [];
+let storeLevel = 1;
 
 /** Host process of this version. `restarted` resolves when its restart is requested. */
 function hostProcess(running: string): { readonly restarted: Promise<void>; stop(): Promise<void> } {
@@ -99,6 +100,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
     fault: () => '',
     runs: async () => runs,
     unreached: () => unreached,
+    storeLevel: async () => storeLevel,
     saveStore: async (version) => {
       saved.push(version);
       return `store-${version}.db`;
@@ -183,6 +185,23 @@ test('rejects a manifest of a version other than the wanted one', { timeout: 60_
   assert.equal(update?.message, 'the manifest is of 0.2.0, not of 0.9.9');
   assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
   await host.stop();
+});
+
+test('refuses an older release that cannot read the store before the switch', { timeout: 60_000 }, async () => {
+  storeLevel = 3;
+  const before = saved.length;
+  await writeFile(join(root, 'bin/hyperedge-0.1.9'), 'kept from before');
+  await want('older', '0.1.9', { manifest: '' });
+  const host = hostProcess('0.2.0');
+  const update = await until('failed', (each) => each?.id === 'older' && each.state === 'Failed');
+  assert.equal(
+    update?.message,
+    'release 0.1.9 reads stores up to level 2, and the store has level 3; stay at 0.2.0 or update to a newer release',
+  );
+  assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
+  assert.equal(saved.length, before);
+  await host.stop();
+  storeLevel = 2;
 });
 
 test('drains a host before the update and uncordons it afterwards if its pool requests that', {
