@@ -5,6 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.ts';
 import { type Network, networkText } from '../../base/networks.ts';
@@ -36,6 +37,7 @@ const PORT = 9;
 const HOPS = 2;
 const SETTLE_MS = 100;
 const TRACE_MS = 1_000;
+const MAX_RULES = 8 * 1024 * 1024;
 const FIRST = -2_000;
 const LAST = 2_000;
 
@@ -126,8 +128,10 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
         passed = await passes(range, target);
       }
       if (passed !== false) return undefined;
+      const send = (): Promise<void> => sendOne(gatewayText(range), target);
       const rule =
-        (await traced(() => sendOne(gatewayText(range), target))) ??
+        (await traced(send)) ??
+        (await legacyRule(range.family, send)) ??
         'a rule outside nftables, such as of iptables-legacy';
       await command(nft, ['-f', '-'], program(false));
       return `forwarded packets of pods are dropped by ${rule}; accept ${networkText(range)} there`;
@@ -137,6 +141,42 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
       await command(nft, ['-f', '-'], `add table inet ${table}\ndelete table inet ${table}\n`).catch(() => {});
     },
   };
+}
+
+/** Undefined if iptables-legacy is not in use, or none of its counters has risen. */
+async function legacyRule(family: 4 | 6, send: () => Promise<void>): Promise<string | undefined> {
+  const prefix = family === 4 ? 'ip' : 'ip6';
+  // Without a table in use, listing would create one.
+  const tables = await readFile(`/proc/net/${prefix}_tables_names`, 'utf8').catch(() => '');
+  if (tables.trim() === '') return undefined;
+  const save = (): Promise<string> => command(`${prefix}tables-legacy-save`, ['-c'], '', MAX_RULES);
+  try {
+    const before = await save();
+    await send();
+    await sleep(SETTLE_MS);
+    return legacyDroppedBy(before, await save());
+  } catch {
+    return undefined;
+  }
+}
+
+/** Rule or policy that dropped packets between two outputs of `iptables-legacy-save -c`. */
+export function legacyDroppedBy(before: string, after: string): string | undefined {
+  const drops = (text: string): Map<string, number> => {
+    const found = new Map<string, number>();
+    let table = '';
+    for (const line of text.split('\n')) {
+      if (line.startsWith('*')) table = line.slice(1);
+      const [, policyChain, policyCount] = /^:(\S+) DROP \[(\d+):\d+\]$/.exec(line) ?? [];
+      const [, count, chain, rule] = /^\[(\d+):\d+\] -A (\S+) (.*-j (?:DROP|REJECT)\b.*)$/.exec(line) ?? [];
+      const name = policyChain === undefined ? `chain ${chain}, rule "${rule}"` : `chain ${policyChain}, policy DROP`;
+      const packets = policyCount ?? count;
+      if (packets !== undefined) found.set(`iptables-legacy: table ${table}, ${name}`, Number(packets));
+    }
+    return found;
+  };
+  const earlier = drops(before);
+  return [...drops(after)].find(([name, packets]) => packets > (earlier.get(name) ?? 0))?.[0];
 }
 
 /** Table, chain and rule or policy of the last verdict in the output of `nft monitor trace`. */
