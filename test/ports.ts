@@ -1,10 +1,10 @@
 /**
- * Ports for servers that tests start as processes of their own, where "listen on 0" cannot be asked for.
+ * Ports for servers that tests start as processes of their own and that cannot listen on port 0.
  *
- * A port that was bound to 0 and closed again can be handed out a second time, by the kernel to a connection or to another test, before its
- * user listens on it. So these come from below the range that the kernel hands out (`net.ipv4.ip_local_port_range`, 32768 and up) and below that of
- * node ports, and each is reserved as long as the test's process lives: by an abstract socket of that name, which ends with the process and belongs
- * to the network namespace, as the port does.
+ * A port that was bound with 0 and closed may be assigned again, by the kernel to a connection or to another test,
+ * before its user listens on it. So these ports are below the kernel's ephemeral range (`net.ipv4.ip_local_port_range`,
+ * 32768 and up) and below the node ports. Each is reserved for the lifetime of the test's process by an abstract socket
+ * of that name, which ends with the process and belongs to the network namespace, like the port.
  */
 import { createSocket } from 'node:dgram';
 import { createServer, type ListenOptions } from 'node:net';
@@ -33,7 +33,7 @@ function datagrams(port: number): Promise<boolean> {
   });
 }
 
-/** A port, TCP and UDP, that nobody listens on and no other test is given while this process lives. */
+/** A TCP and UDP port that is unused and is not assigned to another test while this process lives. */
 export async function freePort(): Promise<number> {
   let port = FIRST + Math.floor(Math.random() * COUNT);
   for (let tried = 0; tried < COUNT; tried++) {

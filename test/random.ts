@@ -1,4 +1,4 @@
-/** Mulberry32: the same seed gives the same run. */
+/** Mulberry32, a seeded random number generator. */
 export function generator(seed: number): () => number {
   let state = seed;
   return () => {

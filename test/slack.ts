@@ -1,6 +1,6 @@
 import { availableParallelism, loadavg } from 'node:os';
 
-/** By what a bound on time has to be stretched on a machine that others use at the same time; 1 where nobody does. */
+/** Factor for time limits on a machine with other load; 1 on an idle machine. */
 export function slack(): number {
   const [lastMinute = 0] = loadavg();
   return Math.max(1, lastMinute / availableParallelism());

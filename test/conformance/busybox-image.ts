@@ -1,4 +1,4 @@
-/** A docker-archive made on the spot from the machine's static busybox. */
+/** Builds a docker-archive from the machine's static busybox. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ export const sha256 = (bytes: Uint8Array | string): string =>
 const APPLETS =
   'sh cat echo sleep ls stty tty id wc dd nc ip ps kill env head tail hostname yes true false mkdir rm touch mount cut grep httpd seq unshare setsid';
 
-/** The one layer: busybox with its usual links, accounts and empty directories. */
+/** The image's only layer: busybox with its usual links, accounts and empty directories. */
 export async function busyboxLayer(): Promise<Buffer> {
   const binary = await readFile('/bin/busybox');
   const directory = (name: string, mode = 0o755): TarEntry => ({ header: { name, type: 'directory', mode } });
@@ -49,7 +49,7 @@ export interface ArchiveImage {
   readonly tags: readonly string[];
   readonly layers: readonly Buffer[];
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Overrides what the configuration says about the layers. */
+  /** Overrides the layer digests in the image configuration. */
   readonly diffIds?: readonly string[];
 }
 

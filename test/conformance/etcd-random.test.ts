@@ -1,4 +1,7 @@
-/** Random requests, the same to an oracle, to us and to Debian's etcd: every answer has to be the same, field by field. */
+/**
+ * Sends the same random requests to an oracle, to this project's store and to Debian's etcd, and compares every
+ * response field by field.
+ */
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../components/etcd/harness.ts';
@@ -9,7 +12,7 @@ import { Choices, type Operation, operation } from './etcd/random.ts';
 
 const OPERATIONS = 1200;
 const SEEDS = [1, 2, 113];
-/** Long enough that none ends while the test runs. */
+/** Long enough that no lease expires during the test. */
 const LEASE_SECONDS = 100_000;
 
 const stops: Array<() => Promise<void>> = [];
@@ -41,7 +44,7 @@ async function debian(): Promise<EtcdClient> {
   return client;
 }
 
-/** Of headers only the revision can be the same everywhere. */
+/** Reduces headers to the revision, the only part that is equal everywhere. */
 function normalised(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalised);
   if (typeof value !== 'object' || value === null) return value;
@@ -146,7 +149,7 @@ async function run(seed: number, stores: Readonly<Record<string, EtcdClient>>): 
   }
   assert.ok(refused > OPERATIONS / 50 && refused < OPERATIONS / 2, `${refused} refused`);
   assert.ok(oracle.revision > OPERATIONS / 5, `revision ${oracle.revision}`);
-  // Etcds before 3.4.36 forget a delete at the compaction revision itself, so history begins behind it.
+  // Versions of etcd before 3.4.36 lose a delete at the compaction revision itself, so the comparison starts after it.
   const events = oracle.events.filter((event) => event.kv.mod_revision > oracle.compacted);
   for (const [name, client] of Object.entries(stores)) {
     const heard = await history(client, oracle.compacted + 1, events.length);
@@ -156,7 +159,7 @@ async function run(seed: number, stores: Readonly<Record<string, EtcdClient>>): 
 
 describe('random requests', () => {
   for (const seed of SEEDS) {
-    it(`answers as the oracle and as Debian's etcd, seed ${seed}`, async () => {
+    it(`get the same responses as from the oracle and Debian's etcd, seed ${seed}`, async () => {
       const stores: Record<string, EtcdClient> = { ours: await ours(64 << 20), 'ours, without memory': await ours(64) };
       if (await isInstalled(DEBIAN_ETCD)) stores['etcd'] = await debian();
       await run(seed, stores);

@@ -1,6 +1,6 @@
 /**
- * etcd's v3 API as its clients see it, over gRPC: the suite that Debian's etcd, `hyperedge etcd` and clusters of it pass. Where
- * etcd and we differ, etcd is right.
+ * Conformance suite for etcd's v3 API over gRPC. Debian's etcd, `hyperedge etcd` and clusters of it must pass it. Where
+ * they differ, etcd is right.
  */
 import { after, before, describe } from 'node:test';
 import { type EtcdSuite, Subject } from './etcd/cluster.ts';
@@ -20,7 +20,6 @@ const PARTS = {
   'Maintenance and Cluster': maintenanceConformance,
 };
 
-/** Declares the suite for one implementation. */
 export function etcdConformance(suite: EtcdSuite): void {
   describe(`etcd v3: ${suite.name}`, () => {
     let subject: Subject | undefined;

@@ -1,6 +1,6 @@
 /**
- * A `Store` that is an array of revisions and nothing else: the oracle that clever implementations are compared with, and the
- * store that API server tests run on. Every question is answered by scanning the array. Not shipped.
+ * A `Store` that keeps an array of revisions and scans it for every request. It is the oracle for other implementations
+ * and the store of API server tests. It is not shipped.
  */
 import {
   type Commit,
@@ -36,13 +36,13 @@ export interface MemoryStoreOptions {
 }
 
 export interface MemoryStore extends Store {
-  /** Makes every write fail as on a full disk, until called with false. */
+  /** With true, every write fails as on a full disk, until called with false. */
   setFull(full: boolean): void;
-  /** Every change so far, in order. */
+  /** All changes so far, in order. */
   history(): readonly { readonly revision: Revision; readonly event: WatchEvent }[];
 }
 
-/** Creates the array-of-revisions store. It holds timers only while leases live, and those do not keep the process alive. */
+/** Creates the store. It has timers only while leases exist, and they do not keep the process alive. */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const changes: Change[] = [];
   const watchers = new Set<Watcher>();
@@ -132,7 +132,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
         return { committed: false, revision, current: commit.guards.map((g) => state.get(g.key)?.kv) };
       }
       if (full) throw new StoreError('no-space', 'etcdserver: mvcc: database space exceeded');
-      // As etcd's --max-request-bytes.
+      // Same limit as etcd's --max-request-bytes.
       const bytes = (commit.puts ?? []).reduce((sum, { value }) => sum + value.length, 0);
       if (bytes > 1.5 * 1024 * 1024) throw new StoreError('too-large', 'etcdserver: request is too large');
       for (const put of commit.puts ?? []) {

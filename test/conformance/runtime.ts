@@ -1,6 +1,4 @@
-/**
- * What every implementation of the runtime port must do, as a suite over a factory: the embedded runtime now, a CRI runtime later.
- */
+/** Conformance suite for implementations of the runtime port. */
 import assert from 'node:assert/strict';
 import { readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,12 +15,12 @@ import type {
 export interface RuntimeUnderTest {
   /** The running runtime; a new object after `restart`. */
   readonly runtime: () => Runtime;
-  /** Ends the runtime without any good-bye and starts another on the same state. */
+  /** Kills the runtime and starts another one with the same state. */
   readonly restart: () => Promise<void>;
-  /** Reference of an image with busybox in it, present in the store. */
+  /** Reference of an image with busybox that is in the store. */
   readonly image: string;
   readonly logRoot: string;
-  /** A pod cgroup for a pod of this name. */
+  /** Cgroup of a pod with this name. */
   readonly cgroupParent: (pod: string) => string;
   readonly cleanUp: () => Promise<void>;
 }
@@ -38,7 +36,7 @@ const SECURITY: ContainerSecurity = {
   procMount: 'default',
 };
 
-/** `lacks`: why this implementation cannot have a case, by its title; such cases are skipped with that reason. */
+/** `lacks`: cases by title that this implementation does not support, with the reason. They are skipped. */
 export function runtimeConformance(
   name: string,
   factory: () => Promise<RuntimeUnderTest>,
@@ -138,7 +136,7 @@ export function runtimeConformance(
       return found;
     }
 
-    /** Waits by the runtime's own notifications. */
+    /** Waits with the runtime's own notifications. */
     async function until(id: string, done: (status: ContainerStatus) => boolean): Promise<ContainerStatus> {
       let wake: () => void = () => {};
       const unsubscribe = cri().onChange(() => wake());
@@ -175,7 +173,7 @@ export function runtimeConformance(
         .join('\n');
     }
 
-    /** Waits until the log, or whatever `read` gives, satisfies `done`. */
+    /** Waits until the result of `read`, for example the log, satisfies `done`. */
     async function eventually<T>(read: () => Promise<T>, done: (value: T) => boolean): Promise<T> {
       for (const deadline = Date.now() + 10_000; ; ) {
         const value = await read();
@@ -199,7 +197,7 @@ export function runtimeConformance(
       return Buffer.concat(parts).toString('utf8');
     }
 
-    it('runs a pod: created, running, exited, with its exit code, times and log', () =>
+    it('runs a pod: created, running, exited, with exit code, times and log', () =>
       withPod(async (sandboxId, config) => {
         const listed = (await cri().listPodSandboxes()).find(({ id }) => id === sandboxId);
         assert.equal(listed?.state, 'ready');
@@ -219,7 +217,7 @@ export function runtimeConformance(
         await cri().removeContainer(id);
       }));
 
-    it('gives a container its hostname, environment, name service, address and loopback', () =>
+    it('provides hostname, environment, name service, address and loopback', () =>
       withPod(async (sandboxId, config) => {
         const id = await run(sandboxId, 'sleep 60');
         const sandbox = (await cri().listPodSandboxes()).find((each) => each.id === sandboxId);
@@ -236,7 +234,7 @@ export function runtimeConformance(
         assert.equal((await exec(id, 'ps')).stdout.includes('node'), false, "the process table is the container's own");
       }));
 
-    it('lets containers of a pod share network and memory, and no processes', () =>
+    it('shares network and memory between containers of a pod, but not processes', () =>
       withPod(async (sandboxId) => {
         const server = await run(
           sandboxId,
@@ -253,7 +251,7 @@ export function runtimeConformance(
         await cri().stopContainer(server, 0);
       }));
 
-    it('shares the process namespace when asked, and reaps its orphans', () =>
+    it('shares the PID namespace on request and reaps its orphans', () =>
       withPod(
         async (sandboxId) => {
           await run(sandboxId, 'exec sleep 1234', { name: 'one' });
@@ -293,7 +291,7 @@ export function runtimeConformance(
         assert.match(log, /stderr .*Read-only file system/);
       }));
 
-    it('leaves out the groups of the image where only those of the pod are wanted', () =>
+    it("omits the image's groups if only the pod's are requested", () =>
       withPod(async (sandboxId) => {
         const security = { ...SECURITY, runAsUser: 1000, supplementalGroups: [3000], strictSupplementalGroups: true };
         const id = await run(sandboxId, 'sleep 60', { security });
@@ -301,13 +299,13 @@ export function runtimeConformance(
         assert.deepEqual((await status(id)).user?.supplementalGroups, [3000]);
       }));
 
-    it('refuses capabilities that do not exist', () =>
+    it('rejects unknown capabilities', () =>
       withPod(async (sandboxId) => {
         const security = { ...SECURITY, addCapabilities: ['NET_ADMINISTRATOR'] };
         await assert.rejects(run(sandboxId, 'sleep 60', { security }), /unknown capability "NET_ADMINISTRATOR"/);
       }));
 
-    it('refuses new namespaces under the default system-call filter, and only there', () =>
+    it('denies new namespaces only under the default seccomp filter', () =>
       withPod(async (sandboxId) => {
         const filtered = await run(sandboxId, 'sleep 60', { name: 'filtered' });
         const refused = await exec(filtered, 'unshare', '-U', 'true');
@@ -328,7 +326,7 @@ export function runtimeConformance(
         { privileged: true },
       ));
 
-    it('mounts host directories, read-only where asked', () =>
+    it('mounts host directories, read-only on request', () =>
       withPod(async (sandboxId, config) => {
         const mounts = [
           {
@@ -352,7 +350,7 @@ export function runtimeConformance(
         assert.match(refused.stderr, /Read-only/);
       }));
 
-    it('asks with the signal that the container names, real-time signals among them', () =>
+    it("stops with the container's stop signal, including real-time signals", () =>
       withPod(async (sandboxId) => {
         for (const [stopSignal, number] of [
           ['SIGUSR1', 10],
@@ -371,7 +369,7 @@ export function runtimeConformance(
         }
       }));
 
-    it('asks before it kills, and kills what does not answer', () =>
+    it('sends the stop signal, then kills after the grace period', () =>
       withPod(async (sandboxId) => {
         const polite = await run(
           sandboxId,
@@ -398,7 +396,7 @@ export function runtimeConformance(
         await cri().stopContainer(deaf, 1);
       }));
 
-    it('notices a container that was killed from outside', () =>
+    it('detects a container that was killed externally', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         process.kill((await status(id)).pid, 'SIGKILL');
@@ -406,7 +404,7 @@ export function runtimeConformance(
         assert.deepEqual([done.exitCode, done.reason], [137, 'Error']);
       }));
 
-    it('says OOMKilled when the kernel enforced the memory limit', () =>
+    it('reports OOMKilled when the kernel enforced the memory limit', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'exec dd if=/dev/zero of=/dev/null bs=200M count=4');
         const done = await exited(id);
@@ -419,7 +417,7 @@ export function runtimeConformance(
         const id = await run(sandboxId, 'sleep 60');
         const stats = await cri().containerStats(id);
         assert.ok(stats !== undefined && stats.memoryUsageBytes > 0 && stats.cpuUsageCoreNanoSeconds > 0);
-        // The runtime's own threads are still being counted when the command has only just taken their place.
+        // The runtime's own threads are still counted shortly after the command has replaced it.
         const pids = await eventually(
           async () => (await cri().containerStats(id))?.pids,
           (count) => count === 1,
@@ -431,7 +429,7 @@ export function runtimeConformance(
         assert.equal(big.exitCode, 0, big.stderr);
       }));
 
-    it('measures what containers write into their own files', () =>
+    it('measures the writable layers of containers', () =>
       withPod(async (sandboxId) => {
         const options = { unit: 'bytes', timeoutMs: 30_000 } as const;
         const quiet = await run(sandboxId, 'sleep 60', { name: 'quiet' });
@@ -446,7 +444,7 @@ export function runtimeConformance(
         assert.ok((inodes.get(busy) ?? 0) > 1 && (inodes.get(busy) ?? 0) < 100);
       }));
 
-    it('runs commands: exit codes, both outputs, timeout, and what cannot be started', () =>
+    it('runs commands: exit codes, both outputs, time-out, and failures to start', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         assert.deepEqual(await exec(id, 'sh', '-c', 'echo o; echo e >&2; exit 5'), {
@@ -471,7 +469,7 @@ export function runtimeConformance(
         });
       }));
 
-    it('streams a command: input to its end, large output, separate errors', () =>
+    it('streams a command: input until its end, large output, separate errors', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         const command = ['sh', '-c', 'wc -c; echo problem >&2; exit 4'];
@@ -497,7 +495,7 @@ export function runtimeConformance(
       return all;
     }
 
-    it('gives a command a real terminal that can be resized', () =>
+    it('provides a real, resizable terminal for a command', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         const session: ProcessStreams = await cri().exec(id, {
@@ -526,7 +524,7 @@ export function runtimeConformance(
         assert.equal(await session.exited, 6);
       }));
 
-    it('kills a command when its client leaves', () =>
+    it('kills a command when its client disconnects', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         const session = await cri().exec(id, {
@@ -577,7 +575,7 @@ export function runtimeConformance(
         assert.equal((await exited(id)).exitCode, 9);
       }));
 
-    it("forwards to ports on the pod's loopback and says when nobody listens", () =>
+    it("forwards to ports on the pod's loopback and reports a closed port", () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'exec nc -ll -p 7070 -e cat');
         const connect = async () => {
@@ -631,7 +629,7 @@ export function runtimeConformance(
         assert.equal((await status(lives)).state, 'exited');
       }));
 
-    it('stops a sandbox with everything in it, and forgets it on removal', async () => {
+    it('stops a sandbox with its containers and removes it', async () => {
       const config = sandboxConfig();
       const sandboxId = await cri().runPodSandbox(config);
       const id = await run(sandboxId, 'sleep 60');
@@ -648,7 +646,7 @@ export function runtimeConformance(
       assert.ok(!(await cri().listContainers()).some((each) => each.id === id));
     });
 
-    it('explains a container that cannot be created and leaves nothing of it', () =>
+    it('explains why a container cannot be created and leaves nothing behind', () =>
       withPod(async (sandboxId) => {
         const bad = containerConfig('true', { command: ['/no/such/program'] });
         await assert.rejects(

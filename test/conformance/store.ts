@@ -1,7 +1,7 @@
 /**
- * The suite that every implementation of the `Store` port passes: the array-of-revisions oracle, `hyperedge etcd` and a real etcd
- * (both through the etcd v3 client). `open` gives a fresh view of the store per test; keys carry a unique prefix, so an
- * implementation may keep its data between tests. Where etcd and we differ, etcd is right.
+ * Conformance suite for implementations of the `Store` port: the array-of-revisions oracle, `hyperedge etcd` and a real
+ * etcd (both through the etcd v3 client). `open` returns a new view of the store for each test. Keys have a unique
+ * prefix, so data may remain between tests. Where implementations differ, etcd is right.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -27,7 +27,7 @@ interface Recorder {
   readonly handler: Parameters<Store['watch']>[3];
 }
 
-/** Collects what a watch delivers and lets a test wait for it. */
+/** Collects the events of a watch and lets a test wait for them. */
 export function recorder(): Recorder {
   let wake: () => void = () => {};
   const events: WatchEvent[] = [];
@@ -74,7 +74,6 @@ export function recorder(): Recorder {
 
 let suffix = 0;
 
-/** Declares the suite for one implementation. */
 export function storeConformance(suite: StoreSuite): void {
   describe(`store contract: ${suite.name}`, () => {
     let store: Store;
@@ -95,7 +94,7 @@ export function storeConformance(suite: StoreSuite): void {
       return result.revision;
     };
 
-    it('creates once: a guard of 0 means the key does not exist', async () => {
+    it('creates a key once: a guard of 0 means that it does not exist', async () => {
       const key = `${fresh()}a`;
       const first = await store.commit({ guards: [{ key, modRevision: 0 }], puts: [{ key, value: bytes('1') }] });
       assert.ok(first.committed);
@@ -109,7 +108,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(kv?.createRevision, first.revision);
     });
 
-    it('updates and deletes under a mod-revision guard, and answers a stale guard with what is there', async () => {
+    it('updates and deletes under a mod-revision guard, and returns the current value for a stale guard', async () => {
       const key = `${fresh()}a`;
       const created = await put(key, '1');
       const updated = await store.commit({
@@ -173,7 +172,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal((await store.range(prefix, prefixEnd(prefix))).count, 2);
     });
 
-    it('a commit that changes nothing takes no revision', async () => {
+    it('creates no revision for a commit without changes', async () => {
       const key = `${fresh()}none`;
       const { revision } = await store.get(key);
       const result = await store.commit({ guards: [], deletes: [key] });
@@ -205,7 +204,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.ok(names.kvs.every((kv) => kv.value.length === 0 && kv.modRevision > 0));
     });
 
-    it('refuses compacted and future revisions', async () => {
+    it('rejects compacted and future revisions', async () => {
       const key = `${fresh()}a`;
       const first = await put(key, '1');
       const second = await put(key, '2');
@@ -249,7 +248,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.events[3]?.kv.createRevision, third);
     });
 
-    it('gives the events of one revision together', async () => {
+    it('delivers the events of one revision together', async () => {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const watched = recorder();
@@ -262,7 +261,7 @@ export function storeConformance(suite: StoreSuite): void {
       watch.cancel();
     });
 
-    it('starts a watch in the future only then', async () => {
+    it('starts a watch at a future revision', async () => {
       const prefix = fresh();
       const now = await put(`${prefix}a`, '1');
       const watched = recorder();
@@ -274,7 +273,7 @@ export function storeConformance(suite: StoreSuite): void {
       watch.cancel();
     });
 
-    it('reports progress on request, at a revision no older than the last write', async () => {
+    it('reports progress on request, at a revision not older than the last write', async () => {
       const prefix = fresh();
       const start = await put(`${prefix}a`, '1');
       const watched = recorder();
@@ -299,7 +298,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.errors.length, 0);
     });
 
-    it('keeps many watches apart', async () => {
+    it('separates the events of many watches', async () => {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const all = Array.from({ length: 40 }, (_, i) => {
@@ -315,7 +314,7 @@ export function storeConformance(suite: StoreSuite): void {
       }
     });
 
-    it('applies relaxed commits at once, in revision order with durable ones', async () => {
+    it('applies relaxed commits immediately, in revision order with durable ones', async () => {
       const key = `${fresh()}a`;
       const first = await store.commit({ guards: [], puts: [{ key, value: bytes('1') }], durability: 'relaxed' });
       const seen = await store.get(key);
@@ -353,7 +352,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(text((await store.get(key)).kv?.value), '24');
     });
 
-    it('keeps a lease that is asked for, and says when one is gone', async () => {
+    it('renews a lease and reports when it has expired', async () => {
       const prefix = fresh();
       const lease = await store.grantLease(2);
       await store.commit({ guards: [], puts: [{ key: `${prefix}kept`, value: bytes('v'), lease }] });
@@ -366,7 +365,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(await store.keepLease('123456789'), false);
     });
 
-    it('deletes the keys of an expired lease, and refuses an unknown lease', async () => {
+    it('deletes the keys of an expired lease and rejects an unknown lease', async () => {
       const prefix = fresh();
       const lease = await store.grantLease(1);
       const start = (await store.get(prefix)).revision + 1;
@@ -388,7 +387,7 @@ export function storeConformance(suite: StoreSuite): void {
       );
     });
 
-    it('carries values of every byte and of megabyte size', async () => {
+    it('stores values with all bytes and of one megabyte', async () => {
       const key = `${fresh()}big`;
       const value = new Uint8Array(1_200_000);
       for (let i = 0; i < value.length; i += 1) value[i] = (i * 31) & 0xff;
@@ -398,11 +397,11 @@ export function storeConformance(suite: StoreSuite): void {
       assert.deepEqual(Buffer.compare(Buffer.from(kv?.value ?? []), Buffer.from(value)), 0);
     });
 
-    it('says how large it is', async () => {
+    it('reports its size', async () => {
       assert.ok((await store.size(5000)) > 0);
     });
 
-    it('answers a ping', async () => {
+    it('responds to a ping', async () => {
       await store.ping(5000);
     });
   });

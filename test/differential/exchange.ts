@@ -1,4 +1,4 @@
-/** Requests as a client sends them and what came back, over connections that are kept. */
+/** HTTP requests and responses over kept connections. */
 import { Agent, request } from 'node:https';
 
 export interface Request {
@@ -21,7 +21,7 @@ interface Target {
   readonly identity: { readonly certPem: string; readonly keyPem: string };
 }
 
-/** Sends requests to one server; as many at once as are asked for. */
+/** Sends requests to one server, any number concurrently. */
 export class Connection {
   readonly #agent: Agent;
   readonly port: number;

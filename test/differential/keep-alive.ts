@@ -1,4 +1,4 @@
-/** Requests to a test server over one connection, one after the other: a handshake for each would cost more than all else together. */
+/** Sequential requests to a test server over one connection, because handshakes would take most of the time. */
 import type { CallOptions, TestServer } from '../components/apiserver/harness.ts';
 import { Channel } from '../fuzz/api/wire.ts';
 

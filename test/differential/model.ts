@@ -1,7 +1,7 @@
 /**
- * What an API server must answer, by a model of its storage that is as dumb as can be: a map of objects, a list of changes, and one rule after the other.
- * Source: the API conventions, the reference of ObjectMeta, DeleteOptions and Status. Revisions, uids and times are the server's to choose; the model says
- * only when there must be a new one.
+ * A simple model of the API server's storage as an oracle: a map of objects, a list of changes, and a sequence of
+ * rules. The server chooses revisions, UIDs and times; the model only determines when there must be a new one. Source:
+ * the API conventions, the reference of ObjectMeta, DeleteOptions and Status.
  */
 import { afterUpdate, applied, type Owner, type Owners } from './ownership.ts';
 import { type Leaf, same, sameLeaves, type Tree, treeOf } from './tree.ts';
@@ -9,27 +9,32 @@ import { type Leaf, same, sameLeaves, type Tree, treeOf } from './tree.ts';
 export interface KindRules {
   readonly apiVersion: string;
   readonly kind: string;
-  /** `configmaps` or `rigs.lab.test`, as messages name it. */
+  /** Name in error messages: `configmaps` or `rigs.lab.test`. */
   readonly resource: string;
-  /** Counts changes of what is not metadata or status. */
+  /** Whether the kind has a generation, which counts changes outside metadata and status. */
   readonly generations: boolean;
-  /** Written apart, at `/status`. */
+  /** Whether the kind has a `/status` subresource. */
   readonly status: boolean;
-  /** PUT without a resourceVersion overwrites whatever there is. */
+  /** Whether a PUT without a resourceVersion overwrites the object. */
   readonly unconditional: boolean;
 }
 
-/** An object: `leaves` are all its values but those that the server sets; labels and annotations are among them. */
+/**
+ * A stored object. `leaves` are all its values, including labels and annotations, except those that the server sets.
+ */
 export interface Stored {
   readonly name: string;
   readonly leaves: ReadonlyMap<string, Leaf>;
   readonly finalizers: readonly string[];
   readonly owners: Owners;
-  /** Whether anything has an owner, empty maps and finalizers included, of which the model knows nothing else: the server says so. */
+  /**
+   * Whether the object has managed fields. Taken from the server, because the model does not track empty maps and
+   * finalizers.
+   */
   readonly tracked: boolean;
   readonly generation: number;
   readonly terminating: boolean;
-  /** As the server chose them. */
+  /** Chosen by the server. */
   readonly uid: string;
   readonly revision: number;
 }
@@ -92,7 +97,7 @@ export class Model {
     return { answer: 'object', code: 201, object, fresh: true };
   }
 
-  /** On `/status` when `status`. `revision` is that in the body, undefined when there is none. */
+  /** `status`: the update is for `/status`. `revision`: resourceVersion in the body; undefined if there is none. */
   update(
     name: string,
     draft: Draft,
@@ -118,7 +123,7 @@ export class Model {
       before,
       leaves,
       finalizers,
-      // Who owns what is not begun with in the middle of an object's life, except by an apply.
+      // Managed fields are not started by an update of an object without any, only by an apply.
       before.tracked ? afterUpdate(before.owners, by, before.leaves, leaves) : before.owners,
       options.dryRun,
     );
@@ -170,12 +175,12 @@ export class Model {
     return { answer: 'object', code: 200, object, fresh: true };
   }
 
-  /** Objects that a list shows: in the order of their names. */
+  /** Objects in a list, sorted by name. */
   list(matches: (object: Stored) => boolean): Stored[] {
     return [...this.objects.values()].filter(matches).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The server's choice for what has just been written. */
+  /** Records the values that the server chose for the last write. */
   settle(name: string, chosen: { uid: string; revision: number; tracked: boolean }): void {
     const last = this.log.at(-1) as Change;
     const object = { ...last.object, ...chosen };
@@ -207,7 +212,7 @@ export class Model {
     return { answer: 'object', code: 200, object, fresh: true };
   }
 
-  /** Each end writes its own part. */
+  /** Each endpoint writes its own part. */
   #written(before: Stored, wanted: ReadonlyMap<string, Leaf>, status: boolean): Map<string, Leaf> {
     if (!this.rules.status) return new Map(wanted);
     if (!status) return new Map([...pick(wanted, (path) => !isStatus(path)), ...pick(before.leaves, isStatus)]);
@@ -232,7 +237,7 @@ export function describeOwners(owners: Owners): string {
     .join('\n');
 }
 
-/** What an object must look like, less what the server chooses. */
+/** Expected object without the values that the server chooses. */
 export function documentOf({ rules, namespace }: Model, object: Stored): Tree {
   const tree = treeOf(object.leaves);
   const metadata: Tree = { ...(tree['metadata'] as Tree | undefined), name: object.name, namespace };
@@ -241,7 +246,7 @@ export function documentOf({ rules, namespace }: Model, object: Stored): Tree {
   return { ...tree, apiVersion: rules.apiVersion, kind: rules.kind, metadata };
 }
 
-/** An object as it was answered, read into what the model speaks of. Throws when it has what no object may have. */
+/** Extracts the model's values from a response. Throws if the object has unexpected parts. */
 export function readDocument(document: Record<string, unknown>): {
   tree: Tree;
   uid: string;
@@ -280,7 +285,7 @@ interface ManagedEntry {
   readonly fieldsV1: Record<string, unknown>;
 }
 
-/** Owned without anything in them by whoever made them; the model speaks of what is in them only. */
+/** Maps that are owned even when empty; the model only tracks their contents. */
 const MAPS: ReadonlySet<string> = new Set([
   'metadata/labels',
   'metadata/annotations',
@@ -299,7 +304,7 @@ function ownersOf(entries: readonly ManagedEntry[]): Owners {
       for (const [key, below] of Object.entries(fields)) {
         if (!key.startsWith('f:')) continue;
         const path = prefix + key.slice(2);
-        // Finalizers are a set of which each item has owners; the model leaves them out.
+        // Finalizers are a set with owners per item, which the model does not track.
         if (path === 'metadata/finalizers') continue;
         if (Object.keys(below as object).length > 0) walk(below as Record<string, unknown>, `${path}/`);
         else if (!MAPS.has(path)) paths.add(path);

@@ -1,24 +1,24 @@
-/** What two servers may choose differently is taken out of an answer: uids, revisions, times, tokens, generated names. */
+/** Replaces values that two servers may choose differently: UIDs, revisions, times, tokens, generated names. */
 
 type Value = unknown;
 type Fields = Record<string, Value>;
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-/** Where `<name>` was made from `generateName`. */
+/** Random suffix of a name from `generateName`. */
 const SUFFIX = /[a-z0-9]{5}$/;
 
 function isFields(value: Value): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Volumes of tokens are named at random. */
+/** Token volumes have random names. */
 const TOKEN_VOLUME = /\bkube-api-access-[a-z0-9]{5}\b/g;
 
 const unnamed = (text: string): string =>
   text.replaceAll(UUID, '<uid>').replaceAll(TOKEN_VOLUME, 'kube-api-access-<suffix>');
 
-/** A copy of `value` in which everything that a server chooses is named by what it is. */
+/** A copy of `value` with placeholders for everything that a server chooses. */
 export function normalise(value: Value): Value {
   if (typeof value === 'string') return TIME.test(value) ? '<time>' : unnamed(value);
   if (Array.isArray(value)) return value.map(normalise);
@@ -39,7 +39,7 @@ function normaliseMetadata(metadata: Fields): Value {
   const { generateName, name } = copy;
   if (typeof generateName === 'string' && typeof name === 'string' && name.startsWith(generateName))
     copy['name'] = name.replace(SUFFIX, '<suffix>');
-  // Stored by age, in whole seconds.
+  // The entries are stored by age in whole seconds, so their order may differ.
   const { managedFields } = copy;
   if (Array.isArray(managedFields)) copy['managedFields'] = managedFields.toSorted(byOwner);
   return copy;
@@ -59,7 +59,7 @@ export interface Difference {
   readonly right: Value;
 }
 
-/** Field by field; nothing when both are equal. */
+/** Differences field by field. */
 export function* differences(left: Value, right: Value, path = ''): Generator<Difference> {
   if (Object.is(left, right)) return;
   if (Array.isArray(left) && Array.isArray(right)) {

@@ -1,9 +1,10 @@
 /**
- * Who owns which value, the slow way: a set of paths for each manager, and the rules of server-side apply as KEP-555 states them.
+ * A simple model of field ownership as an oracle: a set of paths per manager, with the rules of server-side apply from
+ * KEP-555.
  */
 import { type Leaf, same } from './tree.ts';
 
-/** `name|Apply` or `name|Update`, with `|status` behind it for what was written there. */
+/** `name|Apply` or `name|Update`, with the suffix `|status` for writes to the status. */
 export type Owner = string;
 export type Owners = ReadonlyMap<Owner, ReadonlySet<string>>;
 type Leaves = ReadonlyMap<string, Leaf>;
@@ -17,7 +18,7 @@ function without(owners: Owners, drop: (owner: Owner, path: string) => boolean):
   return left;
 }
 
-/** Whoever changes a value by other means than apply owns it, and nobody else does. */
+/** A manager that changes a value without apply becomes its only owner. */
 export function afterUpdate(owners: Owners, writer: Owner, before: Leaves, after: Leaves): Owners {
   const changed = [...after.keys()].filter((path) => !same(before.get(path), after.get(path)));
   const left = without(owners, (_, path) => !after.has(path) || changed.includes(path));
@@ -26,7 +27,7 @@ export function afterUpdate(owners: Owners, writer: Owner, before: Leaves, after
 }
 
 export interface Applied {
-  /** Paths that others own with another value; when there are any, nothing happened unless it was forced. */
+  /** Paths that other managers own with another value. Unless the apply is forced, conflicts prevent it. */
   readonly conflicts: readonly string[];
   readonly leaves: Leaves;
   readonly owners: Owners;

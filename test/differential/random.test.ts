@@ -1,4 +1,4 @@
-/** Random lives of objects, answer by answer against a model of what the API promises. */
+/** Compares random operations on objects, response by response, with a model of the API. */
 import { after, before, describe, it } from 'node:test';
 import { until } from '../components/apiserver/customresources/crontab.ts';
 import { startServer, type TestServer } from '../components/apiserver/harness.ts';
@@ -86,7 +86,7 @@ const DEFINITION = {
   },
 };
 
-describe('random lives', () => {
+describe('random operations', () => {
   let server: TestServer;
   let connection: ReturnType<typeof keepAlive>;
   before(async () => {
@@ -102,7 +102,7 @@ describe('random lives', () => {
 
   for (const subject of [CONFIG_MAPS, RIGS]) {
     for (const seed of SEEDS) {
-      it(`of ${subject.resource}, seed ${seed}`, async () => {
+      it(`on ${subject.resource}, seed ${seed}`, async () => {
         const namespace = `life-${subject.plural}-${seed}`;
         await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
         await live(seed, STEPS, subject, namespace, connection.send);

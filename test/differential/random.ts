@@ -1,4 +1,4 @@
-/** A random life of a few objects of one kind: every way to write them, each request right or wrong on purpose. */
+/** Random operations on a few objects of one kind: all ways of writing, with intentional errors in some requests. */
 import { Choices } from '../core/patch/choices.ts';
 import type { Send } from './keep-alive.ts';
 import type { Draft, KindRules, Stored } from './model.ts';
@@ -16,14 +16,17 @@ import {
 } from './tree.ts';
 
 export interface Subject extends KindRules {
-  /** `/api/v1`, `/apis/lab.test/v1`. */
+  /** Path of the group and version: `/api/v1`, `/apis/lab.test/v1`. */
   readonly root: string;
   readonly plural: string;
-  /** Paths of values that the kind has, each with values to choose from. */
+  /** Field paths of the kind, with possible values. */
   readonly fields: Readonly<Record<string, readonly Leaf[]>>;
-  /** Values that every request has: a custom resource keeps maps that have become empty, which the model has no word for. */
+  /**
+   * Values in every request, so that no map becomes empty: custom resources keep empty maps, which the model does not
+   * support.
+   */
   readonly anchors: Readonly<Record<string, Leaf>>;
-  /** Strategic merge patches are taken. */
+  /** Whether the kind supports strategic merge patches. */
   readonly strategic: boolean;
 }
 
@@ -43,7 +46,7 @@ const SELECTORS: readonly (readonly [string, (object: Stored) => boolean])[] = [
   ['x in (1,2),!y', ({ leaves }) => leaves.has('metadata/labels/x') && !leaves.has('metadata/labels/y')],
 ];
 
-/** In a namespace of its own. Rejects at the first answer that is not as the model says. */
+/** Runs in a namespace of its own. Rejects at the first response that differs from the model. */
 export async function live(
   seed: number,
   steps: number,
@@ -130,7 +133,7 @@ class Life {
     return { leaves: this.#leaves(), finalizers: this.#choices.one(FINALIZERS) };
   }
 
-  /** As a client sends it; `more` goes into its metadata. */
+  /** Request body; `more` is added to the metadata. */
   #body(name: string, draft: Draft, more: Tree = {}): object {
     const tree = treeOf(draft.leaves);
     const { apiVersion, kind } = this.#subject;
@@ -177,7 +180,7 @@ class Life {
     await this.#session.write('PUT', path, name, expected, { body }, dryRun);
   }
 
-  /** What a patch makes of an object, as the model stores it. */
+  /** Result of a patch, as the model stores it. */
   #patched(before: Stored, tree: Tree): Draft {
     const { finalizers, ...metadata } = (tree['metadata'] ?? {}) as Tree & { finalizers?: string[] };
     return { leaves: leavesOf({ ...tree, metadata }), finalizers: finalizers ?? before.finalizers };
@@ -201,7 +204,7 @@ class Life {
       ...(finalizers === undefined ? {} : { finalizers: finalizers.length === 0 ? null : finalizers }),
       ...(revision === undefined ? {} : { resourceVersion: String(revision) }),
     };
-    // A strategic patch replaces no list of finalizers, it adds to it.
+    // A strategic patch adds to the list of finalizers instead of replacing it.
     const strategic = this.#subject.strategic && finalizers === undefined && choices.chance(0.5);
     const type = strategic ? 'application/strategic-merge-patch+json' : 'application/merge-patch+json';
     const path = `${this.#path}/${name}${status ? '/status' : ''}${this.#query(manager, dryRun)}`;
@@ -232,7 +235,7 @@ class Life {
       return { op, path: `/${path}`, ...(op === 'remove' ? {} : { value: choices.one(values) }) };
     });
     const manager = choices.one(MANAGERS);
-    // What the object has beside the model's values: its metadata is there, and so are `spec` or `data` only with something in them.
+    // Document for the JSON patch: metadata always exists; `spec` and `data` only if they have values.
     const tree = before === undefined ? undefined : jsonPatched({ metadata: {}, ...treeOf(before.leaves) }, operations);
     const path = `${this.#path}/${name}${this.#query(manager, dryRun)}`;
     const sent = { raw: JSON.stringify(operations), type: 'application/json-patch+json' };

@@ -1,4 +1,4 @@
-/** Requests to a real server, each with what the model expects, compared field by field. */
+/** Sends requests to a real server and compares the responses with the model field by field. */
 import assert from 'node:assert/strict';
 import type { CallOptions } from '../components/apiserver/harness.ts';
 import type { PlainAnswer as Answer, Send } from './keep-alive.ts';
@@ -9,7 +9,7 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
 type Document = Record<string, unknown>;
 
-/** What the server has chosen so far: uids and times may not be chosen again, revisions only grow. */
+/** Also checks values that the server chooses: UIDs and times are never reused, revisions increase. */
 export class Session {
   readonly #model: Model;
   readonly #send: Send;
@@ -27,7 +27,7 @@ export class Session {
     return this.#revision;
   }
 
-  /** The last requests, for the message of a failure. */
+  /** Last requests, for the message of a failure. */
   get trace(): string {
     return this.#trace.slice(-12).join('\n');
   }
@@ -102,7 +102,7 @@ export class Session {
     if (!dryRun) this.#model.settle(object.name, { uid: object.uid, revision: 0, tracked: object.tracked });
   }
 
-  /** `fresh`: the server had to choose a new revision, and a uid where there was none. */
+  /** `fresh`: the server had to choose a new revision, and a UID for a new object. */
   #checkObject(body: unknown, expected: Stored, how: { fresh: boolean; dryRun: boolean; removed: boolean }): void {
     const read = readDocument(body as Document);
     assert.deepEqual(read.tree, documentOf(this.#model, expected));
@@ -138,7 +138,7 @@ export class Session {
     else this.#checkObject(answer.body, expected, { fresh: false, dryRun: false, removed: false });
   }
 
-  /** A list in pages of `limit`, with `between` done after each page: all pages show the state before. */
+  /** Lists in pages of `limit` and calls `between` after each page. All pages must show the state before. */
   async list(
     path: string,
     selector: string,
@@ -188,7 +188,7 @@ export class Session {
     }
   }
 
-  /** Every change since `from`, as a watch tells it, is every change there was, as those see it who select by `matches`. */
+  /** Compares the events of a watch from `from` with all changes that are visible to the selector `matches`. */
   async watch(
     path: string,
     from: number,
@@ -212,7 +212,7 @@ export class Session {
       const now = type !== 'DELETED' && matches(object);
       const then = before !== undefined && matches(before);
       if (now) return [{ type: then ? 'MODIFIED' : 'ADDED', object }];
-      // An object goes as it was last stored, and as it was last selected.
+      // When an object is deleted or no longer selected, the event has its last selected state.
       return then ? [{ type: 'DELETED', object: before }] : [];
     });
     assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Documents of maps with plain values at their ends: small enough that everything about them can be done the slow way. */
+/** Documents of nested maps with plain values, for simple implementations of patches and ownership. */
 export type Leaf = string | number | boolean | readonly (string | number)[];
 export interface Tree {
   [key: string]: Leaf | Tree;
@@ -7,7 +7,7 @@ export interface Tree {
 const isTree = (value: Leaf | Tree | null | undefined): value is Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Every plain value by its path, `data/a`. Lists are plain values: all those here are atomic. */
+/** All plain values by path, for example `data/a`. Lists are plain values, because all lists here are atomic. */
 export function leavesOf(tree: Tree, prefix = ''): Map<string, Leaf> {
   const leaves = new Map<string, Leaf>();
   for (const [key, value] of Object.entries(tree)) {
@@ -17,7 +17,7 @@ export function leavesOf(tree: Tree, prefix = ''): Map<string, Leaf> {
   return leaves;
 }
 
-/** The document that has just these values: empty maps are not there. */
+/** Document with these values, without empty maps. */
 export function treeOf(leaves: ReadonlyMap<string, Leaf>): Tree {
   const tree: Tree = {};
   for (const [path, leaf] of leaves) {
@@ -40,7 +40,7 @@ export function sameLeaves(a: ReadonlyMap<string, Leaf>, b: ReadonlyMap<string, 
 
 export type Patch = { [key: string]: Leaf | Patch | null };
 
-/** RFC 7386, as it stands there. */
+/** Merge patch according to RFC 7386. */
 export function mergePatched(target: Tree, patch: Patch): Tree {
   const result: Tree = { ...target };
   for (const [key, value] of Object.entries(patch)) {
@@ -58,7 +58,10 @@ export interface Operation {
   readonly value?: Leaf;
 }
 
-/** RFC 6902 on maps, but that a key may be replaced which is not there, as upstream's library has it. Undefined when an operation cannot be done. */
+/**
+ * JSON patch according to RFC 6902 on maps. As in upstream's library, a missing key can be replaced. Undefined if an
+ * operation fails.
+ */
 export function jsonPatched(target: Tree, operations: readonly Operation[]): Tree | undefined {
   const result = structuredClone(target);
   for (const { op, path, value } of operations) {

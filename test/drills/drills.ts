@@ -2,10 +2,10 @@ import { Journal, type JournalSummary, untilWritable } from './journal.ts';
 import { eventually, Members, sleep } from './processes.ts';
 
 const WRITERS = 4;
-/** A little air: what is tested is not how much goes through. */
+/** Pause between writes, because throughput is not tested. */
 const PAUSE_MS = 2;
 
-/** A generator of numbers in [0, 1) that one seed replays. Source: Steele et al., SplitMix, in its 32-bit form. */
+/** A seeded random number generator for [0, 1). Source: Steele et al., SplitMix, in its 32-bit form. */
 function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -16,7 +16,10 @@ function seeded(seed: number): () => number {
   };
 }
 
-/** Kills members of three at random, now and then two at a time, while clients write. Throws what the journal finds. */
+/**
+ * Kills random members of three, sometimes two at a time, while clients write. Throws if the journal finds a lost or
+ * duplicate write.
+ */
 export async function drillRandomKills(
   kills: number,
   seed: number,
@@ -37,10 +40,10 @@ export async function drillRandomKills(
       done += 1;
       progress(done);
     }
-    // Some come back at once, some are away for a while.
+    // Some members restart immediately, others later.
     await sleep(random() < 0.5 ? 0 : random() * 600);
     members.start();
-    // With three away most of the time nothing would ever be written.
+    // Wait for writes most of the time; otherwise too few would succeed.
     if (random() < 0.7) {
       const before = journal.acknowledged;
       await eventually('an acknowledged write', 30_000, async () =>
@@ -56,7 +59,7 @@ export async function drillRandomKills(
 
 const PAUSED_MS = 5000;
 
-/** How long nothing can be written after the leader of three has gone in one way or another, again and again. */
+/** Repeatedly removes the leader of three members in the given way, and returns the times without successful writes. */
 export async function drillLeaderLoss(how: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP', times: number): Promise<number[]> {
   const samples: number[] = [];
   if (times === 0) return samples;
@@ -64,7 +67,7 @@ export async function drillLeaderLoss(how: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP', ti
   members.start();
   for (let i = 0; i < times; i += 1) {
     const leader = await members.leader();
-    // A cluster that has just been put together again is not what is measured.
+    // Let the restored cluster settle before the measurement.
     await sleep(300);
     const others = members.all.filter((member) => member !== leader);
     const began = performance.now();

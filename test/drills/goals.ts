@@ -1,6 +1,6 @@
 import { percentile } from './journal.ts';
 
-/** What is asked of a store of three members on one machine that has nothing else to do: 99 of 100 take no longer. */
+/** Goals in milliseconds for a store of three members on an idle machine, for 99 of 100 samples. */
 export const GOALS = { kill: 1000, handover: 200 } as const;
 
 export interface Judgement {
@@ -8,7 +8,7 @@ export interface Judgement {
   readonly missed: boolean;
 }
 
-/** Of times in milliseconds. `goalMs` undefined: nothing is asked. No times at all are no judgement. */
+/** Evaluates samples in milliseconds. Without a goal, there is no verdict; without samples, the result is undefined. */
 export function judged(what: string, samples: readonly number[], goalMs: number | undefined): Judgement | undefined {
   if (samples.length === 0) return undefined;
   const [p50, p99] = [percentile(samples, 0.5), percentile(samples, 0.99)];

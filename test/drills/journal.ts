@@ -1,17 +1,17 @@
-/** Clients that write down what they were told, and compare it with what is there in the end. */
+/** Clients that record acknowledged writes and compare them with the final data. */
 import assert from 'node:assert/strict';
 import type { Store } from '../../src/core/mvcc/port.ts';
 import { clock, connect, eventually, type Member, sleep } from './processes.ts';
 
 interface Outcome {
-  /** The revision that was acknowledged; undefined: nobody knows. */
+  /** Acknowledged revision; undefined if the outcome is unknown. */
   readonly revision: number | undefined;
 }
 
 export interface JournalSummary {
   readonly acknowledged: number;
   readonly unknown: number;
-  /** The longest time in which nothing was acknowledged. */
+  /** Longest time without an acknowledged write. */
   readonly longestGapMs: number;
 }
 
@@ -19,9 +19,9 @@ const PREFIX = 'journal/';
 const END = 'journal0';
 
 /**
- * Writers, each with keys of its own that it creates one after the other under the condition that they are not there, and a watch on all of
- * them from the first revision on. What was acknowledged must be there once, at the revision that was told; revisions of one writer grow; the watch
- * sees each key that is there once, in order.
+ * Writers that create their own keys one after the other, each guarded by its absence, and a watch on all keys from the
+ * first revision. Every acknowledged key must exist once at the acknowledged revision; revisions of a writer increase;
+ * the watch reports every existing key once, in order.
  */
 export class Journal {
   readonly #members: readonly Member[];
@@ -48,7 +48,7 @@ export class Journal {
     for (let i = 0; i < writers; i += 1) this.#writers.push(this.#write(i, pauseMs));
   }
 
-  /** Writes that have been acknowledged so far. */
+  /** Number of acknowledged writes. */
   get acknowledged(): number {
     let count = 0;
     for (const { revision } of this.#outcomes.values()) if (revision !== undefined) count += 1;
@@ -64,7 +64,7 @@ export class Journal {
   }
 
   async #write(writer: number, pauseMs: number): Promise<void> {
-    // Each begins at another member.
+    // Each writer starts with another member.
     const order = this.#members.map((_, i) => this.#members[(i + writer) % this.#members.length] as Member);
     const store = connect(order, 3000);
     let before = 0;
@@ -96,7 +96,7 @@ export class Journal {
     this.#outcomes.set(key, { revision });
   }
 
-  /** Stops writing and compares. Everything has to be up again. */
+  /** Stops writing and compares. All members must be running. */
   async finish(): Promise<JournalSummary> {
     this.#stopped = true;
     await Promise.all(this.#writers);
@@ -133,7 +133,7 @@ export class Journal {
   }
 }
 
-/** How long it takes from `begin` until a write goes through again, asked at `members` one after the other. */
+/** Time from `begin` until a write succeeds again; `members` are tried in turn. */
 export async function untilWritable(members: readonly Member[], begin: number): Promise<number> {
   const clients = members.map((member) => member.connect(5000));
   try {

@@ -1,4 +1,4 @@
-/** Network namespaces on one switch, which this process is connected with too; what members send each other can be lost. */
+/** Network namespaces on one switch, with a connection to this process. Packets between members can be dropped. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -16,7 +16,7 @@ export class Network implements AsyncDisposable {
     this.#link = link;
   }
 
-  /** Hosts are numbered from 0. Needs the rights to make namespaces. */
+  /** Hosts are numbered from 0. Requires the permission to create namespaces. */
   static async make(hosts: number): Promise<Network> {
     const third = 1 + (process.pid % 250);
     const network = new Network(`10.78.${third}`, `drill${third}`);
@@ -39,12 +39,12 @@ export class Network implements AsyncDisposable {
     return `${this.#subnet}.${host + 1}`;
   }
 
-  /** What a command line on `host` begins with. */
+  /** Command prefix that runs a program on `host`. */
   through(host: number): readonly string[] {
     return ['nsenter', '-t', String(this.#holder(host).pid), '-n'];
   }
 
-  /** Of what `host` is sent by `from`, other hosts, this share is lost from now on; 100: it is cut off from them. */
+  /** Drops this percentage of the packets that `host` receives from the hosts `from`; 100 disconnects them. */
   async lose(host: number, from: readonly number[], percent: number): Promise<void> {
     await this.heal(host);
     const addresses = `{ ${from.map((each) => this.address(each)).join(', ')} }`;

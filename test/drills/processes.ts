@@ -1,4 +1,4 @@
-/** Members of a store as processes of their own, which can be killed, stopped, starved of room and cut off. */
+/** Store members as processes that can be killed, suspended, run out of disk space and disconnected. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -26,12 +26,12 @@ export const clock: Clock = {
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export interface MemberOptions {
-  /** The address that it listens on; 127.0.0.1 by default. */
+  /** Listen address. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Starts the executable; by default nothing does but the executable itself. */
+  /** Command prefix that starts the executable. Default: none. */
   readonly through?: readonly string[];
   readonly flags?: readonly string[];
-  /** Where its data are; below the cluster's directory by default. */
+  /** Data directory. Default: below the cluster's directory. */
   readonly data?: string;
 }
 
@@ -74,12 +74,12 @@ export class Member {
     return this.#child !== undefined;
   }
 
-  /** Resolves with the exit code of the process that runs or ran last; null when a signal ended it. */
+  /** Exit code of the current or last process; null if a signal ended it. */
   get exited(): Promise<number | null> {
     return this.#exited;
   }
 
-  /** Starts the process; see `ready` for when it serves. */
+  /** Starts the process. `ready` resolves when it serves. */
   start(all: readonly Member[], state: 'new' | 'existing' = 'new'): void {
     const { through = [], flags = [] } = this.#options;
     const [file, ...args] = [
@@ -116,14 +116,14 @@ export class Member {
     process.kill(this.pid, signal);
   }
 
-  /** Sends a signal that ends it, and waits until it has. Resolves with the exit code. */
+  /** Sends a signal that ends the process and waits for it. Resolves with the exit code. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
     if (this.#child === undefined) return null;
     this.signal(signal);
     return this.#exited;
   }
 
-  /** `etcdserverpb.Maintenance/Status`. Rejects when it does not answer. */
+  /** Calls `etcdserverpb.Maintenance/Status`. Rejects if there is no response. */
   async status(timeoutMs = 1000): Promise<MemberStatus> {
     const answer = await this.call('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), timeoutMs);
     const found = { id: 0n, leader: 0n, term: 0, revision: 0, applied: 0, learner: false };
@@ -139,7 +139,7 @@ export class Member {
     return found;
   }
 
-  /** `etcdserverpb.Maintenance/HashKV` at `revision`, with the compaction that it holds for. */
+  /** Calls `etcdserverpb.Maintenance/HashKV` at `revision`. The result includes the compaction revision. */
   async hash(revision: number): Promise<string> {
     const request = new Writer(16).int(1, revision).finish();
     const reader = new Reader(await this.call('/etcdserverpb.Maintenance/HashKV', request, 30_000));
@@ -152,7 +152,7 @@ export class Member {
     return `${found.hash}/${found.compacted}`;
   }
 
-  /** One call over a connection of its own. */
+  /** One call over a new connection. */
   async call(path: string, message: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const channel = createPeerDialer({ log: silentLog, clock })([this.endpoint], () => {});
     try {
@@ -182,7 +182,7 @@ function headerOf(bytes: Uint8Array): { readonly id: bigint; readonly revision: 
   return found;
 }
 
-/** A client that goes to whichever of `members` answers. */
+/** A client that uses any member that responds. */
 export function connect(members: readonly Member[], requestTimeoutMs = 10_000): Store {
   return createEtcdStore({
     endpoints: members.map((member) => member.endpoint),
@@ -193,7 +193,7 @@ export function connect(members: readonly Member[], requestTimeoutMs = 10_000): 
   });
 }
 
-/** A directory of its own and members in it; nothing runs yet. `options` of each may be its own. */
+/** Creates a directory with members, without starting them. `options` may differ per member. */
 export class Members implements AsyncDisposable {
   readonly directory: string;
   readonly all: Member[] = [];
@@ -220,7 +220,7 @@ export class Members implements AsyncDisposable {
     for (const member of this.all) if (!member.running) member.start(this.all);
   }
 
-  /** Resolves with the one that leads, when all that run agree about it. */
+  /** Resolves with the leader when all running members agree. */
   async leader(timeoutMs = 20_000): Promise<Member> {
     return eventually('a leader', timeoutMs, async () => {
       const running = this.all.filter((member) => member.running);
@@ -232,7 +232,7 @@ export class Members implements AsyncDisposable {
     });
   }
 
-  /** Resolves when all that run have the same data, with the revision. */
+  /** Resolves with the revision when all running members have the same data. */
   async equal(timeoutMs = 30_000): Promise<number> {
     return eventually('equal members', timeoutMs, async () => {
       const running = this.all.filter((member) => member.running);
@@ -245,12 +245,12 @@ export class Members implements AsyncDisposable {
     });
   }
 
-  /** Ends what runs and removes everything. */
+  /** Stops all members and removes everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(
       this.all.map(async (member) => {
         if (!member.running) return;
-        // One that was stopped would not end otherwise.
+        // A suspended member would not end otherwise.
         member.signal('SIGCONT');
         await member.end('SIGKILL');
       }),
@@ -259,7 +259,7 @@ export class Members implements AsyncDisposable {
   }
 }
 
-/** The first answer that is not undefined. Rejects with the last failure. */
+/** Polls until the result is not undefined. Rejects with the last failure. */
 export async function eventually<T>(what: string, timeoutMs: number, look: () => Promise<T | undefined>): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let failure: unknown;

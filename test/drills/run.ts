@@ -1,7 +1,7 @@
 /**
- * `npm run drill -- --kills N --handovers N --pauses N`: what members of a store do when they are killed, ended in order and stopped for a
- * while, as processes and under load; prints figures and fails when anything that was acknowledged is lost, or when 99 of 100 do not resume in
- * the time that is asked for: `--kill-goal MS`, `--handover-goal MS` and `--pause-goal MS` ask for another one.
+ * `npm run drill -- --kills N --handovers N --pauses N` kills, stops and suspends store members under load, as
+ * processes. Prints figures, and fails if an acknowledged write is lost or if fewer than 99 of 100 cases resume within
+ * the goal. `--kill-goal MS`, `--handover-goal MS` and `--pause-goal MS` set other goals.
  */
 import { parseArgs } from 'node:util';
 import { drillLeaderLoss, drillRandomKills } from './drills.ts';
@@ -27,7 +27,7 @@ function report(what: string, samples: readonly number[], goal: string | undefin
   if (judgement.missed) process.exitCode = 1;
 }
 
-/** Timers of the members' clients hold nothing open, so without this a drill whose members all ended would end too, instead of failing. */
+/** Keeps this process alive: the clients' timers do not, so it would exit successfully when all members have ended. */
 const open = setInterval(() => {}, 60_000);
 const kills = Number(values.kills);
 if (kills > 0) {

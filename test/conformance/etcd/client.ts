@@ -1,4 +1,4 @@
-/** A gRPC client for tests on `node:http2`: none of `src/io/grpc` takes part. One connection. */
+/** A gRPC client for tests with a single connection. It uses `node:http2` directly, independently of `src/io/grpc`. */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type SecureClientSessionOptions } from 'node:http2';
 import { decode, encode, METHODS, type Method, type Request, type Response } from './messages.ts';
 
@@ -13,7 +13,7 @@ export class StatusError extends Error {
 
 const OVERDUE_MS = 15_000;
 
-/** Messages of one stream, in order, and how it ended. */
+/** Messages of one stream in order, and its final status. */
 export class Conversation<M extends Method> {
   readonly received: Response<M>[] = [];
   status: StatusError | undefined;
@@ -56,7 +56,7 @@ export class Conversation<M extends Method> {
     return this;
   }
 
-  /** The next message; throws the StatusError with which the stream ended instead. */
+  /** Next message. Throws the StatusError with which the stream ended, if there is none. */
   async next(withinMs = OVERDUE_MS): Promise<Response<M>> {
     await this.until(() => this.received.length > this.#taken, withinMs);
     const message = this.received[this.#taken];
@@ -80,7 +80,7 @@ export class Conversation<M extends Method> {
     }
   }
 
-  /** Resolves with the status once the stream has ended. */
+  /** Resolves with the status when the stream has ended. */
   async ended(withinMs = OVERDUE_MS): Promise<StatusError> {
     const timer = setTimeout(() => this.#over(new StatusError(4, `${this.#method} does not end`)), withinMs);
     const status = await this.#ended;
@@ -124,7 +124,7 @@ export class Conversation<M extends Method> {
 
 export class EtcdClient {
   readonly #session: ClientHttp2Session;
-  /** Sent with each call as who calls, as `Authenticate` gave it. */
+  /** Authentication token of `Authenticate`, sent with each call. */
   token: string | undefined;
 
   /** `endpoint` is `http://host:port`, or `https://host:port` with `tls`. */
@@ -148,7 +148,6 @@ export class EtcdClient {
     return new Conversation(method, stream);
   }
 
-  /** Throws StatusError. */
   async call<M extends Method>(method: M, request: Request<M>): Promise<Response<M>> {
     const conversation = this.open(method).send(request);
     conversation.end();

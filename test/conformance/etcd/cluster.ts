@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { EtcdClient, StatusError } from './client.ts';
 import type { Message } from './messages.ts';
 
-/** What the suite is given: addresses of members in the clear, and a way to end them. */
+/** A cluster for the suite: endpoints without TLS, and a way to stop it. */
 export interface Cluster {
-  /** `http://host:port` of each member; the tests take turns. */
+  /** `http://host:port` of each member; the tests use them in turn. */
   readonly endpoints: readonly string[];
   stop(): Promise<void>;
 }
@@ -16,7 +16,7 @@ export interface EtcdSuite {
 
 let suffix = 0;
 
-/** One running cluster as the tests see it. */
+/** A running cluster with clients for its members. */
 export class Subject {
   readonly #cluster: Cluster;
   readonly #clients: EtcdClient[];
@@ -31,7 +31,7 @@ export class Subject {
     return this.#clients.length;
   }
 
-  /** Another member's client every time. */
+  /** Client for the next member, round-robin. */
   get client(): EtcdClient {
     this.#turn = (this.#turn + 1) % this.#clients.length;
     return this.#clients[this.#turn] as EtcdClient;
@@ -53,12 +53,12 @@ export class Subject {
   }
 }
 
-/** The end of the range of all keys that begin with `prefix`. */
+/** End of the range of all keys with the prefix. */
 export function endOf(prefix: string): string {
   return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
 }
 
-/** The call fails with exactly this gRPC status. */
+/** Asserts that the call fails with this gRPC status. */
 export async function refused(call: Promise<unknown>, code: number, message: string): Promise<void> {
   await assert.rejects(call, (error) => {
     assert.ok(error instanceof StatusError, String(error));

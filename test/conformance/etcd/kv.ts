@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { COMPACTED, endOf, FUTURE, keysOf, refused, revisionOf, type Subject } from './cluster.ts';
 
-/** Five keys whose order differs by every sort target. */
+/** Five keys whose order differs for every sort target. */
 async function five(subject: Subject): Promise<{ prefix: string; revisions: number[] }> {
   const prefix = subject.fresh();
   const revisions: number[] = [];
@@ -21,7 +21,7 @@ async function five(subject: Subject): Promise<{ prefix: string; revisions: numb
 }
 
 export function kvConformance(subject: () => Subject): void {
-  it('ranges: key, prefix, from key, empty answers', async () => {
+  it('ranges: key, prefix, from key, empty results', async () => {
     const { prefix } = await five(subject());
     const { client } = subject();
     assert.deepEqual(keysOf((await client.range({ key: `${prefix}b` })).kvs), [`${prefix}b`]);
@@ -60,7 +60,7 @@ export function kvConformance(subject: () => Subject): void {
       const descending = [...ascending].reverse().join('');
       assert.equal(await order(target, 1), ascending, `target ${target}`);
       assert.equal(await order(target, 2), descending, `target ${target}`);
-      // No order asked for: by key; any other target is then ascending all the same.
+      // Without an order, etcd sorts by key, and by any other target in ascending order.
       assert.equal(await order(target, 0), ascending, `target ${target}`);
     }
     assert.match(await order(1, 1), /^[bde]{3}ac$/);
@@ -96,7 +96,7 @@ export function kvConformance(subject: () => Subject): void {
     assert.deepEqual([keysOf(created.kvs), created.more], [[`${prefix}a`, `${prefix}b`], true]);
   });
 
-  it('ranges: at a revision, serializable, revisions that cannot be read', async () => {
+  it('ranges: at a revision, serializable, unreadable revisions', async () => {
     const { prefix, revisions } = await five(subject());
     const ask = { key: prefix, range_end: endOf(prefix) };
     const { client } = subject();
@@ -139,7 +139,7 @@ export function kvConformance(subject: () => Subject): void {
     await client.call('etcdserverpb.Lease/LeaseRevoke', { ID });
   });
 
-  it('puts: what is refused, and with which words', async () => {
+  it("puts: rejects invalid requests with etcd's errors", async () => {
     const key = subject().fresh();
     const { client } = subject();
     await refused(client.put({ value: 'v' }), 3, 'etcdserver: key is not provided');
@@ -151,7 +151,7 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.put({ key, value: 'v', lease: -3n }), 5, 'etcdserver: requested lease not found');
   });
 
-  it('deletes: counts, previous values, ranges; what is not there makes no revision', async () => {
+  it('deletes: counts, previous values, ranges; no revision without a deleted key', async () => {
     const { prefix } = await five(subject());
     const { client } = subject();
     const nothing = await client.delete({ key: `${prefix}zz`, prev_kv: true });
@@ -169,14 +169,14 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.delete({ key: '' }), 3, 'etcdserver: key is not provided');
   });
 
-  it('carries keys and values of any bytes', async () => {
+  it('stores keys and values of arbitrary bytes', async () => {
     const key = `${subject().fresh()}\0\xff\x80\n`;
     await subject().client.put({ key, value: '\0\xff\xfe' });
     const [kv] = (await subject().client.range({ key })).kvs;
     assert.deepEqual([kv?.key, kv?.value], [key, '\0\xff\xfe']);
   });
 
-  it('compacts: history goes, the newest stays, twice is refused', async () => {
+  it('compacts: removes history, keeps the newest version, rejects a second compaction at the same revision', async () => {
     const { prefix, revisions } = await five(subject());
     const { client } = subject();
     const at = revisions[6] ?? 0;
@@ -191,7 +191,7 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.compact(at - 1, false), 11, COMPACTED);
     await refused(client.compact(0), 11, COMPACTED);
     await refused(client.compact(at + 1000), 11, FUTURE);
-    // A deleted key is gone for good once compaction has passed its deletion.
+    // A deleted key is removed completely once compaction has passed its deletion.
     const { client: other } = subject();
     const deleted = revisionOf(await other.delete({ key: `${prefix}b` }));
     await other.compact(deleted, false);

@@ -14,7 +14,7 @@ export function leaseConformance(subject: () => Subject): void {
     return next;
   };
 
-  it('grants: an id of ours, one of its own choice, a second time, times to live out of bounds', async () => {
+  it('grants: generated ID, given ID, duplicate ID, invalid TTL', async () => {
     const { client } = subject();
     const ID = unused();
     const granted = await client.grant(ID, 60);
@@ -31,7 +31,7 @@ export function leaseConformance(subject: () => Subject): void {
     await refused(revoke(ID), 5, NOT_FOUND);
   });
 
-  it('tells what is left and which keys are attached; a lease that is not there has -1', async () => {
+  it('returns the remaining time and attached keys, and -1 for an unknown lease', async () => {
     const { client } = subject();
     const prefix = subject().fresh();
     const ID = unused();
@@ -48,7 +48,7 @@ export function leaseConformance(subject: () => Subject): void {
     await revoke(ID);
   });
 
-  it('keeps alive in order; a lease that is not there is answered with 0', async () => {
+  it('renews in order and answers 0 for an unknown lease', async () => {
     const { client } = subject();
     const ID = unused();
     await client.grant(ID, 60);
@@ -70,7 +70,7 @@ export function leaseConformance(subject: () => Subject): void {
     await revoke(ID);
   });
 
-  it('lists leases, those that expire first in front', async () => {
+  it('lists leases in the order of their expiry', async () => {
     const { client } = subject();
     const [long, short, middle] = [unused(), unused(), unused()];
     await client.grant(long, 300);
@@ -83,7 +83,7 @@ export function leaseConformance(subject: () => Subject): void {
     for (const id of [long, short, middle]) await revoke(id);
   });
 
-  it('revokes: all keys go in one revision, in order, and a lease without keys makes none', async () => {
+  it('revokes: deletes all keys in one revision, in order, and creates no revision without keys', async () => {
     const { client } = subject();
     const prefix = subject().fresh();
     const ID = unused();
@@ -106,7 +106,7 @@ export function leaseConformance(subject: () => Subject): void {
     assert.equal(revisionOf(await revoke(empty.ID)), revisionOf(revoked));
   });
 
-  it('a key belongs to the lease of its newest put only', async () => {
+  it('attaches a key to the lease of its newest put only', async () => {
     const { client } = subject();
     const key = subject().fresh();
     const [first, second] = [unused(), unused()];
@@ -124,7 +124,7 @@ export function leaseConformance(subject: () => Subject): void {
     await client.delete({ key });
     assert.deepEqual((await timeToLive(second, true)).keys, []);
     await revoke(second);
-    // One transaction that attaches and detaches.
+    // One transaction that attaches and detaches keys.
     const third = unused();
     await client.grant(third, 60);
     await client.txn({ success: [{ request_put: { key: `${key}a`, value: 'v', lease: third } }] });
@@ -133,7 +133,7 @@ export function leaseConformance(subject: () => Subject): void {
     await revoke(third);
   });
 
-  it('expires: the keys go in one revision; keep-alive and overwriting postpone it', async () => {
+  it('expires: deletes the keys in one revision; keep-alives and overwriting delay it', async () => {
     const { client } = subject();
     const prefix = subject().fresh();
     const [dying, kept] = [unused(), unused()];

@@ -5,7 +5,7 @@ import { FUTURE, refused, revisionOf, type Subject } from './cluster.ts';
 const MIB = 1 << 20;
 
 export function maintenanceConformance(subject: () => Subject): void {
-  it('says in every header who answered, at which revision and term', async () => {
+  it('has cluster, member, revision and term in every header', async () => {
     const { client } = subject();
     const put = await client.put({ key: subject().fresh(), value: 'v' });
     const list = await client.call('etcdserverpb.Cluster/MemberList', {});
@@ -31,7 +31,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     }
   });
 
-  it('lists members and tells its status', async () => {
+  it('lists members and reports its status', async () => {
     const { client } = subject();
     const { members } = await client.call('etcdserverpb.Cluster/MemberList', {});
     assert.ok(members.every((member) => member.name !== '' && member.clientURLs.length > 0 && !member.isLearner));
@@ -43,7 +43,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     assert.deepEqual(status.errors, []);
   });
 
-  it('hashes its keys: the same at the same revision, another after a write', async () => {
+  it('has the same hash at the same revision and another one after a write', async () => {
     const { client } = subject();
     const at = revisionOf(await client.put({ key: subject().fresh(), value: '1' }));
     const hash = (revision: number) => client.call('etcdserverpb.Maintenance/HashKV', { revision });
@@ -55,7 +55,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await refused(hash(at + 1000), 11, FUTURE);
   });
 
-  it('takes requests of 1.5 MiB and refuses larger ones in etcd’s words', async () => {
+  it("accepts requests of 1.5 MiB and rejects larger ones with etcd's error", async () => {
     const key = subject().fresh();
     const { client } = subject();
     await client.put({ key, value: 'x'.repeat(1.5 * MIB - 1000) });
@@ -63,7 +63,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await refused(client.put({ key, value: large }), 3, 'etcdserver: request is too large');
     const put = { request_put: { key, value: large } };
     await refused(client.txn({ success: [put] }), 3, 'etcdserver: request is too large');
-    // A transaction that only reads is not bounded by what the log takes.
+    // The limit does not apply to a read-only transaction.
     const compare = [{ key, target: 3, result: 0, value: large }];
     assert.equal((await client.txn({ compare })).succeeded, false);
     await assert.rejects(client.put({ key, value: 'x'.repeat(2 * MIB) }), (error: Error & { code?: number }) => {
@@ -75,7 +75,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await client.delete({ key });
   });
 
-  it('has no alarm, and clearing one that is not set is fine', async () => {
+  it('has no alarm, and disarming an alarm that is not set succeeds', async () => {
     const { client } = subject();
     assert.deepEqual((await client.call('etcdserverpb.Maintenance/Alarm', { action: 0 })).alarms, []);
     assert.deepEqual((await client.call('etcdserverpb.Maintenance/Alarm', { action: 2, alarm: 1 })).alarms, []);
@@ -85,7 +85,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await subject().client.call('etcdserverpb.Maintenance/Defragment', {});
   });
 
-  it('knows what it does not know', async () => {
+  it('rejects unknown methods', async () => {
     const { client } = subject();
     await refused(
       client.call('etcdserverpb.KV/NoSuchMethod', {}),

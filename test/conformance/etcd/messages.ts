@@ -1,6 +1,6 @@
 /**
- * etcd's messages as data, and Protocol Buffers over them: written for the tests from etcd's .proto files and independent of
- * `src/api/etcd`, so that a mistake there is not made here too. Byte fields are latin1 strings.
+ * Descriptions of etcd's messages with a Protocol Buffers codec, written for the tests from etcd's .proto files,
+ * independently of `src/api/etcd`, so that they do not share its errors. Byte fields are latin1 strings.
  */
 
 const MESSAGES = {
@@ -149,7 +149,7 @@ const MESSAGES = {
   AuthenticateResponse: { header: [1, 'Header'], token: [2, 'string'] },
 } as const;
 
-/** Full method names after the leading slash, with the messages that they take and give. */
+/** Full method names without the leading slash, with their request and response messages. */
 export const METHODS = {
   'etcdserverpb.KV/Range': ['RangeRequest', 'RangeResponse'],
   'etcdserverpb.KV/Put': ['PutRequest', 'PutResponse'],
@@ -196,7 +196,7 @@ type Scalar<T> = T extends 'bytes' | 'string'
         : never;
 type Single<T> = T extends MessageName ? Message<T> : Scalar<T>;
 type Kind<D> = D extends readonly [number, infer T] ? T : never;
-/** As decoded: scalars have their defaults, messages that were not sent are undefined. */
+/** A decoded message: scalars have their defaults, absent messages are undefined. */
 export type Message<N extends MessageName> = {
   -readonly [F in keyof Messages[N]]: Kind<Messages[N][F]> extends `${infer T}[]`
     ? Single<T>[]
@@ -204,7 +204,7 @@ export type Message<N extends MessageName> = {
       ? Message<Kind<Messages[N][F]>> | undefined
       : Scalar<Kind<Messages[N][F]>>;
 };
-/** As asked: whatever is given is sent, zeros too. */
+/** A message to encode: all given fields are sent, including zeros. */
 export type Draft<N extends MessageName> = {
   readonly [F in keyof Messages[N]]?: Kind<Messages[N][F]> extends `${infer T}[]`
     ? ReadonlyArray<T extends MessageName ? Draft<T> : Scalar<T>>
@@ -231,7 +231,7 @@ function encodeLoose(name: MessageName, message: Loose): Buffer {
   const descriptor: Descriptor = MESSAGES[name];
   for (const [field, [number, type]] of Object.entries(descriptor)) {
     const value = message[field];
-    // An empty end that is sent all the same means everything from the key on to etcd; nobody's client does that.
+    // Omit an empty range end: if sent, it would select all keys from the key on, which no client does.
     if (value === undefined || (field === 'range_end' && value === '')) continue;
     const values = Array.isArray(value) ? value : [value];
     for (const one of values) out.push(encodeField(number, type.replace('[]', ''), one));

@@ -1,6 +1,6 @@
 /**
- * etcd without any cleverness: the whole state is copied for every revision, and every question is answered by looking at all
- * of it. Answers have the shape of the wire's, headers aside.
+ * A simple model of etcd as an oracle: it copies the whole state for every revision and scans it for every request.
+ * Results have the form of the wire messages without headers.
  */
 import type { Draft, Message } from './messages.ts';
 
@@ -25,7 +25,7 @@ const within = (key: string, start = '', end = ''): boolean =>
   end === '' ? key === start : key >= start && (end === '\0' || key < end);
 
 export class Oracle {
-  /** Index is the revision. */
+  /** The index is the revision. */
   readonly #states: State[] = [new Map(), new Map()];
   readonly events: OracleEvent[] = [];
   readonly #leases = new Set<bigint>();
@@ -50,7 +50,7 @@ export class Oracle {
     });
   }
 
-  /** The keys of a lease; undefined when there is none. */
+  /** Keys of a lease; undefined if it does not exist. */
   keysOf(id: bigint): string[] | undefined {
     return this.#leases.has(id) ? this.#attached(id) : undefined;
   }
@@ -168,7 +168,7 @@ export class Oracle {
       request.min_create_revision,
       request.max_create_revision,
     ];
-    // Without an order asked for, etcd cuts before it sorts.
+    // Without an order, etcd applies the limit before it sorts.
     if ((request.sort_order ?? 0) === 0 && limit > 0 && filters.every((revision) => (revision ?? 0) === 0)) {
       kvs = kvs.slice(0, limit + 1);
     }
@@ -233,7 +233,7 @@ interface Writes {
   readonly deletes: Draft<'DeleteRangeRequest'>[];
 }
 
-/** What a branch may write; throws when one key could be written twice. */
+/** Writes of a branch. Throws if a key could be written twice. */
 function collectWrites(operations: ReadonlyArray<Draft<'RequestOp'>>): Writes {
   const puts: string[] = [];
   const deletes = operations.flatMap((op) => op.request_delete_range ?? []);

@@ -1,4 +1,4 @@
-/** Debian's etcd as a single member in the clear, with flags of one's choice. */
+/** Starts Debian's etcd as a single member without TLS, with additional flags. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { DEBIAN_ETCD } from '../../components/etcd/harness.ts';
@@ -10,7 +10,7 @@ export interface Peer {
   stop(): Promise<void>;
 }
 
-/** Resolves when it answers. */
+/** Resolves when it responds. */
 export async function startPeerEtcd(directory: string, more: readonly string[] = []): Promise<Peer> {
   const [client, peer] = await freePorts(2);
   const endpoint = `http://127.0.0.1:${client}`;

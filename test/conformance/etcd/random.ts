@@ -35,7 +35,7 @@ export class Choices {
   }
 }
 
-/** `revision` is about the store's newest. */
+/** `revision` is approximately the store's newest revision. */
 export function operation(choices: Choices, revision: number): Operation {
   const kind = choices.below(100);
   if (kind < 25) return { call: 'put', request: put(choices, true) };
@@ -50,7 +50,7 @@ export function operation(choices: Choices, revision: number): Operation {
 function put(choices: Choices, alone: boolean): Draft<'PutRequest'> {
   const request = { key: choices.one(KEYS), value: choices.one(['', 'x', 'y', 'zz']), prev_kv: choices.chance(3) };
   const lease = choices.chance(3) ? choices.one(LEASES) : 0n;
-  // Which of two mistakes is told first differs between etcd's Put and its Txn; one at a time is asked for.
+  // The order in which two errors are reported differs between etcd's Put and Txn, so a request has one error at most.
   if (choices.chance(8)) return { ...request, value: '', ignore_value: true };
   if (choices.chance(8)) return { ...request, ignore_lease: true };
   if (alone && choices.chance(40)) return { ...request, value: 'x', ignore_value: true };

@@ -18,7 +18,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.equal(first, 'waits');
   };
 
-  it('locks: the key is the name and the lease, and the next in the queue waits for its deletion', async () => {
+  it('locks: uses name and lease as the key, and the next waiter gets the lock after its deletion', async () => {
     const name = `${subject().fresh()}lock`;
     const [first, second] = [await lease(), await lease()];
     const held = await lock(name, first);
@@ -37,7 +37,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.equal((await waiting(name)).count, 0);
   });
 
-  it('locks: in the order of arrival, and past those whose lease ends', async () => {
+  it('locks: in the order of arrival, skipping waiters whose lease has ended', async () => {
     const name = `${subject().fresh()}lock`;
     const leases = [await lease(), await lease(), await lease(), await lease()];
     const [first, second, third, fourth] = leases as [bigint, bigint, bigint, bigint];
@@ -60,7 +60,7 @@ export function sessionConformance(subject: () => Subject): void {
     await waits[0];
     await revoke(second);
     await Promise.all(waits);
-    // Etcds before 3.4.25 hand the lock to one whose lease has ended, too.
+    // Versions of etcd before 3.4.25 also give the lock to a waiter whose lease has ended.
     assert.deepEqual(
       order.filter((id) => id !== third),
       [second, fourth],
@@ -68,7 +68,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(fourth);
   });
 
-  it('locks: a call that is cancelled leaves the queue; one without a lease gets one', async () => {
+  it('locks: removes a cancelled call from the queue, and creates a lease for a call without one', async () => {
     const name = `${subject().fresh()}lock`;
     const { client } = subject();
     const held = await lock(name, 0n);
@@ -102,7 +102,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.ok(leader);
     await client.call('v3electionpb.Election/Proclaim', { leader, value: 'one again' });
     assert.equal((await client.call('v3electionpb.Election/Leader', { name })).kv?.value, 'one again');
-    // Who campaigns again with the same lease proclaims the new value.
+    // A second campaign with the same lease proclaims the new value.
     await campaign(first, 'one anew');
     assert.equal((await client.call('v3electionpb.Election/Leader', { name })).kv?.value, 'one anew');
     await client.call('v3electionpb.Election/Resign', { leader });
@@ -117,7 +117,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(second);
   });
 
-  it('elects: a campaign that is cancelled leaves no candidate behind', async () => {
+  it('elects: removes the candidate of a cancelled campaign', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];
@@ -132,7 +132,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(second);
   });
 
-  it('observes: the present leader, its proclamations, and who comes after it', async () => {
+  it('observes: the current leader, its proclamations, and the next leader', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];

@@ -41,7 +41,7 @@ export function txnConformance(subject: () => Subject): void {
     await client.call('etcdserverpb.Lease/LeaseRevoke', { ID });
   });
 
-  it('compares: keys that do not exist, operands that are not given, several at once', async () => {
+  it('compares: missing keys, missing operands, several comparisons', async () => {
     const key = subject().fresh();
     assert.equal(await holds({ key, target: 0, result: 0, version: 0 }), true);
     assert.equal(await holds({ key, target: 1, result: 0, create_revision: 0 }), true);
@@ -53,7 +53,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.equal(await holds(), true);
   });
 
-  it('compares: ranges hold when every key does; empty ranges count as one key that does not exist', async () => {
+  it('compares: a range matches if every key does; an empty range counts as one missing key', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     await client.put({ key: `${prefix}a`, value: 'x' });
@@ -70,7 +70,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.equal(await holds({ key: prefix, range_end: '\0', target: 2, result: 1, mod_revision: 0 }), true);
   });
 
-  it('answers every operation in order, in one revision', async () => {
+  it('executes every operation in order in one revision', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -104,7 +104,7 @@ export function txnConformance(subject: () => Subject): void {
     }
   });
 
-  it('takes the other branch when a comparison fails; an empty one answers and writes nothing', async () => {
+  it('executes the other branch if a comparison fails; an empty branch writes nothing', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const answer = await client.txn({
@@ -118,7 +118,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.deepEqual([empty.succeeded, empty.responses, revisionOf(empty)], [true, [], revisionOf(answer)]);
   });
 
-  it('nests: comparisons look at the state before anything is applied', async () => {
+  it('nests: evaluates comparisons before any operation is applied', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -149,7 +149,7 @@ export function txnConformance(subject: () => Subject): void {
     );
   });
 
-  it('refuses to write one key twice, wherever it could happen', async () => {
+  it('rejects a possible second write of a key in every combination of branches', async () => {
     const p = subject().fresh();
     const { client } = subject();
     const bad: ReadonlyArray<readonly [string, Draft<'RequestOp'>[]]> = [
@@ -181,7 +181,7 @@ export function txnConformance(subject: () => Subject): void {
     for (const request of good) await client.txn(request);
   });
 
-  it('refuses more than 128 operations and malformed ones inside', async () => {
+  it('rejects more than 128 operations, and malformed nested operations', async () => {
     const p = subject().fresh();
     const { client } = subject();
     const many = (count: number): Draft<'RequestOp'>[] => Array.from({ length: count }, (_, i) => put(`${p}${i}`));
@@ -199,7 +199,7 @@ export function txnConformance(subject: () => Subject): void {
     await refused(client.txn({ success: [both] }), 3, 'etcdserver: value is provided');
   });
 
-  it('changes nothing when an operation of the taken branch cannot be done', async () => {
+  it('changes nothing if an operation of the executed branch fails', async () => {
     const p = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: p, value: '1' }));
@@ -215,7 +215,7 @@ export function txnConformance(subject: () => Subject): void {
     await refused(client.txn({ success: [put(`${p}a`), past] }), 11, COMPACTED);
     const now = await client.range({ key: p, range_end: endOf(p) });
     assert.deepEqual([now.count, revisionOf(now)], [1, before]);
-    // In the branch that is not taken it does not matter.
+    // In the other branch, the operation is not executed.
     await client.txn({ success: [put(`${p}a`)], failure: [lease, future] });
   });
 }

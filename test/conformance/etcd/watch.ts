@@ -9,7 +9,7 @@ type Watch = Conversation<'etcdserverpb.Watch/Watch'>;
 const shown = (events: ReadonlyArray<Message<'Event'>>): unknown[] =>
   events.map((event) => [event.type === 1 ? 'delete' : 'put', event.kv?.key.at(-1), event.kv?.value]);
 
-/** Reads until `count` events have come. */
+/** Reads until `count` events have been received. */
 async function events(watch: Watch, count: number): Promise<Message<'Event'>[]> {
   const found: Message<'Event'>[] = [];
   while (found.length < count) found.push(...(await watch.next()).events);
@@ -20,7 +20,7 @@ async function events(watch: Watch, count: number): Promise<Message<'Event'>[]> 
 export function watchConformance(subject: () => Subject): void {
   const open = async (create: Draft<'WatchCreateRequest'>): Promise<Watch> => {
     const { client } = subject();
-    // A member other than the one that was written through may be a moment behind; without a start revision it would tell of what it has yet to see.
+    // Wait for this member: without a start revision, a watch on a lagging member would also report older events.
     await client.range({ key: '/none' });
     const watch = client.watch();
     watch.send({ create_request: create });
@@ -28,14 +28,14 @@ export function watchConformance(subject: () => Subject): void {
     assert.deepEqual([created.created, created.canceled, created.events], [true, false, []]);
     return watch;
   };
-  /** Nothing comes any more, and the stream stays open. */
+  /** Asserts that nothing more is received and the stream stays open. */
   const silent = async (watch: Watch): Promise<void> => {
     const before = watch.received.length;
     await new Promise((resolve) => setTimeout(resolve, 150));
     assert.deepEqual([watch.received.length, watch.status], [before, undefined]);
   };
 
-  it('tells of what happens after it was created, deletes with the revision of the delete', async () => {
+  it('reports events after its creation, with the revision of the delete', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     await client.put({ key: `${prefix}a`, value: 'before' });
@@ -57,7 +57,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('starts in the past: everything once, in order, with previous values', async () => {
+  it('starts in the past: reports every event once, in order, with previous values', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const first = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -85,7 +85,7 @@ export function watchConformance(subject: () => Subject): void {
     middle.cancel();
   });
 
-  it('starts in the future only then', async () => {
+  it('starts at a future revision', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const now = revisionOf(await client.put({ key, value: '0' }));
@@ -102,7 +102,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('is refused with the compaction revision when its start has been compacted', async () => {
+  it('is rejected with the compaction revision if its start was compacted', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const first = revisionOf(await client.put({ key, value: '1' }));
@@ -114,7 +114,7 @@ export function watchConformance(subject: () => Subject): void {
       [refusal.canceled, refusal.compact_revision, refusal.created, refusal.cancel_reason, refusal.watch_id],
       [true, second, false, '', 0],
     );
-    // The stream goes on, and at the compaction revision itself a watch may start.
+    // The stream continues, and a watch may start at the compaction revision itself.
     watch.send({ create_request: { key, start_revision: second } });
     assert.equal((await watch.next()).created, true);
     assert.deepEqual(
@@ -148,7 +148,7 @@ export function watchConformance(subject: () => Subject): void {
     for (const watch of [puts, deletes, neither]) watch.cancel();
   });
 
-  it('gives the events of one revision in one answer, in the order of the operations', async () => {
+  it('reports the events of one revision in one response, in the order of the operations', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const watch = await open({ key: prefix, range_end: endOf(prefix) });
@@ -179,7 +179,7 @@ export function watchConformance(subject: () => Subject): void {
     late.cancel();
   });
 
-  it('numbers watches: by itself, or as the client says, and never twice', async () => {
+  it('assigns or accepts watch IDs and rejects duplicates', async () => {
     const key = subject().fresh();
     const watch = subject().client.watch();
     const created = async (watch_id: number): Promise<Message<'WatchResponse'>> =>
@@ -200,7 +200,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('refuses an empty range and takes an empty key for the first', async () => {
+  it('rejects an empty range and treats an empty key as the first one', async () => {
     const { client } = subject();
     const watch = client.watch();
     const refusal = await watch.send({ create_request: { key: 'b', range_end: 'a' } }).next();
@@ -210,7 +210,7 @@ export function watchConformance(subject: () => Subject): void {
     );
     const same = await watch.send({ create_request: { key: 'b', range_end: 'b' } }).next();
     assert.equal(same.canceled, true);
-    // What was written before is to be seen here already.
+    // Wait until this member has all previous writes.
     await client.range({ key: '/none' });
     const everything = await watch.send({ create_request: { range_end: '\0' } }).next();
     assert.deepEqual([everything.created, everything.canceled], [true, false]);
@@ -220,7 +220,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('cancels one of many watches on a stream; an unknown one is passed over', async () => {
+  it('cancels one of many watches on a stream and ignores an unknown one', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const watch = client.watch();
@@ -233,14 +233,14 @@ export function watchConformance(subject: () => Subject): void {
     assert.deepEqual([gone.watch_id, gone.canceled, gone.events], [20, true, []]);
     for (const i of [19, 20, 21]) await client.put({ key: `${prefix}${i}`, value: String(i) });
     assert.deepEqual([(await watch.next()).watch_id, (await watch.next()).watch_id], [19, 21]);
-    // That the client has no more to ask does not end its watches.
+    // The watches continue when the client closes its side of the stream.
     watch.end();
     await client.put({ key: `${prefix}30`, value: '30' });
     assert.equal((await watch.next()).watch_id, 30);
     watch.cancel();
   });
 
-  it('reports progress when asked, at a revision no older than what was delivered', async () => {
+  it('reports progress on request, at a revision not older than the delivered events', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const watch = await open({ key });
@@ -249,7 +249,7 @@ export function watchConformance(subject: () => Subject): void {
     const elsewhere = revisionOf(await client.put({ key: subject().fresh(), value: '1' }));
     watch.send({ progress_request: {} });
     let progress = await watch.next();
-    // A member that lags may answer before it has heard; it is asked again then.
+    // A lagging member may respond too early, so the request is repeated.
     for (let i = 0; i < 50 && revisionOf(progress) < elsewhere; i += 1) {
       await new Promise((resolve) => setTimeout(resolve, 20));
       progress = await watch.send({ progress_request: {} }).next();
@@ -259,7 +259,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('fragments an answer that is too large when the watch allows it, and only then', async () => {
+  it('fragments a response that is too large only if the watch allows it', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const value = 'x'.repeat(900_000);
@@ -275,7 +275,7 @@ export function watchConformance(subject: () => Subject): void {
     assert.ok(parts.length > 1);
     assert.equal(parts.flatMap((part) => part.events).length, 6);
     assert.equal(new Set(parts.flatMap((part) => part.events).map((event) => event.kv?.mod_revision)).size, 1);
-    // Two of these values fit into a request of 1.5 MiB and what gRPC may add.
+    // Two of these values fit in a request of 1.5 MiB plus gRPC's overhead.
     assert.deepEqual(
       parts.map((part) => [part.events.length, part.fragment]),
       [
@@ -290,7 +290,7 @@ export function watchConformance(subject: () => Subject): void {
     whole.cancel();
   });
 
-  it('keeps a reader that is slow in order and complete, and others do not wait for it', async () => {
+  it('delivers all events in order to a slow reader without delaying others', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const slow = await open({ key: prefix, range_end: endOf(prefix) });

@@ -1,4 +1,7 @@
-/** What is no proper HTTP at all: malformed requests, frames out of order, floods. The server answers or closes; whatever it does, others do not notice. */
+/**
+ * Invalid HTTP: malformed requests, frames out of order, floods. The server must respond or close the connection,
+ * without affecting others.
+ */
 import type { TLSSocket } from 'node:tls';
 import type { Choices } from '../../core/patch/choices.ts';
 import { type Identity, open, type Peer } from './wire.ts';
@@ -127,7 +130,7 @@ const number = (value: number): Buffer => {
 
 const setting = (id: number, value: number): Buffer => Buffer.concat([Buffer.from([id >> 8, id & 255]), number(value)]);
 
-/** A literal header without indexing. */
+/** An HPACK literal header without indexing. */
 const literal = (name: string, value: string): Buffer =>
   Buffer.concat([
     Buffer.from([0, name.length]),
@@ -135,7 +138,7 @@ const literal = (name: string, value: string): Buffer =>
     Buffer.from([Math.min(value.length, 126)]),
     Buffer.from(value.slice(0, 126)),
   ]);
-/** GET, https and a path, as HPACK has them. */
+/** HPACK encoding of a GET request with scheme https and a path. */
 const request = (path: string): Buffer =>
   Buffer.concat([
     Buffer.from([0x82, 0x87, 0x04, Math.min(path.length, 126)]),
@@ -151,7 +154,7 @@ const repeat = (count: number, make: (at: number) => Buffer): Buffer =>
 type Attack = (choices: Choices) => Buffer;
 
 const ATTACKS: readonly Attack[] = [
-  // Rapid reset, with answers that would come and with watches that never end.
+  // Rapid reset, with requests that get a response and with endless watches.
   (choices) =>
     repeat(choices.one([50, 2000]), (at) =>
       Buffer.concat([frame(HEADERS, END_HEADERS | END_STREAM, at * 2 + 1, GOOD), frame(RST, 0, at * 2 + 1, number(8))]),
@@ -165,30 +168,30 @@ const ATTACKS: readonly Attack[] = [
     ),
   // More streams than allowed.
   () => repeat(400, (at) => frame(HEADERS, END_HEADERS | END_STREAM, at * 2 + 1, WATCH)),
-  // A header list that never ends.
+  // An endless header list.
   (choices) =>
     Buffer.concat([
       frame(HEADERS, 0, 1, GOOD),
       repeat(choices.one([10, 3000]), () => frame(CONTINUATION, 0, 1, literal('x', 'y'))),
     ]),
   () => Buffer.concat([frame(HEADERS, 0, 1, GOOD), repeat(5000, () => frame(CONTINUATION, 0, 1))]),
-  // A header bomb: one large entry of the table, named again and again.
+  // A header bomb: one large table entry that is referenced repeatedly.
   () =>
     Buffer.concat([
       frame(HEADERS, 0, 1, Buffer.concat([GOOD, Buffer.from([0x40, 1, 0x61, 126]), Buffer.alloc(126, 0x62)])),
       frame(CONTINUATION, END_HEADERS, 1, Buffer.alloc(16_000, 0xbe)),
     ]),
-  // HPACK that is none.
+  // Invalid HPACK.
   (choices) =>
     frame(HEADERS, END_HEADERS | END_STREAM, 1, Buffer.from(Array.from({ length: 50 }, () => choices.below(256)))),
   () => frame(HEADERS, END_HEADERS | END_STREAM, 1, Buffer.from([0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f])),
-  // Floods that ask for answers.
+  // Floods of frames that require a response.
   (choices) => repeat(choices.one([100, 20_000]), () => frame(PING, 0, 0, Buffer.alloc(8))),
   (choices) => repeat(choices.one([100, 10_000]), () => frame(SETTINGS, 0, 0, setting(4, 65_535))),
   () => repeat(3000, () => frame(SETTINGS, 0, 0, setting(1, 0))),
   () => repeat(5000, (at) => frame(PRIORITY, 0, at * 2 + 1, Buffer.from([0, 0, 0, 0, 1]))),
   () => Buffer.concat([frame(HEADERS, END_HEADERS, 1, GOOD), repeat(5000, () => frame(DATA, 0, 1))]),
-  // Windows.
+  // Invalid flow-control windows.
   () =>
     Buffer.concat([
       frame(SETTINGS, 0, 0, setting(4, 0)),
@@ -198,14 +201,14 @@ const ATTACKS: readonly Attack[] = [
   () => Buffer.concat([frame(WINDOW, 0, 0, number(0x7fffffff)), frame(WINDOW, 0, 0, number(0x7fffffff))]),
   () => frame(SETTINGS, 0, 0, setting(4, 0xffffffff)),
   () => frame(SETTINGS, 0, 0, setting(5, 1)),
-  // One byte of window at a time.
+  // A window of one byte at a time.
   () =>
     Buffer.concat([
       frame(SETTINGS, 0, 0, setting(4, 1)),
       frame(HEADERS, END_HEADERS | END_STREAM, 1, request('/api/v1/namespaces')),
       repeat(500, () => frame(WINDOW, 0, 1, number(1))),
     ]),
-  // Frames where they do not belong.
+  // Frames in invalid states.
   () => frame(HEADERS, END_HEADERS | END_STREAM, 0, GOOD),
   () => frame(HEADERS, END_HEADERS | END_STREAM, 2, GOOD),
   () => frame(DATA, END_STREAM, 5, Buffer.from('x')),
@@ -219,7 +222,7 @@ const ATTACKS: readonly Attack[] = [
   () => frame(DATA, 0, 1, Buffer.alloc(10), 0xffffff),
   () => Buffer.concat([frame(HEADERS, END_HEADERS, 1, GOOD), frame(HEADERS, END_HEADERS, 1, GOOD)]),
   () => Buffer.concat([frame(HEADERS, 0, 1, GOOD), frame(PING, 0, 0, Buffer.alloc(8))]),
-  // Pseudo-headers that contradict each other.
+  // Contradicting pseudo-headers.
   () =>
     frame(
       HEADERS,
@@ -250,7 +253,7 @@ const ATTACKS: readonly Attack[] = [
   (choices) => Buffer.from(Array.from({ length: 500 }, () => choices.below(256))),
 ];
 
-/** Until the server has nothing more to say, closes, or 100 ms have gone. */
+/** Waits until the server sends nothing for 100 ms or closes the connection. */
 function settle(socket: TLSSocket): Promise<number> {
   return new Promise((resolve) => {
     let received = 0;
@@ -273,7 +276,7 @@ function settle(socket: TLSSocket): Promise<number> {
   });
 }
 
-/** One connection that misbehaves. Resolves with what it did. */
+/** Opens one misbehaving connection. Resolves with a description. */
 export async function abuse(choices: Choices, peer: Peer, identity: Identity): Promise<string> {
   const who = choices.chance(0.7) ? identity : undefined;
   const roll = choices.below(10);
@@ -296,7 +299,7 @@ export async function abuse(choices: Choices, peer: Peer, identity: Identity): P
   return what;
 }
 
-/** A byte or two at a time, for a while. */
+/** Sends a byte or two at a time for a while. */
 async function drip(socket: TLSSocket, bytes: Buffer): Promise<void> {
   for (let at = 0; at < Math.min(bytes.length, 40) && !socket.destroyed; at += 2) {
     socket.write(bytes.subarray(at, at + 2));

@@ -1,4 +1,4 @@
-/** Bodies of requests in every format, from documents that Kubernetes takes to bytes that nobody does. */
+/** Request bodies in every format, from valid documents to arbitrary bytes. */
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { encodeMessage, envelope, hasMessage } from '../../../src/components/apiserver/http/protobuf/encode.ts';
@@ -71,7 +71,7 @@ function varint(number: number): number[] {
   }
 }
 
-/** Fields that belong to no type, or to this one with another wire type. */
+/** Fields that are unknown to the type or have another wire type. */
 function wire(choices: Choices, depth = 0): Buffer {
   const parts: Buffer[] = [];
   for (let count = choices.below(5); count > 0; count--) {
@@ -254,7 +254,7 @@ export function patchBody(choices: Choices, document: object): Body {
   }
 }
 
-/** Near and over what a server takes, in few bytes where they can be zipped. */
+/** Text near and above the server's size limit; its repeated characters compress well. */
 export function largeText(choices: Choices): string {
   const size = choices.one([100_000, 600_000, 2_900_000, 3_300_000]);
   switch (choices.below(5)) {

@@ -1,6 +1,7 @@
 /**
- * A run of the fuzz: a store of one member in this process, the API server in another, sixteen connections that send inputs, one that asks a plain question
- * all the while. Everything is judged as it is answered; the server's process is asked about itself now and then and at the end.
+ * A fuzz run: a single-member store in this process, the API server in another one, sixteen connections that send
+ * inputs, and one that sends a simple request repeatedly. Every response is checked; the server's process is checked at
+ * intervals and at the end.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,9 +18,9 @@ import { Channel, type Identity, type Peer, type Reply } from './wire.ts';
 
 const INDEX_HEADER = 'x-input';
 const LANES = 16;
-/** Of a thousand inputs this many are connections that misbehave. */
+/** Inputs per thousand that are misbehaving connections. */
 const ABUSIVE = 15;
-/** On a machine that has nothing else to do. */
+/** Time limit on an idle machine. */
 const ANSWER_MS = 10_000;
 const OPEN_ENDED_MS = 300;
 const TIDY_EVERY = 2_500;
@@ -29,22 +30,22 @@ export interface Report {
   readonly inputs: number;
   readonly seconds: number;
   readonly codes: ReadonlyMap<number, number>;
-  /** What was wrong, each beginning with the number of its input where it has one. */
+  /** Detected faults, with the number of the input if there is one. */
   readonly faults: readonly string[];
   readonly stalls: readonly Stall[];
   readonly longestWallMs: number;
   readonly longestGcMs: number;
-  /** After a garbage collection: at the beginning, and as often as it was asked. */
+  /** Heap size after a garbage collection at the start and at each check. */
   readonly heapMb: readonly number[];
   readonly residentMb: number;
-  /** Of the plain question beside all that, in milliseconds. */
+  /** Latencies of the concurrent simple request in milliseconds. */
   readonly plain: { readonly asked: number; readonly p99: number; readonly max: number };
 }
 
 export interface CampaignOptions {
   readonly seed: number;
   readonly inputs: number;
-  /** First number; for running one input again. */
+  /** Number of the first input, to repeat a single one. */
   readonly from?: number;
   readonly progress?: (line: string) => void;
 }
@@ -233,7 +234,8 @@ class Run {
         input.openEnded ? OPEN_ENDED_MS : ANSWER_MS * slack(),
       );
     } catch (error) {
-      // Nodes and pods that are not there are waited for longer than that; headers that are too large may cost the connection before an answer is read.
+      // Requests to missing nodes and pods take longer than that, and too large headers may close the connection before
+      // a response is read.
       if (input.openEnded || headerBytes(input) > 60_000 || (input.body?.length ?? 0) > 3_000_000) return;
       throw error;
     }
@@ -242,7 +244,7 @@ class Run {
     if (wrong !== undefined) this.#faults.push(`${input.index}: ${input.method} ${input.path.slice(0, 200)}: ${wrong}`);
   }
 
-  /** What anybody else's request meets meanwhile. */
+  /** Measures simple requests during the run. */
   async #askPlainly(channel: Channel): Promise<void> {
     const question = Buffer.from('GET /api/v1/namespaces/default HTTP/1.1\r\nhost: x\r\n\r\n');
     while (!this.#done && this.#server.ended === undefined) {

@@ -1,4 +1,4 @@
-/** Definitions of custom resources with schemas, patterns and rules that mean no good, and resources of theirs. */
+/** Hostile definitions of custom resources (schemas, patterns, rules), and their resources. */
 import type { Choices } from '../../core/patch/choices.ts';
 import { TEXTS } from './values.ts';
 
@@ -59,7 +59,7 @@ const FORMATS = [
   'quantity',
 ];
 
-/** A schema, most often one that passes. */
+/** A schema, mostly a valid one. */
 export function schema(choices: Choices, depth = 0): Record<string, unknown> {
   const type =
     depth === 0
@@ -109,7 +109,7 @@ export function schema(choices: Choices, depth = 0): Record<string, unknown> {
   return node;
 }
 
-/** With the namespaced shape of a definition that Kubernetes takes; its parts are at random. */
+/** A definition that is valid as a whole, with random parts. */
 export function definition(choices: Choices, plural: string): Record<string, unknown> {
   const versions = choices.chance(0.3) ? ['v1', 'v1beta1'] : ['v1'];
   return {

@@ -1,4 +1,4 @@
-/** What an answer must be, whatever was asked: a valid object or a Status that fits its HTTP code. */
+/** Checks responses: each must be a valid object or a Status that matches its HTTP code. */
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
@@ -6,7 +6,9 @@ import { decodeProtobuf } from '../../../src/components/apiserver/http/protobuf/
 import type { Input } from './requests.ts';
 import type { Reply } from './wire.ts';
 
-/** Source: k8s.io/apimachinery/pkg/apis/meta/v1 StatusReason. Written down again on purpose: the server's own table is what is judged. */
+/**
+ * Codes by reason, independent of the server's own table. Source: k8s.io/apimachinery/pkg/apis/meta/v1 StatusReason.
+ */
 const CODES: Readonly<Record<string, readonly number[]>> = {
   BadRequest: [400],
   Unauthorized: [401],
@@ -27,19 +29,19 @@ const CODES: Readonly<Record<string, readonly number[]>> = {
   ServiceUnavailable: [503],
   Timeout: [504],
 };
-/** A request that the HTTP parser refuses has no Status; Go's server answers so too. */
+/** As in Go's server, a request that the HTTP parser rejects has no Status. */
 const PARSER_CODES: ReadonlySet<number> = new Set([400, 408, 431, 505]);
 const PUBLIC_TEXT = /^\/(?:healthz|livez|readyz|metrics|openapi)/;
-/** What upstream answers with 500 although it is somebody else's mistake. */
+/** Errors for which upstream also responds with 500 although the client or a webhook caused them. */
 const LIKE_UPSTREAM =
   /failed calling webhook|conversion webhook|without impersonating a user|^failed to create typed patch object/;
-/** Nobody has given these a reason. */
+/** Errors without a reason. */
 const WITHOUT_REASON = /^failed to create typed patch object/;
-/** A store that gets no processor in time is told of so, as upstream's server tells. */
+/** As upstream, health checks report when the store does not respond in time. */
 const HEALTH = /^\/(?:healthz|livez|readyz)(?:[/?]|$)/;
 const MAX_MESSAGE = 300;
 
-/** Undefined when the answer is right; else what is wrong with it. */
+/** Description of the fault; undefined for a correct response. */
 export function fault(input: Pick<Input, 'method' | 'path' | 'openEnded'>, reply: Reply): string | undefined {
   const { code, headers } = reply;
   if (code === 101) return input.openEnded ? undefined : 'switched protocols without being asked';
@@ -64,7 +66,7 @@ export function fault(input: Pick<Input, 'method' | 'path' | 'openEnded'>, reply
   return faultOfSuccess(input, reply, type, body);
 }
 
-/** The document that a body is, in whichever format. Throws when it is none. */
+/** Decodes a body in any format. Throws if it is invalid. */
 export function documentOf(type: string, body: Buffer): Record<string, unknown> {
   if (type.startsWith('application/vnd.kubernetes.protobuf')) return messageOf(body);
   if (!isUtf8(body)) throw new Error('not UTF-8');
@@ -72,7 +74,10 @@ export function documentOf(type: string, body: Buffer): Record<string, unknown> 
   return type.startsWith('application/yaml') ? parse(text) : JSON.parse(text);
 }
 
-/** Lists and partial objects are only ever answered, so the server cannot read them; their envelope is read all the same. */
+/**
+ * Lists and partial objects are response types only, for which the server has no decoder, so just their envelope is
+ * decoded.
+ */
 function messageOf(body: Buffer): Record<string, unknown> {
   try {
     return decodeProtobuf(body);
@@ -144,7 +149,7 @@ function faultOfStream(type: string, body: Buffer, complete: boolean): string | 
   if (!type.startsWith('application/json')) return undefined;
   const lines = body.toString('utf8').split('\n');
   const last = lines.pop();
-  // Who names an object is answered with that, over several lines where that was asked for.
+  // A watch of a single object may return that object, indented on request.
   if (complete && lines[0] === '{') return isDocument(body) ? undefined : 'an indented answer that is not JSON';
   if (complete && last !== '') return 'a stream that ends within a line';
   for (const line of lines) {

@@ -1,14 +1,14 @@
 /**
- * What happens to a process while it is fuzzed: how long its event loop was occupied, what was thrown where nobody caught it, whether a prototype
- * changed.
+ * Observes a process while it is fuzzed: event loop stalls, uncaught errors, changes of prototypes.
  *
- * A stall is counted in CPU time of the event loop's own thread between two turns of a timer: on a machine that others use too, wall time says more about
- * them than about us. Pauses of the garbage collector are subtracted and reported beside it. The longest wall time is reported, not judged.
+ * A stall is measured as CPU time of the event loop's thread between two turns of a timer, because wall time depends on
+ * other load. Garbage collection is subtracted and reported separately. The longest wall time is reported, but not
+ * evaluated.
  */
 import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 
 const TURN_MS = 5;
-/** Turns of the timer are due every 5 ms, so this much of the CPU time between two may have been spent in several callbacks. */
+/** Timer turns are due every 5 ms, so this CPU time between two turns may come from several callbacks. */
 const WORTH_NOTING_MS = 40;
 const MAX_NOTED = 200;
 
@@ -17,9 +17,9 @@ export interface Stall {
   readonly cpuMs: number;
   readonly gcMs: number;
   readonly wallMs: number;
-  /** When it began, in milliseconds since the epoch. */
+  /** Start of the stall in milliseconds since the epoch. */
   readonly atMs: number;
-  /** Inputs that arrived during it, and in the turn before. */
+  /** Inputs that arrived during the stall and in the turn before. */
   readonly inputs: readonly string[];
 }
 
@@ -77,7 +77,7 @@ export class Observer {
     this.#arrived.push(input);
   }
 
-  /** What happened since the last time this was asked. */
+  /** Returns and clears the observations since the last call. */
   take(): Observed {
     const stalls = this.#windows.splice(0).map((window): Stall => {
       let gcMs = 0;
@@ -127,7 +127,7 @@ const WATCHED = {
   URLSearchParams,
 };
 
-/** Every own property of the prototypes that documents could reach, with its attributes. */
+/** All own properties of prototypes that documents could reach, with their attributes. */
 function* describePrototypes(): Generator<[string, string]> {
   for (const [name, type] of Object.entries(WATCHED)) {
     for (const [what, object] of [

@@ -1,4 +1,4 @@
-/** Query parameters and headers: of the kind that clients send, with values that they do not. */
+/** Query parameters and headers with valid names and unusual values. */
 import type { Choices } from '../../core/patch/choices.ts';
 import { KEYS, text } from './values.ts';
 
@@ -29,7 +29,7 @@ const ACCEPTS = [
   'application/json;as=Table;v=v2;g=meta.k8s.io',
 ] as const;
 
-/** A query, or ''. */
+/** A query string, or ''. */
 export function query(choices: Choices): string {
   if (choices.chance(0.6)) return '';
   const token = (start: unknown, rv: unknown) =>
@@ -111,7 +111,7 @@ export function query(choices: Choices): string {
   return `?${Array.from({ length: 1 + choices.below(3) }, parameter).join('&')}`;
 }
 
-/** Beside the content type: what clients send, and what they should not. */
+/** Headers in addition to the content type, valid and invalid ones. */
 export function headersOf(choices: Choices, type: string | undefined): [string, string][] {
   const headers: [string, string][] = [];
   if (choices.chance(0.4))

@@ -1,4 +1,4 @@
-/** One input of the fuzz: everything about it comes from the seed and its number. */
+/** One input of a fuzz run, determined by the seed and its number. */
 import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
@@ -16,12 +16,12 @@ export type Caller = 'admin' | 'user' | 'nobody';
 export interface Input {
   readonly index: number;
   readonly method: string;
-  /** With the query. Latin-1: one character, one byte. */
+  /** Path with query. Latin-1: one character per byte. */
   readonly path: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Buffer | undefined;
   readonly as: Caller;
-  /** The answer may take its time or never end: watches, and whatever asks a node. */
+  /** Whether the response may be slow or endless: watches, and requests to nodes. */
   readonly openEnded: boolean;
 }
 
@@ -138,7 +138,7 @@ const METHODS = [
 const stored = storedKinds.filter((kind) => kind.kind !== 'ComponentStatus');
 const virtual = builtinKinds.filter((kind) => kind.virtual === true);
 
-/** What decides over others' requests must be about nobody's, or the rest of the run would only be refused. */
+/** Makes admission objects match nothing, so that they do not reject the rest of the run. */
 function harmless(document: Record<string, unknown>): void {
   const spec = document['spec'] as Record<string, unknown> | undefined;
   const only = {
@@ -242,7 +242,7 @@ function bodyOf(choices: Choices, target: Target, method: string, name: string):
       type: choices.one(['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf', 'x/y']),
       bytes: damaged(choices, value(choices), 0.5),
     };
-  // As it is: what is not stored cannot be read, listed, patched or deleted.
+  // Unchanged most of the time, because only stored objects can be read, listed, patched or deleted.
   if (roll <= 6) return { type: 'application/json', bytes: Buffer.from(JSON.stringify(document)) };
   return jsonBody(choices, document);
 }
@@ -271,10 +271,10 @@ function pathOf(choices: Choices, target: Target, method: string): { path: strin
   return { path, name, subresource };
 }
 
-/** The input of this number in the run of this seed. */
+/** The input with this number in the run with this seed. */
 export function inputOf(seed: number, index: number): Input {
   const choices = new Choices(Math.imul(seed ^ 0x5bd1e995, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
-  // The first numbers of neighbouring seeds are alike.
+  // The first numbers of neighbouring seeds are similar.
   for (let skip = 0; skip < 4; skip++) choices.random();
   const target = targetOf(choices);
   const method = choices.chance(0.04)

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz -- [--inputs N] [--seed N] [--from INDEX]`: hostile and random requests to a real API server. The same seed sends the same inputs; one that
- * failed is sent again alone by `--from INDEX --inputs 1`.
+ * `npm run fuzz -- [--inputs N] [--seed N] [--from INDEX]` sends hostile and random requests to a real API server. The
+ * same seed sends the same inputs. To repeat a failing one alone, use `--from INDEX --inputs 1`.
  */
 import { parseArgs } from 'node:util';
 import { bytesOf, campaign } from './campaign.ts';

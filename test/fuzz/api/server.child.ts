@@ -1,4 +1,6 @@
-/** The API server that is fuzzed, in a process of its own, on the store at the address given. Answers questions about itself by IPC. */
+/**
+ * The fuzzed API server in a process of its own, with the store at the given address. Reports about itself over IPC.
+ */
 import { createLog } from '../../../src/base/log.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
@@ -19,7 +21,7 @@ const log = createLog({
   nowMs: Date.now,
 });
 
-/** The real network; every request is noted before it is handled. */
+/** The real HTTP port, which records every request before it is handled. */
 function noted(http: HttpPort): HttpPort {
   return {
     backends: http.backends,
@@ -54,7 +56,7 @@ function memory(): { heapBytes: number; residentBytes: number } {
 }
 
 process.on('message', (question) => {
-  // Entries of garbage collections are handed out a turn later.
+  // Entries of garbage collections are delivered one turn later.
   setTimeout(() => {
     if (question === 'take') process.send?.({ ...observer.take(), failed: failed.splice(0), ...memory() });
     else void server.stop().then(() => process.exit(0));

@@ -1,4 +1,4 @@
-/** What the fuzz leaves in the server: kept small while it runs, and read back in every form at the end. */
+/** Stored objects of a fuzz run: removes those that affect other requests, and checks round trips of all at the end. */
 import { isDeepStrictEqual } from 'node:util';
 import { documentOf } from './judge.ts';
 import { NAMESPACES } from './requests.ts';
@@ -12,7 +12,7 @@ interface Item {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly resourceVersion: string };
 }
 
-/** What decides over the requests of others, or is named at random and so grows without end. */
+/** Kinds that affect the requests of others, or whose number grows without limit because of random names. */
 const SWEPT = [
   '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations',
   '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',
@@ -24,7 +24,10 @@ const SWEPT = [
   ]),
 ];
 
-/** Written back in these versions, the metrics of an autoscaler come in another order: upstream's conversion appends that of the processor. */
+/**
+ * Upstream's conversion moves the CPU metric to the end, so writing an autoscaler back in these versions reorders its
+ * metrics.
+ */
 const REORDERED = /autoscaling\/(?:v1|v2beta1)\/horizontalpodautoscalers$/;
 
 const json = <T>(reply: Reply): T => JSON.parse(reply.body.toString('utf8')) as T;
@@ -35,7 +38,7 @@ export async function tidy(ask: Ask): Promise<void> {
     const path = `/api/v1/namespaces/${namespace}`;
     const found = await ask('GET', path);
     const phase = found.code === 200 ? json<{ status?: { phase?: string } }>(found).status?.phase : undefined;
-    // There are no controllers here that would empty it.
+    // No namespace controller runs here.
     if (phase === 'Terminating')
       await ask('PUT', `${path}/finalize`, { ...json<object>(found), spec: { finalizers: [] } });
     if (phase !== 'Active') {
@@ -50,7 +53,7 @@ export async function tidy(ask: Ask): Promise<void> {
   }
 }
 
-/** Every collection that discovery names, as JSON. */
+/** All collections in discovery. */
 async function collections(ask: Ask): Promise<{ path: string; namespaced: boolean }[]> {
   const groups = json<{ groups: { versions: { groupVersion: string }[] }[] }>(await ask('GET', '/apis')).groups;
   const roots = [
@@ -69,7 +72,7 @@ async function collections(ask: Ask): Promise<{ path: string; namespaced: boolea
   return found;
 }
 
-/** How much there is, of which the server's memory is a multiple. */
+/** Number and size of the stored objects, to which the server's memory is proportional. */
 export async function stored(ask: Ask): Promise<{ objects: number; bytes: number }> {
   let objects = 0;
   let bytes = 0;
@@ -82,12 +85,10 @@ export async function stored(ask: Ask): Promise<{ objects: number; bytes: number
   return { objects, bytes };
 }
 
-/** Parts of image streams: a write of one is a change of the stream's specification. */
+/** Views of image streams: a write changes the specification of the stream. */
 const VIEWS = /\/image(?:stream)?tags$/;
 
-/**
- * Everything that is stored: a list and a read of each object say the same, and what was read can be written back and changes nothing.
- */
+/** Checks that lists and reads of each object are equal, and that writing back a read object changes nothing. */
 export async function checkRoundTrips(ask: Ask): Promise<string[]> {
   const faults: string[] = [];
   for (const { path, namespaced } of await collections(ask)) {
@@ -124,7 +125,7 @@ async function checkOne(ask: Ask, path: string, item: Item): Promise<string | un
   return undefined;
 }
 
-/** Items of lists of built-in kinds name no kind, as upstream. */
+/** As upstream, items in lists of built-in kinds have no apiVersion and kind. */
 function rid(item: Item): object {
   const { apiVersion: _apiVersion, kind: _kind, ...rest } = item;
   return rest;

@@ -1,4 +1,4 @@
-/** Values and texts that mean no good, as JSON text: much of it cannot be said by `JSON.stringify`. */
+/** Hostile values as JSON text, many of which `JSON.stringify` cannot produce. */
 import type { Choices } from '../../core/patch/choices.ts';
 
 export const KEYS = [
@@ -130,7 +130,7 @@ const NUMBERS = [
   '1E2',
 ] as const;
 
-/** Not JSON, each in its own way. */
+/** Invalid JSON. */
 const BROKEN = [
   '01',
   '+1',
@@ -162,7 +162,7 @@ export function text(choices: Choices): string {
   return choices.one(TEXTS);
 }
 
-/** A string literal, sometimes with escapes that name half a character. */
+/** A string literal, sometimes with escapes of single surrogates. */
 function literal(choices: Choices): string {
   const roll = choices.below(30);
   if (roll === 0) return '"\\ud800"';
@@ -179,7 +179,7 @@ function nested(choices: Choices): string {
   return `${`{${key}:`.repeat(depth)}1${'}'.repeat(depth)}`;
 }
 
-/** Any JSON value, or nearly one. */
+/** A JSON value, sometimes an invalid one. */
 export function value(choices: Choices, depth = 0): string {
   const roll = choices.below(depth > 4 ? 8 : 14);
   if (roll === 0) return 'null';
@@ -192,7 +192,7 @@ export function value(choices: Choices, depth = 0): string {
   return object(choices, depth);
 }
 
-/** Sometimes with the same key twice. */
+/** An object, sometimes with duplicate keys. */
 export function object(choices: Choices, depth = 0): string {
   const members = Array.from({ length: choices.below(4) }, () => {
     const key = choices.chance(0.6) ? choices.one(KEYS) : text(choices).slice(0, 300);
@@ -205,9 +205,7 @@ export function object(choices: Choices, depth = 0): string {
 
 const MARK = '\ue000raw';
 
-/**
- * A document with some of its values replaced, dropped, doubled or wrapped, as text. What is put in need not be JSON.
- */
+/** A document as text with some values replaced, dropped, duplicated or wrapped. The result may be invalid JSON. */
 export function mutated(choices: Choices, document: object, most = 3): string {
   const copy = structuredClone(document) as Record<string, unknown>;
   const raws: string[] = [];
@@ -218,7 +216,7 @@ export function mutated(choices: Choices, document: object, most = 3): string {
 
 function mutateOnce(choices: Choices, root: Record<string, unknown>, raw: (source: string) => string): void {
   let holder: Record<string, unknown> = root;
-  // Down to a random place; shallow ones matter as much as deep ones.
+  // Select a random depth, so that shallow values are changed as often as deep ones.
   for (let depth = choices.below(8); depth > 0; depth--) {
     const below = Object.values(holder).filter((each) => typeof each === 'object' && each !== null);
     if (below.length === 0) break;
@@ -251,7 +249,7 @@ function mutateOnce(choices: Choices, root: Record<string, unknown>, raw: (sourc
   else holder[key] = raw(value(choices));
 }
 
-/** Bytes of a text, sometimes damaged: cut off, flipped, not UTF-8, or with something behind. */
+/** Bytes of a text, sometimes damaged: truncated, flipped, invalid UTF-8, or with trailing bytes. */
 export function damaged(choices: Choices, source: string | Buffer, probability = 0.15): Buffer {
   const bytes = Buffer.from(source);
   if (!choices.chance(probability) || bytes.length === 0) return bytes;

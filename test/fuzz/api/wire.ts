@@ -1,4 +1,4 @@
-/** HTTP/1.1 over TLS by hand: what is sent goes out byte by byte as it was made, which no HTTP library allows. */
+/** An HTTP/1.1 client over TLS that sends arbitrary bytes, which HTTP libraries do not allow. */
 import { connect, type TLSSocket } from 'node:tls';
 
 export interface Identity {
@@ -10,7 +10,7 @@ export interface Reply {
   readonly code: number;
   readonly headers: ReadonlyMap<string, string>;
   readonly body: Buffer;
-  /** False: the connection ended, or was ended here, before the body was complete. */
+  /** False if the connection ended, or was closed here, before the body was complete. */
   readonly complete: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface Peer {
   readonly ca: string;
 }
 
-/** Most connections are ended by the server on purpose; resuming their sessions saves both sides the better part of a handshake. */
+/** Most connections are closed by the server intentionally. Session resumption saves most of the handshake. */
 const sessions = new WeakMap<object, Buffer>();
 
 export function open(peer: Peer, identity: Identity | undefined, alpn: string): Promise<TLSSocket> {
@@ -70,7 +70,7 @@ function parseHead(bytes: Buffer): Head | undefined {
   return { code: Number(match[1]), headers, length: end + HEAD_END.length };
 }
 
-/** The bytes of a chunked body that are there; `end` is where it ends, undefined while it goes on. */
+/** Decodes the received part of a chunked body. `end` is undefined while the body is incomplete. */
 function unchunk(bytes: Buffer): { readonly body: Buffer; readonly end: number | undefined } {
   const parts: Buffer[] = [];
   let at = 0;
@@ -87,7 +87,7 @@ function unchunk(bytes: Buffer): { readonly body: Buffer; readonly end: number |
   }
 }
 
-/** A connection that is used for one request after the other, and opened anew when it has ended. */
+/** A connection for sequential requests that is reopened when it has ended. */
 export class Channel {
   readonly #peer: Peer;
   readonly #identity: Identity | undefined;
@@ -99,11 +99,11 @@ export class Channel {
   }
 
   /**
-   * Sends `bytes` and reads one answer. `openEnded`: what has come within 60 ms of the head is enough. Throws `Unanswered` when there was no answer within
-   * `withinMs`, or the connection ended without one.
+   * Sends `bytes` and reads one response. `openEnded`: the data of 60 ms after the headers are sufficient. Throws
+   * `Unanswered` if there is no response within `withinMs` or the connection ends without one.
    */
   async exchange(bytes: Buffer, head: boolean, openEnded: boolean, withinMs: number): Promise<Reply> {
-    // A kept connection may be ended by the server just as it is used again; a new one may not.
+    // The server may close a kept connection just as it is reused, but not a new one.
     const kept = this.#socket !== undefined && !this.#socket.destroyed && this.#socket.readable;
     if (!kept) this.#socket = await open(this.#peer, this.#identity, 'http/1.1');
     try {
@@ -148,7 +148,7 @@ export class Channel {
         }
         if (parsed === undefined) return;
         const rest = received.subarray(parsed.length);
-        // The answer to a HEAD of something without end goes on, without anything that could be read.
+        // The response to a HEAD of an endless resource never ends and has no body.
         const endless = parsed.code === SWITCHED || (isHead && openEnded);
         if (endless) answer(isHead ? EMPTY : rest, false);
         else if (isHead || parsed.code === 204 || parsed.code === 304) exactly(rest, 0);
@@ -159,13 +159,13 @@ export class Channel {
           else if (openEnded) patience ??= setTimeout(() => answer(whatCame(), false), 60);
         }
       };
-      /** Bytes that nobody asked for are the beginning of a smuggled answer. */
+      /** Unexpected bytes would be the beginning of a smuggled response. */
       const exactly = (rest: Buffer, length: number): void => {
         if (rest.length > length)
           throw new Error(`bytes after the answer: ${rest.subarray(length).toString('latin1').slice(0, 80)}`);
         if (rest.length === length) answer(rest, true);
       };
-      // Large answers come in many pieces; they are joined once there is enough to judge.
+      // Large responses arrive in many chunks, which are joined when there are enough.
       let pieces: Buffer[] = [];
       let pending = 0;
       const take = (chunk: Buffer): void => {
