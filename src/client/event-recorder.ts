@@ -52,7 +52,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       else await write(outcome);
     }
     if (dropped > 0) {
-      log.warn('events were dropped while the server could not take them', { count: dropped });
+      log.warn('events dropped, the queue was full', { count: dropped });
       dropped = 0;
     }
   };
@@ -91,7 +91,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       }
       queue.push(eventAbout(object, { type, reason, message, fieldPath, component }, options));
       draining ??= drain()
-        .catch((error: unknown) => log.error('the event recorder failed', { error: messageOf(error) }))
+        .catch((error: unknown) => log.error('event recorder failed', { error: messageOf(error) }))
         .finally(() => {
           draining = undefined;
         });

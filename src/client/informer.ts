@@ -215,7 +215,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     if (isLate()) return;
     const objects = await memory.lastKnown.read(lastKnown.set);
     if (objects === undefined || isLate()) return;
-    log.info('no API server in reach: going on with the last known state', {
+    log.info('API server unreachable, using the last known state', {
       set: lastKnown.set,
       objects: objects.length,
     });
@@ -263,7 +263,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     const timeoutSeconds = Math.floor(WATCH_MIN_SECONDS * (1 + random.random()));
     const silence = new AbortController();
     const guard = clock.setTimer(timeoutSeconds * 1000 + WATCH_GRACE_MS, () =>
-      silence.abort(new Error('the watch outlived its time')),
+      silence.abort(new Error('the watch did not end at its time-out')),
     );
     const startedMs = clock.monotonicMs();
     let resourceVersion = from;
@@ -347,7 +347,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     try {
       call();
     } catch (error) {
-      this.#deps.log.error('an informer handler failed', {
+      this.#deps.log.error('informer handler failed', {
         kind: this.type.kind,
         error: messageOf(error),
         stack: error instanceof Error ? error.stack : undefined,

@@ -148,7 +148,7 @@ class SealedLastKnown implements LastKnown {
   async #decode(bytes: Uint8Array): Promise<KubeObject[]> {
     const [head = '', ...lines] = Buffer.from(bytes).toString('utf8').trimEnd().split('\n');
     const { form, objects: count } = parseJson(head) as { form?: unknown; objects?: unknown };
-    if (form !== FORM) throw new Error(`form ${String(form)} is of another version`);
+    if (form !== FORM) throw new Error(`format version ${String(form)} is not supported`);
     if (count !== lines.length) throw new Error(`${lines.length} objects instead of ${String(count)}`);
     const objects: KubeObject[] = [];
     for (const [index, line] of lines.entries()) {

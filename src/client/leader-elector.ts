@@ -175,7 +175,7 @@ class LeaseElector implements FencedLeaderElector {
   #noteFailure(error: unknown): number {
     const away = isConnectionError(error);
     const expected = away || isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
-    this.#log.v(expected ? 4 : 2, 'cannot acquire the lease', { lock: this.#lease.lock, error: messageOf(error) });
+    this.#log.v(expected ? 4 : 2, 'lease not acquired', { lock: this.#lease.lock, error: messageOf(error) });
     return away ? Math.min(this.#retryPeriodMs, KNOCK_MS) : this.#retryPeriodMs;
   }
 
@@ -199,7 +199,7 @@ class LeaseElector implements FencedLeaderElector {
       deadline.abort(new Error('answered'));
       if ('held' in result && !result.held) return;
       if ('error' in result)
-        this.#log.warn('cannot renew the lease', { lock: this.#lease.lock, error: messageOf(result.error) });
+        this.#log.warn('lease not renewed', { lock: this.#lease.lock, error: messageOf(result.error) });
       if (this.fence.leftMs <= 0) return;
       pauseMs = 'held' in result ? this.#written.retryPeriodMs : this.#retryPeriodMs;
     }
@@ -224,9 +224,9 @@ class LeaseElector implements FencedLeaderElector {
     late.abort();
     const { lock } = this.#lease;
     try {
-      if (await this.#lease.release()) this.#log.info('released the lease', { lock });
+      if (await this.#lease.release()) this.#log.info('lease released', { lock });
     } catch (error) {
-      this.#log.warn('cannot release the lease, others wait until it expires', { lock, error: messageOf(error) });
+      this.#log.warn('lease not released, other candidates wait until it expires', { lock, error: messageOf(error) });
     }
   }
 
@@ -240,7 +240,7 @@ class LeaseElector implements FencedLeaderElector {
     // Renewal continues while the leader's work stops, because its last writes need the lease.
     const renewing = this.#renew(over.signal).then(
       () => {
-        this.#log.error('lost the lease', { lock, identity: this.#identity });
+        this.#log.error('lease lost', { lock, identity: this.#identity });
         this.fence.cut();
         lost.abort(new Error(`lost the lease ${lock}`));
       },
@@ -250,9 +250,9 @@ class LeaseElector implements FencedLeaderElector {
       if (!signal.aborted) await lead(signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      this.#log.v(4, 'the led work ended', { lock, error: messageOf(error) });
+      this.#log.v(4, 'work of the leader ended', { lock, error: messageOf(error) });
     } finally {
-      over.abort(new Error('the term is over'));
+      over.abort(new Error('leadership has ended'));
       await renewing;
       this.fence.close();
       if (!lost.signal.aborted) await this.#release();

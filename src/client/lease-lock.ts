@@ -107,7 +107,7 @@ export class LeaseLock {
     const { clock, log } = this.#options;
     const before = this.#lease;
     const holder = lease.spec?.holderIdentity ?? '';
-    if (holder !== (before?.spec?.holderIdentity ?? '')) log.info('leader', { lock: this.lock, holder });
+    if (holder !== (before?.spec?.holderIdentity ?? '')) log.info('lease holder changed', { lock: this.lock, holder });
     if (before === undefined || !sameRecord(before.spec, lease.spec)) this.#changedMs = clock.monotonicMs();
     this.#lease = lease;
   }

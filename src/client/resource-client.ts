@@ -140,7 +140,7 @@ function decodeEvent<T extends KubeObject>(line: string): WatchEvent<T> {
   try {
     event = parseJson(line) as typeof event;
   } catch (error) {
-    throw new ApiError('InternalError', `the watch stream carries something else than JSON: ${messageOf(error)}`);
+    throw new ApiError('InternalError', `the watch stream is not JSON: ${messageOf(error)}`);
   }
   switch (event.type) {
     case 'ADDED':

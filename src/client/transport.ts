@@ -134,7 +134,7 @@ class HttpTransport implements Transport {
       const error = await readError(request, answer.statusCode, answer.body);
       const waitSeconds = retryAfterSeconds(answer.statusCode, answer.headers['retry-after']);
       if (waitSeconds === undefined || attempt >= MAX_RETRIES_AFTER) throw error;
-      log.v(4, 'server asks to come back later', { path: request.path, seconds: waitSeconds });
+      log.v(4, 'server overloaded, retrying later', { path: request.path, seconds: waitSeconds });
       await sleep(clock, waitSeconds * 1000, request.signal);
     }
   }

@@ -99,7 +99,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   const retry = (key: string, error: unknown): void => {
     if (isConnectionError(error)) {
-      log.v(3, `${name}: the server is away, trying again`, { key, error: error.message });
+      log.v(3, `${name}: API server unreachable, retrying`, { key, error: error.message });
       addAfter(key, UNREACHABLE_DELAY_MS * (1 + random.random()));
       return;
     }

@@ -58,7 +58,7 @@ const MISTAKES: readonly (readonly [argv: string, code: 1 | 2, stderr: RegExp])[
   ['members --root {root}', 1, /this host has no store; give --endpoints$/],
   [`members ${DEAD} --root {root}`, 1, /127\.0\.0\.1:1: refuses connections; check/],
   ['members add x', 2, /usage: hyperedge members add NAME PEER-URL/],
-  ['members add x not-a-url', 2, /members add: "not-a-url" is no peer URL; give one such as/],
+  ['members add x not-a-url', 2, /members add: "not-a-url" is not a peer URL; give one such as/],
   ['members remove', 2, /usage: hyperedge members remove NAME\|ID$/],
   ['members recover --root {root}', 1, /etcd\.conf\.yaml: does not exist; check the path$/],
   ['token create --root {root}', 1, /master-config\.yaml does not exist; hyperedge run writes it$/],

@@ -86,7 +86,7 @@ export const addCommand: Command = {
     const [name = '', urls = ''] = positionals;
     for (const url of urls.split(','))
       if (!/^https?:\/\/[^/]+:\d+$/.test(url))
-        throw new UsageError(`members add: "${url}" is no peer URL; give one such as https://10.0.0.2:2380`);
+        throw new UsageError(`members add: "${url}" is not a peer URL; give one such as https://10.0.0.2:2380`);
     return withStore(flags, async (admin) => {
       const { added, members } = await admin.addMember(urls.split(','), flags['learner'] === true);
       const all = [...members.filter(({ id }) => id !== added.id), { ...added, name }];
