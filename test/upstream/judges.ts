@@ -41,7 +41,7 @@ interface Judge {
   /** Working directory of `go` below the sources. */
   readonly directory?: string;
   readonly packages: readonly string[];
-  /** Only packages whose tests import this package. */
+  /** Only this package and those whose tests import it: the others start no API server. */
   readonly importing?: string;
   readonly arguments?: readonly string[];
   readonly environment?: (sources: string, assets: string) => Readonly<Record<string, string>>;
@@ -140,7 +140,9 @@ async function packagesOf(name: string, { packages, importing }: Judge, director
   const found: Package[] = [];
   for (const line of (await go(['list', '-f', format, ...packages], directory)).split('\n')) {
     const [path = '', place = '', ...imports] = line.split(' ').filter((each) => each !== '');
-    if (imports.length === 0 || (importing !== undefined && !imports.includes(importing))) continue;
+    // The tests of the imported package itself count too.
+    const wanted = importing === undefined || path === importing || imports.includes(importing);
+    if (imports.length === 0 || !wanted) continue;
     if (only.length === 0 || only.some((end) => path.endsWith(end))) found.push({ path, directory: place });
   }
   return found;
