@@ -136,15 +136,19 @@ async function main(): Promise<number> {
         return 0;
       }
       const outcomes: Outcome[] = [];
+      const empty: string[] = [];
       for (const [index, focus] of flags.group.entries()) {
         const reports = join(flags.reports, String(index));
         const place = { programs: bin, repositories: registries.repositories };
-        outcomes.push(...(await runGroup(cluster, place, focus, reports)));
+        const ran = await runGroup(cluster, place, focus, reports);
+        if (ran.length === 0) empty.push(focus);
+        outcomes.push(...ran);
       }
       const verdict = judge(expected, outcomes);
       print(outcomes, verdict);
       console.log(`pulled ${registries.pulled.size} images: ${[...registries.pulled].sort().join(' ')}`);
-      const good = outcomes.length > 0 && outcomes.every(({ failure }) => failure === undefined);
+      for (const group of empty) console.log(`--group ${group}: ran no case`);
+      const good = empty.length === 0 && outcomes.every(({ failure }) => failure === undefined);
       return good && verdict.notRun.length === 0 ? 0 : 1;
     } finally {
       await registries.stop();
