@@ -89,7 +89,7 @@ export class MountRecords {
 
   async put(record: MountRecord): Promise<void> {
     await this.#load();
-    // After a power failure these records tell which volumes a driver or target still has to be released from.
+    // After a power failure these records name the volumes that must still be released from their driver or target.
     const isForeign = record.kind === 'csi' || record.kind === 'iscsi';
     const text = JSON.stringify(record);
     await (isForeign
