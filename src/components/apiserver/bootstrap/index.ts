@@ -1,4 +1,5 @@
 /** Objects that every cluster must have, written at start: namespaces, priority classes, default RBAC policy. */
+import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { ConfigMap, Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
 import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
@@ -51,6 +52,22 @@ const DAEMON_NAMESPACE_OBJECT: Namespace = {
     labels: Object.fromEntries(
       ['enforce', 'audit', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'privileged']),
     ),
+  },
+};
+/** `oc adm upgrade status` reads its image. The hosts apply machine configs themselves, so it has no pods. */
+const MACHINE_CONFIG_OPERATOR: Deployment = {
+  metadata: {
+    name: 'machine-config-operator',
+    namespace: DAEMON_NAMESPACE,
+    annotations: { 'kubernetes.io/description': 'Only for oc adm upgrade status; the hosts apply machine configs.' },
+  },
+  spec: {
+    replicas: 0,
+    selector: { matchLabels: { 'k8s-app': 'machine-config-operator' } },
+    template: {
+      metadata: { labels: { 'k8s-app': 'machine-config-operator' } },
+      spec: { containers: [{ name: 'machine-config-operator', image: HOST_PROGRAMS_IMAGE }] },
+    },
   },
 };
 const DAEMON_ACCOUNT: ServiceAccount = { metadata: { name: DAEMON, namespace: DAEMON_NAMESPACE } };
@@ -187,7 +204,12 @@ function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[]
   return [
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
-    ...(isOkd ? [ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT))] : []),
+    ...(isOkd
+      ? [
+          ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT)),
+          ensure(context, 'deployments', 'apps', structuredClone(MACHINE_CONFIG_OPERATOR)),
+        ]
+      : []),
     // Constraints that an administrator has changed stay as they are.
     ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
     ...Object.entries(HOST_STREAMS).map((each) =>

@@ -1,6 +1,7 @@
 /** The OpenShift groups project, authorization and config on a complete API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
@@ -34,6 +35,13 @@ describe('projects', { concurrency: false }, () => {
       body: { spec },
       type: 'application/merge-patch+json',
     });
+
+  test('has the deployment that oc adm upgrade status reads, without pods', async () => {
+    const path = '/apis/apps/v1/namespaces/openshift-machine-config-operator/deployments/machine-config-operator';
+    const { body } = await server.call<Deployment>('GET', path);
+    const [container] = body.spec?.template.spec?.containers ?? [];
+    assert.deepEqual([body.spec?.replicas, container?.name], [0, 'machine-config-operator']);
+  });
 
   test('authenticated users may request projects; others get the reason', async () => {
     const allowed = await server.call('GET', REQUESTS, { as: ann });
