@@ -1,4 +1,4 @@
-// Command dex serves dex with one client and one user. Its settings are a JSON object, the only argument.
+// Command dex runs dex with one client and one user. Its only argument is a JSON object with its settings.
 package main
 
 import (

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the functions of upstream's test/cmd one by one against servers that are up, in a copy of upstream's tree (the working directory).
-# Where they would stop at a failed command, this goes on: every place that fails is told, as "FILE:LINE", in one line a function.
-# Environment: ETCD_PORT, SECURE_API_PORT, SECURE_CTLRMGR_PORT, PROGRAMS (a directory with kubectl), REPORTS (one file a function), ONLY (names; empty: all).
+# Runs the functions of upstream's test/cmd one by one against running servers, in a copy of upstream's tree (the working directory).
+# Unlike the original, it continues after a failed command and prints every failing place as "FILE:LINE", one line per function.
+# Environment: ETCD_PORT, SECURE_API_PORT, SECURE_CTLRMGR_PORT, PROGRAMS (directory with kubectl), REPORTS (directory for one file per function), ONLY (names; empty: all).
 set -o errexit -o nounset -o pipefail
 
 export TERM=xterm ALLOW_SKEW=1 KUBE_OUTPUT_SUBPATH=_none
 export HOME=$REPORTS/home TMPDIR=$REPORTS/tmp
 mkdir -p "$HOME" "$TMPDIR"
-# This terminal's colours and the sources' own start-up messages are no results.
+# Terminal colours and start-up messages of the sources must not appear in the results.
 exec 3>&1 >"$REPORTS/driver.log" 2>&1
 
 source hack/lib/init.sh
@@ -22,10 +22,10 @@ kubectl config set-cluster local --insecure-skip-tls-verify --server "https://12
 kubectl config set-context "$CONTEXT" --user test-admin --cluster local
 kubectl config use-context "$CONTEXT"
 
-# Nothing is built here.
+# Skip building.
 make() { :; }
 
-# Whether the code under way wants to end at a failure; it never does.
+# Whether the running code has set errexit. The option itself is never set, so the code does not end at a failure.
 strict=1
 set() {
   local kept=() each
@@ -46,7 +46,7 @@ set() {
 
 failed_at() { if [[ $strict == 1 ]]; then echo "@failed ${BASH_SOURCE[1]##*/}:$1"; fi; }
 
-# Places in upstream's own functions for assertions are left out: whoever called them fails too.
+# Failures inside upstream's assertion functions are omitted, because the caller fails too.
 places_in() { grep -o '^@failed .*' "$1" | cut -d' ' -f2 | grep -v '^test\.sh:' | sort -u | tr '\n' ' ' || true; }
 
 recorded() {

@@ -1,5 +1,5 @@
-// Joins each connection of a Unix socket with one of a TCP port: the driver itself runs in upstream's e2e.test, which
-// connects to the port. In place of hostpathplugin's -proxy-endpoint, with its flags.
+// Command proxy connects each connection of a Unix socket to a TCP port. The driver runs in upstream's e2e.test, which
+// connects to the port. It replaces hostpathplugin's -proxy-endpoint and has its flags.
 package main
 
 import (

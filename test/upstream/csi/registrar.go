@@ -1,5 +1,5 @@
-// Registers a CSI driver with the kubelet, as the sidecar csi-node-driver-registrar does, with its flags: the sidecar's
-// own module is not to be had from every module proxy. Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1.
+// Command registrar registers a CSI driver with the kubelet. It replaces the sidecar csi-node-driver-registrar, whose
+// module some proxies lack, and has its flags. Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1.
 package main
 
 import (
@@ -28,7 +28,7 @@ func (s *server) GetInfo(context.Context, *registration.InfoRequest) (*registrat
 	return s.info, nil
 }
 
-// A refused driver ends the container; the kubelet starts it again.
+// If the kubelet rejects the driver, the container exits and is restarted.
 func (s *server) NotifyRegistrationStatus(_ context.Context, status *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	log.Printf("registration: registered=%v error=%q", status.PluginRegistered, status.Error)
 	if !status.PluginRegistered {

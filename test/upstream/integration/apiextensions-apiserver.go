@@ -1,4 +1,4 @@
-// StartTestServer for packages that want a server of custom resources: all of kube-apiserver is one.
+// StartTestServer for packages that need a server for custom resources. It starts a whole kube-apiserver.
 package testing
 
 import (
@@ -47,7 +47,7 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 	s.RecommendedOptions.Etcd.StorageConfig.Prefix = p.StorePrefix
 	result.ServerOpts = s
 	dir := result.TmpDir
-	// TestEtcdStorage asks the environment where the store is.
+	// TestEtcdStorage reads the address of the store from the environment.
 	os.Setenv("KUBE_INTEGRATION_ETCD_URL", p.StoreURL)
 	result.TearDownFn = func() { os.Unsetenv("KUBE_INTEGRATION_ETCD_URL"); p.Stop(); os.RemoveAll(dir) }
 	return result, nil

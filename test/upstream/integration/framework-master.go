@@ -1,4 +1,5 @@
-// startMasterOrDie: a process behind a proxy that lets the authenticator of the test decide who asks; its authorizer answers as a webhook.
+// startMasterOrDie starts a process behind a proxy that authenticates with the test's authenticator. The test's
+// authorizer is used as an authorization webhook.
 package framework
 
 import (
@@ -66,7 +67,7 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		klog.Fatal(err)
 	}
 	flags := []string{"--anonymous-auth=false"}
-	// By the names of the packages that the test has taken them from.
+	// Names of the packages that the test imports them from.
 	admission := strings.ToLower(fmt.Sprintf("%T", generic.AdmissionControl))
 	if chain := reflect.ValueOf(generic.AdmissionControl); chain.Kind() == reflect.Slice {
 		for i := 0; i < chain.Len(); i++ {
@@ -80,7 +81,7 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		}
 	}
 	flags = append(flags, "--disable-admission-plugins="+strings.Join(off, ","))
-	// Of what is off unless it is asked for.
+	// APIs that are off by default.
 	if strings.Contains(admission, "podtolerationrestriction") {
 		flags = append(flags, "--enable-admission-plugins=PodTolerationRestriction")
 	}
@@ -160,7 +161,7 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 			}
 		}
 		if req.Header.Get("Authorization") != "Bearer "+apiprocess.Token {
-			// The authenticator takes the header away.
+			// The authenticator removes the header.
 			response, ok, err := authenticator.AuthenticateRequest(req)
 			_ = err
 			req.Header.Del("Authorization")
@@ -196,7 +197,8 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 	}
 }
 
-// limitedResources writes what the test has told its quota plug-in as a file for the server; empty: nothing.
+// limitedResources writes the configuration of the test's quota plug-in to a file for the server. It returns an empty
+// path if there is none.
 func limitedResources(plugin interface{}, dir string) string {
 	v := reflect.ValueOf(plugin)
 	if v.Kind() != reflect.Ptr || v.Elem().Type().Name() != "QuotaAdmission" {
@@ -229,7 +231,7 @@ func limitedResources(plugin interface{}, dir string) string {
 	return file
 }
 
-// answerReviews lets the server that is tested ask an authorizer of the test.
+// answerReviews serves access reviews of the tested server with the test's authorizer.
 func answerReviews(a authorizer.Authorizer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		review := &authorizationv1.SubjectAccessReview{}

@@ -1,4 +1,4 @@
-// StartTestServer with options that tests change: what they changed becomes flags.
+// StartTestServer converts the options that a test changed to flags.
 package framework
 
 import (

@@ -1,4 +1,4 @@
-// StartTestServer for packages that want a kube-apiserver: the one in PATH, as a process.
+// StartTestServer starts the kube-apiserver in PATH as a process.
 package testing
 
 import (
@@ -46,12 +46,12 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 	s.Authentication.ClientCert.ClientCA = p.ClientCAFile
 	s.Authentication.RequestHeader.ClientCAFile = p.ProxyCAFile
 	result.ClientConfig = &restclient.Config{Host: p.URL, BearerToken: apiprocess.Token, TLSClientConfig: restclient.TLSClientConfig{CAData: p.CA}, QPS: 1000, Burst: 10000, WrapTransport: apiprocess.Translated}
-	// Tests look into the store by what they have given.
+	// Tests access the store with the options that they passed.
 	storageConfig.Transport.ServerList, storageConfig.Prefix = []string{p.StoreURL}, p.StorePrefix
 	s.Etcd.StorageConfig = *storageConfig
 	result.ServerOpts = s
 	dir := result.TmpDir
-	// As the server inside a test, which is told to stop and not waited for; what it has begun it answers.
+	// Like an in-process server, it is stopped without waiting; open requests are still answered.
 	result.TearDownFn = func() {
 		p.Signal()
 		go func() { p.Stop(); os.RemoveAll(dir) }()

@@ -1,4 +1,4 @@
-// Objects of kinds and versions that came after 1.20, for the tests that go through everything there is.
+// Objects of kinds and versions that are newer than 1.20, for tests that use all kinds.
 package etcd
 
 import (
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Where there is another version of the kind in upstream's table, what is written there serves.
+// If upstream's table has another version of a kind, its object is used.
 var newer = map[string]string{
 	"apps/v1/statefulsets":                             `{"metadata": {"name": "ss3"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"image": "i", "name": "c"}]}}}}`,
 	"authentication.k8s.io/v1/selfsubjectreviews":      `{}`,
@@ -53,12 +53,12 @@ func resourceOf(path string) schema.GroupVersionResource {
 	return gvr(parts[0], parts[1], parts[2])
 }
 
-// GetEtcdStorageDataForNamespace is upstream's table with what is newer.
+// GetEtcdStorageDataForNamespace returns upstream's table with the newer kinds and versions.
 func GetEtcdStorageDataForNamespace(namespace string) map[schema.GroupVersionResource]StorageData {
 	data := upstreamStorageData(namespace)
 	for path, stub := range newer {
 		if !strings.HasPrefix(stub, "{") {
-			// Under another name: that one may still be there.
+			// Uses another name, because the other object may still exist.
 			stub = strings.Replace(data[resourceOf(stub)].Stub, `"name": "`, `"name": "newer-`, 1)
 		}
 		data[resourceOf(path)] = StorageData{Stub: stub}

@@ -1,4 +1,4 @@
-// Package apiprocess starts kube-apiserver as a process for tests that would run one inside themselves.
+// Package apiprocess starts kube-apiserver as a process for tests that normally run it in their own process.
 package apiprocess
 
 import (
@@ -55,11 +55,11 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
 }
 
-// Issue a certificate for a client, or, with a host, for a server.
+// Issue a certificate for a client or, if a host is given, for a server.
 func (a *Authority) Issue(subject pkix.Name, hosts ...string) (cert, keyPEM []byte, err error) {
 	var key crypto.Signer
 	if len(hosts) > 0 {
-		// As upstream's own: some suites want it.
+		// Same as upstream's, because some suites check it.
 		key, err = rsa.GenerateKey(rand.Reader, 2048)
 	} else {
 		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -94,7 +94,7 @@ var (
 	storesLock sync.Mutex
 )
 
-// storeFor starts an etcd for each prefix, unless the server that is tested takes prefixes.
+// storeFor starts an etcd for each prefix, unless the tested server supports prefixes.
 func storeFor(url, prefix string) (string, error) {
 	storesLock.Lock()
 	defer storesLock.Unlock()
@@ -140,7 +140,7 @@ func storeFor(url, prefix string) (string, error) {
 	return "", fmt.Errorf("etcd does not start: %s", text)
 }
 
-// Prefixes says whether it is upstream's own program.
+// Prefixes reports whether the program is upstream's own.
 func Prefixes() bool { return os.Getenv("APISERVER_PREFIXES") != "" }
 
 func FreePort() int {
@@ -158,7 +158,7 @@ type Options struct {
 	Flags      []string
 	EtcdURL    string
 	EtcdPrefix string
-	// Skips waiting.
+	// Do not wait.
 	NoWait bool
 }
 
@@ -166,7 +166,7 @@ type Process struct {
 	URL  string
 	Port int
 	CA   []byte
-	// Where it stores, and under which prefix.
+	// Address of the store, and prefix of the keys.
 	StoreURL, StorePrefix string
 	CertFile              string
 	ClientCA, ProxyCA     *Authority
@@ -371,7 +371,7 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Signal asks it to end without waiting.
+// Signal requests the end of the process without waiting for it.
 func (p *Process) Signal() { p.cmd.Process.Signal(syscall.SIGTERM) }
 
 func (p *Process) Stop() {
@@ -385,7 +385,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// ProxyClient may speak for others.
+// ProxyClient is the client of the authenticating proxy, which may set user headers.
 func (p *Process) ProxyClient() (tls.Certificate, error) {
 	cert, key, err := p.ProxyCA.Issue(pkix.Name{CommonName: "front-proxy"})
 	if err != nil {

@@ -13,7 +13,7 @@ const betaRegistration, registration = "admissionregistration.k8s.io/v1beta1", "
 
 type translator struct{ next http.RoundTripper }
 
-// Translated answers configurations of webhooks of v1beta1.
+// Translated serves v1beta1 webhook configurations.
 func Translated(next http.RoundTripper) http.RoundTripper { return translator{next} }
 
 func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -26,7 +26,7 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// asked is the request as it goes to the server: another version in its path, and what change makes of its body.
+// asked returns the request for the server: with another version in its path, and its body changed by change.
 func asked(req *http.Request, from, to string, change func([]byte) []byte) (*http.Request, error) {
 	req = req.Clone(req.Context())
 	req.URL.Path = strings.Replace(req.URL.Path, from, to, 1)
@@ -45,7 +45,7 @@ func asked(req *http.Request, from, to string, change func([]byte) []byte) (*htt
 	return req, nil
 }
 
-// answered is the response with what change makes of its body.
+// answered returns the response with its body changed by change.
 func answered(response *http.Response, change func([]byte) []byte) (*http.Response, error) {
 	data, err := ioutil.ReadAll(response.Body)
 	response.Body.Close()
@@ -59,7 +59,8 @@ func answered(response *http.Response, change func([]byte) []byte) (*http.Respon
 	return response, nil
 }
 
-// register speaks of webhooks as v1, which no current Kubernetes takes in an older version: what v1beta1 has other defaults for, or may leave out, is said.
+// register converts webhooks to v1, the only version that current Kubernetes serves. Fields that v1beta1 defaults
+// differently or makes optional are set.
 func (t translator) register(req *http.Request) (*http.Response, error) {
 	req, err := asked(req, betaRegistration, registration, registered)
 	if err != nil {
