@@ -1,4 +1,4 @@
-/** Facts about this process from the kernel. Implemented in `src/io/host`. */
+/** Facts about this process from the kernel. Implemented in `src/kubelet/io/host-facts`. */
 export interface ProcessFacts {
   /** Number of open file descriptors; undefined if `/proc` is not mounted. */
   openFiles(): Promise<number | undefined>;

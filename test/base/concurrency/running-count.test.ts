@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { type Placed, UnderWay } from '../../src/base/under-way.ts';
-import { generator } from '../random.ts';
+import { type Placed, UnderWay } from '../../../src/base/concurrency/running-count.ts';
+import { generator } from '../../support/random.ts';
 
 class Item implements Placed {
   place = -1;

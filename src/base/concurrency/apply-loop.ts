@@ -3,9 +3,9 @@
  * follow within a short time are applied together. A failed application is retried with back-off and on the next
  * change.
  */
-import type { Clock } from './clock.ts';
-import { messageOf } from './errors.ts';
-import type { Log } from './log.ts';
+import type { Clock } from '../clock.ts';
+import { messageOf } from '../errors.ts';
+import type { Log } from '../log.ts';
 
 export interface ApplyLoopOptions {
   /** Reads the desired state and applies it. */

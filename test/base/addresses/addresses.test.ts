@@ -1,8 +1,8 @@
 /** Canonical addresses, compared with the host parser of URLs; both follow RFC 5952. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressNameErrors, canonicalAddress } from '../../src/base/addresses.ts';
-import { randomOf } from '../api/schema/random.ts';
+import { addressNameErrors, canonicalAddress } from '../../../src/base/addresses/addresses.ts';
+import { randomOf } from '../../api/schema/random.ts';
 
 test('has the same canonical IPv6 form as URLs', () => {
   const random = randomOf(7);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import '../../src/base/json.ts';
-import { jsonSteps } from '../../src/base/json-steps.ts';
-import { atOnce } from '../../src/base/steps.ts';
-import { Choices } from '../core/patch/choices.ts';
+import '../../../src/base/json/json.ts';
+import { atOnce } from '../../../src/base/concurrency/steps.ts';
+import { jsonSteps } from '../../../src/base/json/json-steps.ts';
+import { Choices } from '../../apiserver/core/patch/choices.ts';
 
 const KEYS = ['a', '1', '__proto__', 'toJSON', 'ä"\\', '', 'constructor'];
 const LEAVES = [null, true, 0, -1.5, 9007199254740993n, 'x', '\ud800"\n', '', undefined, 'y'.repeat(5000)];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startApplyLoop } from '../../src/base/apply-loop.ts';
-import { silentLog } from '../../src/base/log.ts';
+import { startApplyLoop } from '../../../src/base/concurrency/apply-loop.ts';
+import { silentLog } from '../../../src/base/log.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

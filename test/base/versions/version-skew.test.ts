@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apiServerSkew, kubeletSkew } from '../../src/base/version-skew.ts';
+import { apiServerSkew, kubeletSkew } from '../../../src/base/versions/version-skew.ts';
 
 test('allows a kubelet up to three minor versions older than the API server, and none newer', () => {
   for (const fine of ['v1.36.0+hyperedge1', 'v1.36.9', 'v1.35.2', 'v1.33.0', 'unknown'])

@@ -2,7 +2,7 @@
  * Detects that another program changed an applied state: the result is read shortly after each application and compared
  * later.
  */
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 
 export interface ReadBackOptions {
   /** Reads the current state as texts; undefined for a missing part. */

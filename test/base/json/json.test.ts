@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exactInteger, integerOf, parseJson } from '../../src/base/json.ts';
-import { Choices } from '../core/patch/choices.ts';
+import { exactInteger, integerOf, parseJson } from '../../../src/base/json/json.ts';
+import { Choices } from '../../apiserver/core/patch/choices.ts';
 
 const MAX = 2n ** 63n - 1n;
 const MIN = -(2n ** 63n);

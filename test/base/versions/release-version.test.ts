@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compareReleases, isMinorChange, isReleaseVersion, oldestVersion } from '../../src/base/release-version.ts';
+import {
+  compareReleases,
+  isMinorChange,
+  isReleaseVersion,
+  oldestVersion,
+} from '../../../src/base/versions/release-version.ts';
 
 test('orders versions like semver.org section 11', () => {
   const ordered = ['1.0.0-alpha', '1.0.0-alpha.1', '1.0.0-alpha.beta', '1.0.0-beta', '1.0.0-beta.2', '1.0.0-beta.11'];

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AddressKind, AddressSet, addressKind, isAddress } from '../../src/base/destinations.ts';
-import { randomOf } from '../api/schema/random.ts';
+import { type AddressKind, AddressSet, addressKind, isAddress } from '../../../src/base/addresses/destinations.ts';
+import { randomOf } from '../../api/schema/random.ts';
 
 const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {
   loopback: [

@@ -1,6 +1,6 @@
 /** Incremental JSON serialization of large values. */
-import type { Steps } from './steps.ts';
-import { isHeavy, Pieces, Weigher } from './weight.ts';
+import type { Steps } from '../concurrency/steps.ts';
+import { isHeavy, Pieces, Weigher } from './value-weight.ts';
 
 /** Same result as `JSON.stringify` for plain data. */
 export function* jsonSteps(value: object): Steps<string> {

@@ -1,6 +1,7 @@
 /** Arithmetic on IPv4 and IPv6 networks. Sources: RFC 4632, RFC 4291. */
+
+import { CodedError } from '../errors.ts';
 import { groupsOf, ipFamilyOf, textOf } from './addresses.ts';
-import { CodedError } from './errors.ts';
 
 /** A network such as `10.128.2.0/23` or `fd00:10::/64`. */
 export interface Network {
