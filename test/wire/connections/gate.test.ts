@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { peerNetwork } from '../../../src/base/addresses.ts';
-import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../src/base/connections/gate.ts';
-import type { Turns } from '../../../src/base/connections/turns.ts';
+import { peerNetwork } from '../../../src/base/addresses/addresses.ts';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../src/wire/connections/gate.ts';
+import type { Turns } from '../../../src/wire/connections/turns.ts';
 
 const LIMITS: GateLimits = {
   authenticated: 4,

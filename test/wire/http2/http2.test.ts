@@ -4,9 +4,12 @@ import { type AddressInfo, connect as connectNet, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { Channel } from '../../../src/io/grpc/channel.ts';
-import { encodeHeaders, HpackDecoder, HpackError } from '../../../src/io/grpc/hpack.ts';
-import { Http2Connection } from '../../../src/io/grpc/http2-connection.ts';
+import { Channel } from '../../../src/wire/grpc/channel.ts';
+import { createRpcListener } from '../../../src/wire/grpc/index.ts';
+import { MessageReader, messagePrefix, RpcError } from '../../../src/wire/grpc/messages.ts';
+import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/wire/grpc/port.ts';
+import { encodeHeaders, HpackDecoder, HpackError } from '../../../src/wire/http2/hpack.ts';
+import { Http2Connection } from '../../../src/wire/http2/http2-connection.ts';
 import {
   Flag,
   FrameType,
@@ -16,11 +19,8 @@ import {
   resetFrame,
   settingsFrame,
   windowUpdateFrame,
-} from '../../../src/io/grpc/http2-frames.ts';
-import { createRpcListener } from '../../../src/io/grpc/index.ts';
-import { MessageReader, messagePrefix, RpcError } from '../../../src/io/grpc/messages.ts';
-import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/io/grpc/port.ts';
-import { clock } from '../../components/etcd/harness.ts';
+} from '../../../src/wire/http2/http2-frames.ts';
+import { clock } from '../../store/harness.ts';
 
 const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
 

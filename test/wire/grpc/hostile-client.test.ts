@@ -9,14 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { WebSocketServer } from 'ws';
-import { Writer } from '../../../src/api/etcd/wire.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
-import { openStreams } from '../../../src/io/grpc/cri/streams.ts';
-import { encodeHeaders } from '../../../src/io/grpc/hpack.ts';
-import { FrameType, frame, headersFrames, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
-import { createPluginSockets, createRpcListener } from '../../../src/io/grpc/index.ts';
-import { callOnSocket } from '../../../src/io/grpc/unix-calls.ts';
-import { systemClock as clock } from '../../../src/roles/process.ts';
+import { systemClock as clock } from '../../../src/host/process/process.ts';
+import { createPluginSockets } from '../../../src/kubelet/io/plugins/plugin-sockets.ts';
+import { openStreams } from '../../../src/runtime/cri/streams.ts';
+import { createRpcListener } from '../../../src/wire/grpc/index.ts';
+import { callOnSocket } from '../../../src/wire/grpc/unix-calls.ts';
+import { encodeHeaders } from '../../../src/wire/http2/hpack.ts';
+import { FrameType, frame, headersFrames, PREFACE, settingsFrame } from '../../../src/wire/http2/http2-frames.ts';
+import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 
 const options = { clock, log };
 

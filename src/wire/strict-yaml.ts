@@ -14,7 +14,7 @@ import {
   visit,
   type Node as YamlNode,
 } from 'yaml';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../base/errors.ts';
 
 const MAX_BYTES = 1024 * 1024;
 

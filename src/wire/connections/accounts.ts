@@ -3,7 +3,7 @@
  * without credits is delayed and never banned, so that valid clients behind the same NAT or load balancer are still
  * served.
  */
-import { peerNetwork } from '../addresses.ts';
+import { peerNetwork } from '../../base/addresses/addresses.ts';
 import { Bucket } from './bucket.ts';
 
 /** Handshakes that an address may start at once. They are refunded when the client authenticates. */

@@ -5,13 +5,13 @@
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { UnderWay } from '../../base/concurrency/running-count.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { UnderWay } from '../../base/under-way.ts';
+import { encodeHeaders } from '../http2/hpack.ts';
+import { Http2Connection } from '../http2/http2-connection.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange, type UnaryOutcome } from './client-calls.ts';
 import { hostOf, isSecure, targetOf } from './endpoint.ts';
-import { encodeHeaders } from './hpack.ts';
-import { Http2Connection } from './http2-connection.ts';
 import { RpcError } from './messages.ts';
 import { RpcCode } from './port.ts';
 

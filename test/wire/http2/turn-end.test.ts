@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { atTurnEnd } from '../../../src/io/grpc/turn-end.ts';
+import { atTurnEnd } from '../../../src/wire/http2/turn-end.ts';
 
 const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
-import { encodeHeaders, type HeaderField } from './hpack.ts';
-import { ErrorCode } from './http2-frames.ts';
-import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import { encodeHeaders, type HeaderField } from '../http2/hpack.ts';
+import { ErrorCode } from '../http2/http2-frames.ts';
+import type { Http2Stream, StreamEvents } from '../http2/http2-stream.ts';
 import { BodyGatherer, type PlainService, plainRefusal, splitTarget } from './plain-http.ts';
 import type { HttpAnswer, HttpRequest } from './port.ts';
 

@@ -4,7 +4,16 @@
  */
 import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
-import { decodeMessage, ERROR, encodeCall, METHOD_RETURN, type Message, Reader, SIGNAL, Writer } from './wire.ts';
+import {
+  decodeMessage,
+  ERROR,
+  encodeCall,
+  METHOD_RETURN,
+  type Message,
+  Reader,
+  SIGNAL,
+  Writer,
+} from './dbus-messages.ts';
 
 const SOCKET = '/run/dbus/system_bus_socket';
 const TIMEOUT_MS = 10_000;

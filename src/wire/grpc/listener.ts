@@ -7,12 +7,12 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
-import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
-import { GatedServer, type ServedConnection } from '../../base/connections/gated-server.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { Http2Connection } from './http2-connection.ts';
-import { PREFACE } from './http2-frames.ts';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../connections/gate.ts';
+import { GatedServer, type ServedConnection } from '../connections/gated-server.ts';
+import { Http2Connection } from '../http2/http2-connection.ts';
+import { PREFACE } from '../http2/http2-frames.ts';
 import { PlainCall } from './plain-call.ts';
 import { answerHttp1, type PlainRules, type PlainService } from './plain-http.ts';
 import type { RpcListener, RpcService } from './port.ts';

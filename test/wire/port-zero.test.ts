@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { Socket } from 'node:dgram';
 import { mock, test } from 'node:test';
 import { silentLog } from '../../src/base/log.ts';
-import type { RingHandler } from '../../src/components/membership/port.ts';
-import { createDnsSockets } from '../../src/io/dns/index.ts';
-import { createStreamForwarder } from '../../src/io/forwarding/index.ts';
-import { createMemberlistTransport } from '../../src/io/transport/memberlist/index.ts';
-import { encodeMessage } from '../../src/io/transport/memberlist/messages.ts';
+import { createMemberlistTransport } from '../../src/gossip/memberlist/index.ts';
+import { encodeMessage } from '../../src/gossip/memberlist/messages.ts';
+import type { RingHandler } from '../../src/gossip/membership/port.ts';
+import { createDnsSockets } from '../../src/network/dns/io/index.ts';
+import { createStreamForwarder } from '../../src/network/services/io/stream-forwarder.ts';
 
 /** The sockets that `open` binds, and its result. */
 async function binding<T>(open: () => Promise<T>): Promise<{ readonly opened: T; readonly sockets: Socket[] }> {

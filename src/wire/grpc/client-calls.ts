@@ -1,8 +1,8 @@
-import type { Placed } from '../../base/under-way.ts';
-import type { HeaderField } from './hpack.ts';
-import type { Http2Connection } from './http2-connection.ts';
-import { ErrorCode } from './http2-frames.ts';
-import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import type { Placed } from '../../base/concurrency/running-count.ts';
+import type { HeaderField } from '../http2/hpack.ts';
+import type { Http2Connection } from '../http2/http2-connection.ts';
+import { ErrorCode } from '../http2/http2-frames.ts';
+import type { Http2Stream, StreamEvents } from '../http2/http2-stream.ts';
 import { decodeStatusMessage, MAX_STATUS_MESSAGE, MessageReader, messagePrefix, RpcError } from './messages.ts';
 import { RpcCode } from './port.ts';
 

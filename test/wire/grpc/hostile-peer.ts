@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { encodeHeaders } from '../../../src/io/grpc/hpack.ts';
-import { Flag, FrameType, frame, headersFrames, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
+import { encodeHeaders } from '../../../src/wire/http2/hpack.ts';
+import { Flag, FrameType, frame, headersFrames, PREFACE, settingsFrame } from '../../../src/wire/http2/http2-frames.ts';
 
 export const SETTINGS = settingsFrame([]);
 const OK_HEADERS = encodeHeaders([

@@ -4,8 +4,8 @@
  */
 import type { RawData, WebSocket } from 'ws';
 import { CodedError } from '../../base/errors.ts';
-import { type ByteQueue, createByteQueue } from './byte-queue.ts';
-import { CHANNEL_HIGH_WATER_BYTES, type Channel } from './channel.ts';
+import { type ByteQueue, createByteQueue } from '../spdy/byte-queue.ts';
+import { CHANNEL_HIGH_WATER_BYTES, type Channel } from '../spdy/channel.ts';
 
 const CLOSE_CHANNEL = 255;
 /** Time limit for the client to answer a close frame. */

@@ -5,23 +5,28 @@ import { mkdir, rm, symlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Writer } from '../../../src/api/etcd/wire.ts';
+import { createKmsPlugin } from '../../../src/apiserver/io/kms-plugin.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
-import { Channel } from '../../../src/io/grpc/channel.ts';
-import { CriCalls } from '../../../src/io/grpc/cri/calls.ts';
-import * as messages from '../../../src/io/grpc/cri/messages.ts';
-import { Flag, FrameType, frame, goAwayFrame, resetFrame, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
+import { systemClock as clock } from '../../../src/host/process/process.ts';
+import { createCsiConnector } from '../../../src/kubelet/io/plugins/csi-driver.ts';
+import { createRegistrationSockets } from '../../../src/kubelet/io/plugins/plugin-registration.ts';
+import { createPluginSockets } from '../../../src/kubelet/io/plugins/plugin-sockets.ts';
+import { CriCalls } from '../../../src/runtime/cri/calls.ts';
+import * as messages from '../../../src/runtime/cri/messages.ts';
+import { Channel } from '../../../src/wire/grpc/channel.ts';
+import { MessageReader, RpcError } from '../../../src/wire/grpc/messages.ts';
+import { callOnSocket } from '../../../src/wire/grpc/unix-calls.ts';
 import {
-  createCsiConnector,
-  createKmsPlugin,
-  createPluginSockets,
-  createRegistrationSockets,
-} from '../../../src/io/grpc/index.ts';
-import { MessageReader, RpcError } from '../../../src/io/grpc/messages.ts';
-import { callOnSocket } from '../../../src/io/grpc/unix-calls.ts';
-import { systemClock as clock } from '../../../src/roles/process.ts';
+  Flag,
+  FrameType,
+  frame,
+  goAwayFrame,
+  resetFrame,
+  settingsFrame,
+} from '../../../src/wire/http2/http2-frames.ts';
+import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { eventually } from '../../e2e/harness.ts';
-import { generator } from '../../random.ts';
+import { generator } from '../../support/random.ts';
 import { answer, data, head, hostilePeer, prefixed, SETTINGS, trailers } from './hostile-peer.ts';
 
 const EMPTY = Buffer.alloc(0);

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { encodeHeaders, type HeaderField } from './hpack.ts';
-import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import { encodeHeaders, type HeaderField } from '../http2/hpack.ts';
+import type { Http2Stream, StreamEvents } from '../http2/http2-stream.ts';
 import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
 import {
   messageLength,

@@ -9,12 +9,12 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { type Log, silentLog } from '../../../src/base/log.ts';
-import { Channel } from '../../../src/io/grpc/channel.ts';
-import { Flag, FrameType, frame, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
-import { combineListeners, createRpcListener, type RpcListenerOptions } from '../../../src/io/grpc/index.ts';
-import type { RpcService } from '../../../src/io/grpc/port.ts';
+import { Channel } from '../../../src/wire/grpc/channel.ts';
+import { combineListeners, createRpcListener, type RpcListenerOptions } from '../../../src/wire/grpc/index.ts';
+import type { RpcService } from '../../../src/wire/grpc/port.ts';
+import { Flag, FrameType, frame, PREFACE, settingsFrame } from '../../../src/wire/http2/http2-frames.ts';
 import { systemClock } from '../../client/clocks.ts';
-import { makeCertificates } from '../../components/etcd/harness.ts';
+import { makeCertificates } from '../../store/harness.ts';
 
 const service: RpcService = {
   hasService: () => false,
