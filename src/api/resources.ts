@@ -2,49 +2,22 @@
  * Resource types that components use, with the types of their objects. Everything else about a kind is in its folder.
  */
 
-import { apiServices } from './kinds/apiservices/index.ts';
-import { bareMetalHosts } from './kinds/baremetalhosts/index.ts';
-import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
-import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
-import { clusterRoles } from './kinds/clusterroles/index.ts';
-import { clusterOperators, clusterVersions, schedulers } from './kinds/config/index.ts';
-import type { ClusterOperator, ClusterVersion, SchedulerConfig } from './kinds/config/types.ts';
-import { configMaps } from './kinds/configmaps/index.ts';
-import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
-import { cronJobs } from './kinds/cronjobs/index.ts';
-import { csiDrivers } from './kinds/csidrivers/index.ts';
-import { csiNodes } from './kinds/csinodes/index.ts';
-import { csiStorageCapacities } from './kinds/csistoragecapacities/index.ts';
-import { customResourceDefinitions } from './kinds/customresourcedefinitions/index.ts';
-import { daemonSets } from './kinds/daemonsets/index.ts';
-import { deployments } from './kinds/deployments/index.ts';
-import { deviceClasses } from './kinds/deviceclasses/index.ts';
-import { deviceTaintRules } from './kinds/devicetaintrules/index.ts';
-import { endpoints } from './kinds/endpoints/index.ts';
-import { endpointSlices } from './kinds/endpointslices/index.ts';
-import { events } from './kinds/events/index.ts';
-import { horizontalPodAutoscalers } from './kinds/horizontalpodautoscalers/index.ts';
-import { images } from './kinds/images/index.ts';
-import { imageStreams } from './kinds/imagestreams/index.ts';
-import { ingressClasses } from './kinds/ingressclasses/index.ts';
-import { ingresses } from './kinds/ingresses/index.ts';
-import { ipAddresses } from './kinds/ipaddresses/index.ts';
-import { jobs } from './kinds/jobs/index.ts';
-import { leases } from './kinds/leases/index.ts';
+import { routes } from '../network/router/kinds/routes/index.ts';
+import { images } from '../openshift/image-streams/kinds/images/index.ts';
+import { imageStreams } from '../openshift/image-streams/kinds/imagestreams/index.ts';
 import {
   containerRuntimeConfigs,
   controllerConfigs,
   kubeletConfigs,
   machineConfigPools,
   machineConfigs,
-} from './kinds/machineconfigs/index.ts';
-import { machineHealthChecks } from './kinds/machinehealthchecks/index.ts';
-import { machines } from './kinds/machines/index.ts';
-import { machineSets } from './kinds/machinesets/index.ts';
-import { mutatingWebhookConfigurations } from './kinds/mutatingwebhookconfigurations/index.ts';
-import { namespaces } from './kinds/namespaces/index.ts';
-import { networkPolicies } from './kinds/networkpolicies/index.ts';
-import { nodes } from './kinds/nodes/index.ts';
+} from '../openshift/machine-config/kinds/machineconfigs/index.ts';
+import { bareMetalHosts } from '../openshift/machines/kinds/baremetalhosts/index.ts';
+import { machineHealthChecks } from '../openshift/machines/kinds/machinehealthchecks/index.ts';
+import { machines } from '../openshift/machines/kinds/machines/index.ts';
+import { machineSets } from '../openshift/machines/kinds/machinesets/index.ts';
+import { clusterOperators, clusterVersions, schedulers } from '../openshift/operators/kinds/config/index.ts';
+import type { ClusterOperator, ClusterVersion, SchedulerConfig } from '../openshift/operators/kinds/config/types.ts';
 import {
   catalogPackages,
   catalogSources,
@@ -54,36 +27,63 @@ import {
   operatorGroups,
   operators,
   subscriptions,
-} from './kinds/olm/index.ts';
-import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
-import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
-import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
-import { pods } from './kinds/pods/index.ts';
-import { priorityClasses } from './kinds/priorityclasses/index.ts';
-import { rangeAllocations } from './kinds/rangeallocations/index.ts';
-import { replicaSets } from './kinds/replicasets/index.ts';
-import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
-import { resourceClaims } from './kinds/resourceclaims/index.ts';
-import { resourceClaimTemplates } from './kinds/resourceclaimtemplates/index.ts';
-import { resourceQuotas } from './kinds/resourcequotas/index.ts';
-import { resourceSlices } from './kinds/resourceslices/index.ts';
-import { rigClaims } from './kinds/rigclaims/index.ts';
-import { rigs } from './kinds/rigs/index.ts';
-import { roleBindings } from './kinds/rolebindings/index.ts';
-import { roles } from './kinds/roles/index.ts';
-import { routes } from './kinds/routes/index.ts';
-import { runtimeClasses } from './kinds/runtimeclasses/index.ts';
-import { secrets } from './kinds/secrets/index.ts';
-import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
-import { serviceCidrs } from './kinds/servicecidrs/index.ts';
-import { services } from './kinds/services/index.ts';
-import { statefulSets } from './kinds/statefulsets/index.ts';
-import { storageClasses } from './kinds/storageclasses/index.ts';
-import { storageVersionMigrations } from './kinds/storageversionmigrations/index.ts';
-import { templateInstances } from './kinds/templateinstances/index.ts';
-import { validatingWebhookConfigurations } from './kinds/validatingwebhookconfigurations/index.ts';
-import { volumeAttachments } from './kinds/volumeattachments/index.ts';
-import { volumeAttributesClasses } from './kinds/volumeattributesclasses/index.ts';
+} from '../openshift/operators/olm/kinds/index.ts';
+import { rangeAllocations } from '../openshift/security-context-constraints/kinds/rangeallocations/index.ts';
+import { templateInstances } from '../openshift/templates/kinds/templateinstances/index.ts';
+import { rigClaims } from '../rigs/kinds/rigclaims/index.ts';
+import { rigs } from '../rigs/kinds/rigs/index.ts';
+import { mutatingWebhookConfigurations } from './kinds/admission/mutatingwebhookconfigurations/index.ts';
+import { validatingWebhookConfigurations } from './kinds/admission/validatingwebhookconfigurations/index.ts';
+import { apiServices } from './kinds/cluster/apiservices/index.ts';
+import { configMaps } from './kinds/cluster/configmaps/index.ts';
+import { customResourceDefinitions } from './kinds/cluster/customresourcedefinitions/index.ts';
+import { events } from './kinds/cluster/events/index.ts';
+import { namespaces } from './kinds/cluster/namespaces/index.ts';
+import { resourceQuotas } from './kinds/cluster/resourcequotas/index.ts';
+import { storageVersionMigrations } from './kinds/cluster/storageversionmigrations/index.ts';
+import { deviceClasses } from './kinds/devices/deviceclasses/index.ts';
+import { deviceTaintRules } from './kinds/devices/devicetaintrules/index.ts';
+import { resourceClaims } from './kinds/devices/resourceclaims/index.ts';
+import { resourceClaimTemplates } from './kinds/devices/resourceclaimtemplates/index.ts';
+import { resourceSlices } from './kinds/devices/resourceslices/index.ts';
+import { certificateSigningRequests } from './kinds/identity/certificatesigningrequests/index.ts';
+import { clusterRoleBindings } from './kinds/identity/clusterrolebindings/index.ts';
+import { clusterRoles } from './kinds/identity/clusterroles/index.ts';
+import { roleBindings } from './kinds/identity/rolebindings/index.ts';
+import { roles } from './kinds/identity/roles/index.ts';
+import { secrets } from './kinds/identity/secrets/index.ts';
+import { serviceAccounts } from './kinds/identity/serviceaccounts/index.ts';
+import { endpoints } from './kinds/network/endpoints/index.ts';
+import { endpointSlices } from './kinds/network/endpointslices/index.ts';
+import { ingressClasses } from './kinds/network/ingressclasses/index.ts';
+import { ingresses } from './kinds/network/ingresses/index.ts';
+import { ipAddresses } from './kinds/network/ipaddresses/index.ts';
+import { networkPolicies } from './kinds/network/networkpolicies/index.ts';
+import { serviceCidrs } from './kinds/network/servicecidrs/index.ts';
+import { services } from './kinds/network/services/index.ts';
+import { leases } from './kinds/nodes/leases/index.ts';
+import { nodes } from './kinds/nodes/nodes/index.ts';
+import { runtimeClasses } from './kinds/nodes/runtimeclasses/index.ts';
+import { csiDrivers } from './kinds/storage/csidrivers/index.ts';
+import { csiNodes } from './kinds/storage/csinodes/index.ts';
+import { csiStorageCapacities } from './kinds/storage/csistoragecapacities/index.ts';
+import { persistentVolumeClaims } from './kinds/storage/persistentvolumeclaims/index.ts';
+import { persistentVolumes } from './kinds/storage/persistentvolumes/index.ts';
+import { storageClasses } from './kinds/storage/storageclasses/index.ts';
+import { volumeAttachments } from './kinds/storage/volumeattachments/index.ts';
+import { volumeAttributesClasses } from './kinds/storage/volumeattributesclasses/index.ts';
+import { controllerRevisions } from './kinds/workloads/controllerrevisions/index.ts';
+import { cronJobs } from './kinds/workloads/cronjobs/index.ts';
+import { daemonSets } from './kinds/workloads/daemonsets/index.ts';
+import { deployments } from './kinds/workloads/deployments/index.ts';
+import { horizontalPodAutoscalers } from './kinds/workloads/horizontalpodautoscalers/index.ts';
+import { jobs } from './kinds/workloads/jobs/index.ts';
+import { podDisruptionBudgets } from './kinds/workloads/poddisruptionbudgets/index.ts';
+import { pods } from './kinds/workloads/pods/index.ts';
+import { priorityClasses } from './kinds/workloads/priorityclasses/index.ts';
+import { replicaSets } from './kinds/workloads/replicasets/index.ts';
+import { replicationControllers } from './kinds/workloads/replicationcontrollers/index.ts';
+import { statefulSets } from './kinds/workloads/statefulsets/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
 import type { KindDefinition } from './registry/definition.ts';
 

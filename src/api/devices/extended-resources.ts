@@ -3,7 +3,7 @@
  * k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
  */
 import type { Pod } from 'kubernetes-types/core/v1';
-import { isExtended } from '../podspec/resources.ts';
+import { isExtended } from '../podspec/containers/resources.ts';
 import type { DeviceClass } from './types.ts';
 
 /** Prefix of the implicit extended resource that every class provides; the class name follows. */

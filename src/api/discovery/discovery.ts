@@ -3,7 +3,7 @@
  * APIGroupList, APIResourceList; KEP-3352 (aggregated discovery).
  */
 
-import { compareVersions } from '../kinds/customresourcedefinitions/names.ts';
+import { compareVersions } from '../kinds/cluster/customresourcedefinitions/names.ts';
 import { apiVersionOf } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from '../registry/definition.ts';
 import { servedAs } from '../registry/versions.ts';

@@ -1,5 +1,5 @@
 import type { ObjectMeta as UpstreamObjectMeta } from 'kubernetes-types/meta/v1';
-import { integerOf } from '../../base/json.ts';
+import { integerOf } from '../../base/json/json.ts';
 
 /** Metadata of an object. `name` and `uid` are set on every object that was read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;
@@ -51,7 +51,7 @@ export function apiVersionOf(gvk: { readonly group: string; readonly version: st
 
 /**
  * The generation of `object` plus one. Clients can send any 64-bit generation; unsafe integers are BigInts
- * (base/json.ts).
+ * (base/json/json.ts).
  */
 export function nextGeneration(object: KubeObject): number {
   return integerOf(BigInt.asIntN(64, BigInt(object.metadata?.generation ?? 0) + 1n)) as number;

@@ -2,7 +2,7 @@
  * Validation of `metadata` of objects and templates. Source: k8s.io/apimachinery/pkg/api/validation (ObjectMeta),
  * pkg/apis/meta/v1/validation (labels).
  */
-import { addressNameErrors } from '../../base/addresses.ts';
+import { addressNameErrors } from '../../base/addresses/addresses.ts';
 import {
   dns1035LabelErrors,
   dns1123LabelErrors,

@@ -2,7 +2,7 @@
  * Protobuf form of the OpenAPI v2 document, which kubectl prefers over JSON. Source: gnostic's
  * openapiv2/OpenAPIv2.proto (message and field numbers).
  */
-import { Writer } from '../etcd/wire.ts';
+import { Writer } from '../../wire/protobuf/protobuf.ts';
 import type { SchemaObject } from './definitions.ts';
 import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2, SecurityV2 } from './v2.ts';
 

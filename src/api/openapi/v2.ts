@@ -1,5 +1,5 @@
 /** The OpenAPI v2 document. Clients before 1.27 use it for validation, explain and apply. */
-import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';

@@ -1,6 +1,6 @@
 /** OpenAPI v3 documents, one per group and version (KEP-2896). */
 
-import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';

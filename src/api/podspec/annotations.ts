@@ -9,7 +9,7 @@ import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateLocalPath } from '../validation/scalars.ts';
-import { validateAppArmor } from './security.ts';
+import { validateAppArmor } from './containers/security.ts';
 
 /** Annotation of mirror pods, the API objects that show static pods. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';

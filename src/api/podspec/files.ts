@@ -13,7 +13,7 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateLocalPath } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
-import { VOLUME_FIELD_PATHS, validateFieldRef, validateResourceFieldRef } from './env.ts';
+import { VOLUME_FIELD_PATHS, validateFieldRef, validateResourceFieldRef } from './containers/env.ts';
 
 export function validateMode(mode: number | undefined, path: string): FieldError[] {
   return mode !== undefined && (mode > 0o777 || mode < 0)

@@ -13,7 +13,7 @@ import {
 } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateResourceTypeName } from '../validation/resource-names.ts';
-import { HUGE_PAGES, isOvercommitted, validateRequirements } from './resources.ts';
+import { HUGE_PAGES, isOvercommitted, validateRequirements } from './containers/resources.ts';
 
 type Part = 'limits' | 'requests';
 type Sums = Map<string, Quantity>;

@@ -3,7 +3,7 @@
  * pkg/registry/core/pod.
  */
 import type { ContainerStatus, Pod, PodCondition, PodSpec } from 'kubernetes-types/core/v1';
-import { ipFamilyOf } from '../../base/addresses.ts';
+import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type ExtendedClaimStatus, extendedClaimStatus, type RequestMapping } from '../devices/extended-resources.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

@@ -13,17 +13,17 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
 import { validateIp, validateNameRule, validateOneOf, validateRange } from '../validation/scalars.ts';
 import { validateDeletionCost, validateProfilesMatch, validateSpecialAnnotations } from './annotations.ts';
+import { validateHostProcesses, validateOperatingSystem } from './checks/operating-system.ts';
 import {
   validateContainers,
   validateEphemeralContainers,
   validateHostNetworkPorts,
   validateInitContainers,
-} from './containers.ts';
-import { validateHostProcesses, validateOperatingSystem } from './operating-system.ts';
+} from './containers/containers.ts';
+import { validateResources } from './containers/resources.ts';
+import { validateHostUsers, validatePodSecurityContext } from './containers/security.ts';
 import { validateAffinity, validateTolerations, validateTopologySpread } from './placement.ts';
 import { validatePodResources } from './pod-resources.ts';
-import { validateResources } from './resources.ts';
-import { validateHostUsers, validatePodSecurityContext } from './security.ts';
 import { type PodContext, validateVolumes } from './volumes.ts';
 
 const MAX_INT32 = 2 ** 31 - 1;

@@ -1,10 +1,7 @@
 /** Kinds of OpenShift's API groups. They are served in both profiles. */
-import { openshiftReviews } from '../kinds/authorization/reviews.ts';
-import { bareMetalHosts } from '../kinds/baremetalhosts/index.ts';
-import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/clusterresourcequotas/index.ts';
-import { configKinds } from '../kinds/config/index.ts';
-import { hostOffers } from '../kinds/hostoffers/index.ts';
-import { images } from '../kinds/images/index.ts';
+
+import { routes } from '../../network/router/kinds/routes/index.ts';
+import { images } from '../../openshift/image-streams/kinds/images/index.ts';
 import {
   imageSignatures,
   imageStreamImages,
@@ -13,27 +10,31 @@ import {
   imageStreams,
   imageStreamTags,
   imageTags,
-} from '../kinds/imagestreams/index.ts';
-import { machineConfigKinds } from '../kinds/machineconfigs/index.ts';
-import { machineHealthChecks } from '../kinds/machinehealthchecks/index.ts';
-import { machines } from '../kinds/machines/index.ts';
-import { machineSets } from '../kinds/machinesets/index.ts';
-import { oauthKinds } from '../kinds/oauth/index.ts';
-import { olmKinds } from '../kinds/olm/index.ts';
-import { operatorKinds } from '../kinds/operator/index.ts';
+} from '../../openshift/image-streams/kinds/imagestreams/index.ts';
+import { machineConfigKinds } from '../../openshift/machine-config/kinds/machineconfigs/index.ts';
+import { bareMetalHosts } from '../../openshift/machines/kinds/baremetalhosts/index.ts';
+import { hostOffers } from '../../openshift/machines/kinds/hostoffers/index.ts';
+import { machineHealthChecks } from '../../openshift/machines/kinds/machinehealthchecks/index.ts';
+import { machines } from '../../openshift/machines/kinds/machines/index.ts';
+import { machineSets } from '../../openshift/machines/kinds/machinesets/index.ts';
+import { oauthKinds } from '../../openshift/oauth/kinds/oauth/index.ts';
+import { userKinds } from '../../openshift/oauth/kinds/users/index.ts';
+import { configKinds } from '../../openshift/operators/kinds/config/index.ts';
+import { operatorKinds } from '../../openshift/operators/kinds/operator/index.ts';
+import { olmKinds } from '../../openshift/operators/olm/kinds/index.ts';
+import { projectRequests } from '../../openshift/projects/kinds/projectrequests/index.ts';
+import { roleBindingRestrictions } from '../../openshift/projects/kinds/rolebindingrestrictions/index.ts';
 import {
   podSecurityPolicyReviews,
   podSecurityPolicySelfSubjectReviews,
   podSecurityPolicySubjectReviews,
-} from '../kinds/podsecuritypolicyreviews/index.ts';
-import { projectRequests } from '../kinds/projectrequests/index.ts';
-import { rangeAllocations } from '../kinds/rangeallocations/index.ts';
-import { roleBindingRestrictions } from '../kinds/rolebindingrestrictions/index.ts';
-import { routes } from '../kinds/routes/index.ts';
-import { securityContextConstraints } from '../kinds/securitycontextconstraints/index.ts';
-import { brokerTemplateInstances, templateInstances } from '../kinds/templateinstances/index.ts';
-import { processedTemplates, templates } from '../kinds/templates/index.ts';
-import { userKinds } from '../kinds/users/index.ts';
+} from '../../openshift/security-context-constraints/kinds/podsecuritypolicyreviews/index.ts';
+import { rangeAllocations } from '../../openshift/security-context-constraints/kinds/rangeallocations/index.ts';
+import { securityContextConstraints } from '../../openshift/security-context-constraints/kinds/securitycontextconstraints/index.ts';
+import { brokerTemplateInstances, templateInstances } from '../../openshift/templates/kinds/templateinstances/index.ts';
+import { processedTemplates, templates } from '../../openshift/templates/kinds/templates/index.ts';
+import { appliedClusterResourceQuotas, clusterResourceQuotas } from '../kinds/cluster/clusterresourcequotas/index.ts';
+import { openshiftReviews } from '../kinds/identity/authorization/reviews.ts';
 import type { KindDefinition } from './definition.ts';
 
 export const openshiftKinds: readonly KindDefinition[] = [

@@ -2,7 +2,7 @@
  * Manifest of a release bundle: `manifest.json` is the first member of the tar file, its Ed25519 signature the second.
  * The manifest lists name, size and digest of all other members, so that only its signature must be trusted.
  */
-import { isReleaseVersion } from '../../base/release-version.ts';
+import { isReleaseVersion } from '../../base/versions/release-version.ts';
 
 export const MANIFEST_NAME = 'manifest.json';
 export const SIGNATURE_NAME = 'manifest.json.sig';

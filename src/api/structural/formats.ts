@@ -2,7 +2,7 @@
  * Value formats that are validated in custom resources. Source: k8s.io/kube-openapi/pkg/validation/strfmt, KEP-5117.
  */
 
-import { ipFamilyOf } from '../../base/addresses.ts';
+import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { validateCidr } from '../validation/scalars.ts';
 

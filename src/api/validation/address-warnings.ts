@@ -2,7 +2,7 @@
  * Warnings about addresses and networks that are valid but not in canonical form. Source:
  * k8s.io/apimachinery/pkg/util/validation.
  */
-import { canonicalAddress, groupsOf, ipFamilyOf, isMapped, textOf } from '../../base/addresses.ts';
+import { canonicalAddress, groupsOf, ipFamilyOf, isMapped, textOf } from '../../base/addresses/addresses.ts';
 
 const DOTTED = 6;
 const bytesOf = (group: number): string => `${group >> 8}.${group & 255}`;

@@ -2,7 +2,7 @@
  * Validation of addresses and CIDRs in canonical form, which newer kinds require. Source:
  * k8s.io/apimachinery/pkg/util/validation IsValidIP and IsValidCIDR, RFC 5952.
  */
-import { canonicalAddress, groupsOf, isMapped, textOf } from '../../base/addresses.ts';
+import { canonicalAddress, groupsOf, isMapped, textOf } from '../../base/addresses/addresses.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateCidr } from './scalars.ts';
 

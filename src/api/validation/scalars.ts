@@ -1,5 +1,5 @@
 /** Validation of single values, with upstream's errors. */
-import { ipFamilyOf } from '../../base/addresses.ts';
+import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { portNameErrors, portNumberErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

@@ -4,7 +4,7 @@
  */
 import type { TopologySelectorTerm } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
-import { deprecatedLabel } from '../podspec/warnings.ts';
+import { deprecatedLabel } from '../podspec/checks/warnings.ts';
 
 export const topologyWarnings = (terms: readonly TopologySelectorTerm[] | undefined): string[] =>
   (terms ?? []).flatMap(({ matchLabelExpressions }, index) =>

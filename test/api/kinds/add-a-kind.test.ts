@@ -18,9 +18,9 @@ const scratch = mkdtempSync(join(tmpdir(), 'hyperedge-kind-'));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
 const GADGETS = `
-import { ageColumn, nameColumn } from '../../printing/columns.ts';
-import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS } from '../../registry/strategies.ts';
+import { ageColumn, nameColumn } from '../../../printing/columns.ts';
+import type { KindDefinition } from '../../../registry/definition.ts';
+import { ALL_VERBS } from '../../../registry/strategies.ts';
 
 export const gadgets: KindDefinition = {
   group: 'coordination.k8s.io',
@@ -44,15 +44,16 @@ export const gadgets: KindDefinition = {
 const load = async <T>(file: string): Promise<T> => import(pathToFileURL(join(scratch, 'src/api', file)).href);
 
 test('needs one folder and one registry entry for a new kind', async () => {
-  for (const room of ['api', 'base']) cpSync(join(ROOT, 'src', room), join(scratch, 'src', room), { recursive: true });
+  for (const room of ['api', 'base', 'network', 'openshift', 'rigs', 'wire'])
+    cpSync(join(ROOT, 'src', room), join(scratch, 'src', room), { recursive: true });
   writeFileSync(join(scratch, 'package.json'), '{"type":"module"}');
-  const folder = join(scratch, 'src/api/kinds/gadgets');
+  const folder = join(scratch, 'src/api/kinds/nodes/gadgets');
   mkdirSync(folder);
   writeFileSync(join(folder, 'index.ts'), GADGETS);
   const table = join(scratch, 'src/api/registry/index.ts');
   const before = readFileSync(table, 'utf8');
   const added = before
-    .replace('import { ', "import { gadgets } from '../kinds/gadgets/index.ts';\nimport { ")
+    .replace('import { ', "import { gadgets } from '../kinds/nodes/gadgets/index.ts';\nimport { ")
     .replace('  leases,\n', '  leases,\n  gadgets,\n');
   assert.equal(added.split('\n').length, before.split('\n').length + 2);
   writeFileSync(table, added);

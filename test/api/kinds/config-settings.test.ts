@@ -1,9 +1,9 @@
 /** Checks that every field of config.openshift.io either takes effect or is rejected by name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configKinds } from '../../../src/api/kinds/config/index.ts';
-import { SETTINGS, validateSettings } from '../../../src/api/kinds/config/settings.ts';
 import { configPackage } from '../../../src/api/schema/openshift/config.ts';
+import { configKinds } from '../../../src/openshift/operators/kinds/config/index.ts';
+import { SETTINGS, validateSettings } from '../../../src/openshift/operators/kinds/config/settings.ts';
 
 const PREFIX = 'com.github.openshift.api.config.v1.';
 

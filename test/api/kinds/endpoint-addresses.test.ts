@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { validateEndpointIp } from '../../../src/api/kinds/endpointslices/addresses.ts';
+import { validateEndpointIp } from '../../../src/api/kinds/network/endpointslices/addresses.ts';
 
 test('rejects endpoint addresses of the local host or link in every spelling', () => {
   const why = (ip: string): string =>

@@ -6,7 +6,7 @@ import {
   RESERVED_PORTS_ANNOTATION,
   type ReservedPort,
   reservedPortsOf,
-} from '../../../src/api/kinds/nodes/host-ports.ts';
+} from '../../../src/api/kinds/nodes/nodes/host-ports.ts';
 
 const annotated = (text: string, kubelet = 0): Node => ({
   metadata: { annotations: { [RESERVED_PORTS_ANNOTATION]: text } },

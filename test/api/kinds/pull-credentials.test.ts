@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pullCredentials } from '../../../src/api/kinds/secrets/pull-credentials.ts';
+import { pullCredentials } from '../../../src/api/kinds/identity/secrets/pull-credentials.ts';
 
 const secretOf = (key: string, value: unknown) => ({ data: { [key]: btoa(JSON.stringify(value)) } });
 const user = (username: string) => ({ username, password: 'x' });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReplicaSet } from 'kubernetes-types/apps/v1';
 import type { ReplicationController } from 'kubernetes-types/core/v1';
-import { replicaSets } from '../../../src/api/kinds/replicasets/index.ts';
-import { replicationControllers } from '../../../src/api/kinds/replicationcontrollers/index.ts';
+import { replicaSets } from '../../../src/api/kinds/workloads/replicasets/index.ts';
+import { replicationControllers } from '../../../src/api/kinds/workloads/replicationcontrollers/index.ts';
 
 const template = { metadata: { labels: { app: 'a' } }, spec: { containers: [{ name: 'c', image: 'i' }] } };
 

@@ -1,7 +1,7 @@
 /** Inputs with the responses of upstream's current API server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assignFamilies } from '../../../src/api/kinds/services/families.ts';
+import { assignFamilies } from '../../../src/api/kinds/network/services/families.ts';
 import type { JsonValue } from '../../../src/api/meta/object.ts';
 import { at, context, type Document, defaulted, kindNamed, texts } from './samples.ts';
 

@@ -4,11 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Reader } from '../../../src/api/etcd/wire.ts';
 import { openapiV2 } from '../../../src/api/openapi/v2.ts';
 import { encodeOpenapiV2 } from '../../../src/api/openapi/v2-protobuf.ts';
 import { openapiV3, openapiV3Index, openapiV3Paths } from '../../../src/api/openapi/v3.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
+import { Reader } from '../../../src/wire/protobuf/protobuf.ts';
 import { type DocumentsServer, descriptions, serveDocuments } from './documents-server.ts';
 
 /** Every `$ref` in a document. */

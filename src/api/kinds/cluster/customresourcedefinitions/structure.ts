@@ -1,0 +1,36 @@
+/** The NonStructuralSchema condition. Source: k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema. */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import { type FieldError, fieldError } from '../../../meta/field-error.ts';
+import type { JsonValue } from '../../../meta/object.ts';
+import { parseSchema } from '../../../structural/schema.ts';
+import { structuralErrors } from '../../../structural/structural-rules.ts';
+import type { Condition } from './conditions.ts';
+import { preserves } from './schema-rules.ts';
+
+const type = 'NonStructuralSchema';
+/** Limits the number of errors in the condition, because it is stored in the definition. */
+const MAX_TOLD = 256;
+
+/**
+ * Undefined if all schemas are structural. Without preserveUnknownFields, validation already requires structural
+ * schemas.
+ */
+export function structureCondition(definition: CustomResourceDefinition): Condition | undefined {
+  if (!preserves(definition)) return undefined;
+  const found: FieldError[] = [fieldError.invalid('spec.preserveUnknownFields', true, 'must be false')];
+  for (const [index, { name, schema }] of definition.spec.versions.entries()) {
+    const raw = schema?.openAPIV3Schema;
+    if (raw === undefined) continue;
+    const path = `spec.versions[${index}].schema.openAPIV3Schema`;
+    const parsed = parseSchema(raw as unknown as JsonValue, path);
+    if (parsed.unsupported !== undefined) {
+      const why = `OpenAPIV3Schema '${parsed.unsupported.replace('$schema', 'schema')}' is not supported`;
+      const message = `failed to check validation schema for version ${name}: ${why}`;
+      return { type, status: 'Unknown', reason: 'StructuralError', message };
+    }
+    found.push(...structuralErrors(parsed.schema, path));
+  }
+  const messages = [...new Set(found.slice(0, MAX_TOLD).map(({ field, message }) => `${field}: ${message}`))];
+  const message = messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
+  return { type, status: 'True', reason: 'Violations', message };
+}

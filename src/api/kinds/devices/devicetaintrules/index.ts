@@ -1,0 +1,50 @@
+/**
+ * Rules that taint devices. Source: k8s.io/kubernetes/pkg/registry/resource/devicetaintrule,
+ * pkg/apis/resource/validation; KEP-5055.
+ */
+import { validateDeviceTaintRule } from '../../../devices/taint-rules.ts';
+import type { DeviceTaintRule } from '../../../devices/types.ts';
+import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
+import type { KindDefinition } from '../../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';
+
+/** Sets timeAdded of the taint. A changed effect gets a new time, because tolerationSeconds count from it. */
+function stamp(rule: DeviceTaintRule, old: DeviceTaintRule | undefined, nowMs: number): void {
+  const taint = rule.spec?.taint;
+  if (taint === undefined) return;
+  const before = old?.spec?.taint;
+  const kept = before?.timeAdded === taint.timeAdded && before?.effect === taint.effect;
+  if (taint.timeAdded === undefined || (old !== undefined && !kept && before?.timeAdded === taint.timeAdded))
+    taint.timeAdded = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+const { strategy, statusStrategy } = specStatusStrategies<DeviceTaintRule>({
+  prepareForCreate: (rule, { nowMs }) => stamp(rule, undefined, nowMs),
+  prepareForUpdate: (rule, old, { nowMs }) => stamp(rule, old, nowMs),
+  validate: validateDeviceTaintRule,
+});
+
+export const deviceTaintRules: KindDefinition<DeviceTaintRule> = {
+  group: 'resource.k8s.io',
+  version: 'v1beta2',
+  kind: 'DeviceTaintRule',
+  plural: 'devicetaintrules',
+  singular: 'devicetaintrule',
+  listKind: 'DeviceTaintRuleList',
+  namespaced: false,
+  offByDefault: true,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.resource.v1beta2.DeviceTaintRule',
+  storagePrefix: 'devicetaintrules',
+  returnsDeleted: true,
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<DeviceTaintRule>('Driver', 'Whose devices.', (rule) => rule.spec?.deviceSelector?.driver ?? ''),
+    column<DeviceTaintRule>('Pool', 'Of which pool.', (rule) => rule.spec?.deviceSelector?.pool ?? ''),
+    column<DeviceTaintRule>('Device', 'Which device.', (rule) => rule.spec?.deviceSelector?.device ?? ''),
+    column<DeviceTaintRule>('Effect', 'What the taint does.', (rule) => rule.spec?.taint?.effect ?? ''),
+    ageColumn,
+  ],
+};

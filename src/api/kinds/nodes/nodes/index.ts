@@ -1,0 +1,133 @@
+/** Nodes. Source: k8s.io/kubernetes/pkg/registry/core/node. */
+import type { Node } from 'kubernetes-types/core/v1';
+import { isSet } from '../../../meta/validation.ts';
+import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
+import type { KindDefinition } from '../../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';
+import { validateNode, validateNodeUpdate } from './validation.ts';
+
+const ROLE_PREFIX = 'node-role.kubernetes.io/';
+const ROLE_LABEL = 'kubernetes.io/role';
+
+const { strategy, statusStrategy } = specStatusStrategies<Node>({
+  generations: false,
+  // A kubelet sends the measured status when it registers its Node.
+  initialStatus: (node) => node.status ?? {},
+  prepareForCreate: (node) => dropConfigSource(node, undefined),
+  prepareForUpdate: dropConfigSource,
+  prepareForStatusUpdate(node, old) {
+    if (old.status?.config === undefined) delete node.status?.config;
+  },
+  validate: validateNode,
+  warnings: ({ spec }, old) => [
+    ...(spec?.configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+    // Kubelets of earlier releases set the field and it is immutable, so only a change causes a warning.
+    ...(isSet(spec?.externalID) && spec?.externalID !== old?.spec?.externalID
+      ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes']
+      : []),
+  ],
+  validateUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
+  validateStatusUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
+});
+
+/** Drops `configSource` unless the stored object has it. Dynamic kubelet configuration no longer exists. */
+function dropConfigSource(node: Node, old: Node | undefined): void {
+  if (old?.spec?.configSource === undefined) delete node.spec?.configSource;
+  if (old === undefined) delete node.status?.config;
+}
+
+export function nodeRoles(node: Node): string[] {
+  const roles = new Set<string>();
+  for (const [key, value] of Object.entries(node.metadata?.labels ?? {})) {
+    if (key.startsWith(ROLE_PREFIX)) {
+      const role = key.slice(ROLE_PREFIX.length);
+      if (role !== '') roles.add(role);
+    } else if (key === ROLE_LABEL && value !== '') roles.add(value);
+  }
+  return [...roles].sort();
+}
+
+function statusText(node: Node): string {
+  const ready = node.status?.conditions?.find((each) => each.type === 'Ready');
+  const states = [ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'];
+  if (node.spec?.unschedulable === true) states.push('SchedulingDisabled');
+  return states.join(',');
+}
+
+function address(type: string): (node: Node) => string {
+  return (node) => node.status?.addresses?.find((each) => each.type === type)?.address ?? NONE;
+}
+
+function info(field: 'osImage' | 'kernelVersion' | 'containerRuntimeVersion', missing: string): (node: Node) => string {
+  return (node) => node.status?.nodeInfo?.[field] || missing;
+}
+
+/** Fields of nodeInfo that are always present in responses, even if empty. */
+const NODE_INFO = [
+  'machineID',
+  'systemUUID',
+  'bootID',
+  'kernelVersion',
+  'osImage',
+  'containerRuntimeVersion',
+  'kubeletVersion',
+  'kubeProxyVersion',
+  'operatingSystem',
+  'architecture',
+] as const;
+
+const wide = { wide: true };
+
+export const nodes: KindDefinition<Node> = {
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  singular: 'node',
+  listKind: 'NodeList',
+  namespaced: false,
+  shortNames: ['no'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.Node',
+  skeleton: { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: {} }, nodeInfo: {} } },
+  storagePrefix: 'minions',
+  essentialUpdates: ['object', 'status'],
+  setDefaults(node) {
+    const { spec } = node;
+    // podCIDR is always the first entry of podCIDRs. If they differ, the client knows podCIDR only.
+    if (isSet(spec?.podCIDR) && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR];
+    else if (spec !== undefined && !isSet(spec.podCIDR) && spec.podCIDRs?.[0] !== undefined)
+      spec.podCIDR = spec.podCIDRs[0];
+    const status = node.status ?? {};
+    Object.assign(node, { status });
+    status.daemonEndpoints ??= {};
+    status.daemonEndpoints.kubeletEndpoint ??= { Port: 0 };
+    const info = (status.nodeInfo ?? {}) as Record<string, string>;
+    for (const field of NODE_INFO) info[field] ??= '';
+    status.nodeInfo = info as unknown as NonNullable<typeof status.nodeInfo>;
+    if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity };
+  },
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<Node>('Status', 'The status of the node.', statusText),
+    column<Node>('Roles', 'The roles of the node.', (node) => nodeRoles(node).join(',') || NONE),
+    ageColumn,
+    column<Node>('Version', 'Kubelet version of the node.', (node) => node.status?.nodeInfo?.kubeletVersion ?? ''),
+    column<Node>('Internal-IP', 'Address of the node inside the cluster.', address('InternalIP'), wide),
+    column<Node>('External-IP', 'Address of the node outside the cluster.', address('ExternalIP'), wide),
+    column<Node>('OS-Image', 'Operating system of the node.', info('osImage', '<unknown>'), wide),
+    column<Node>('Kernel-Version', 'Kernel of the node.', info('kernelVersion', '<unknown>'), wide),
+    column<Node>(
+      'Container-Runtime',
+      'Container runtime of the node.',
+      info('containerRuntimeVersion', '<unknown>'),
+      wide,
+    ),
+  ],
+  fieldSelectors: { 'spec.unschedulable': (node) => String(node.spec?.unschedulable ?? false) },
+  extraSubresources: [
+    { name: 'proxy', kind: 'NodeProxyOptions', verbs: ['create', 'delete', 'get', 'patch', 'update'] },
+  ],
+};

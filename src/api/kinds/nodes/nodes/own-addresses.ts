@@ -1,0 +1,32 @@
+/**
+ * Addresses that are accepted as a node's own. A node writes its own `status.addresses`, so the status alone is not
+ * trusted.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { canonicalAddress } from '../../../../base/addresses/addresses.ts';
+import { addressKind } from '../../../../base/addresses/destinations.ts';
+import { APPROVED_ANNOTATION, DECLARED_ANNOTATION, namesIn } from './serving-addresses.ts';
+
+export interface OwnAddresses {
+  readonly internal: readonly string[];
+  readonly external: readonly string[];
+}
+
+/**
+ * Reported addresses in canonical form, without those that contradict the node's records. External addresses require a
+ * record; internal addresses are accepted if the node has no records.
+ */
+export function ownAddressesOf(node: Node): OwnAddresses {
+  const approved = namesIn(node, APPROVED_ANNOTATION);
+  const records = [...(approved ?? []), ...(namesIn(node, DECLARED_ANNOTATION) ?? [])];
+  const proven = new Set(records.map((each) => canonicalAddress(each) ?? each));
+  const of = (wanted: string): string[] =>
+    (node.status?.addresses ?? []).flatMap(({ type, address }) => {
+      const found = type === wanted ? canonicalAddress(address) : undefined;
+      return found === undefined || addressKind(found) !== 'unicast' ? [] : [found];
+    });
+  return {
+    internal: of('InternalIP').filter((each) => approved === undefined || proven.has(each)),
+    external: of('ExternalIP').filter((each) => proven.has(each)),
+  };
+}

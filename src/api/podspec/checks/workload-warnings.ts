@@ -1,0 +1,45 @@
+/**
+ * Warnings for workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in
+ * k8s.io/kubernetes/pkg/registry/{apps,batch,core}.
+ */
+import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+import { dns1123LabelErrors } from '../../../base/names.ts';
+import { templateWarnings } from './warnings.ts';
+
+interface Named {
+  readonly metadata?: { readonly name?: string; readonly generation?: number };
+}
+
+interface Workload extends Named {
+  readonly spec?: { readonly template?: PodTemplateSpec };
+}
+
+/** Whether the object is new or its spec has changed, so that warnings are due. */
+export const isNewSpec = (object: Named, old: Named | undefined): boolean =>
+  object.metadata?.generation !== old?.metadata?.generation;
+
+/** Warnings for the template at `path` if it may have changed. */
+export function changedTemplateWarnings(
+  template: PodTemplateSpec | undefined,
+  path: string,
+  object: Named,
+  old: Named | undefined,
+): string[] {
+  return isNewSpec(object, old) ? templateWarnings(template, path) : [];
+}
+
+export function workloadWarnings(object: Workload, old: Workload | undefined): string[] {
+  return changedTemplateWarnings(object.spec?.template, 'spec.template', object, old);
+}
+
+/** Warns if the name is not a DNS label: pods get it as a prefix, and a pod name is a host name. */
+export function podNameWarnings({ metadata }: Named, old: Named | undefined): string[] {
+  const wrong = old === undefined ? dns1123LabelErrors(metadata?.name ?? '') : [];
+  if (wrong.length === 0) return [];
+  const surprise = 'this is used in Pod names and hostnames, which can result in surprising behavior';
+  return [`metadata.name: ${surprise}; a DNS label is recommended: [${wrong.join(' ')}]`];
+}
+
+export function namedWorkloadWarnings(object: Workload, old: Workload | undefined): string[] {
+  return [...podNameWarnings(object, old), ...workloadWarnings(object, old)];
+}

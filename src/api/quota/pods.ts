@@ -1,0 +1,144 @@
+/** Quota usage of pods. Sources: pkg/quota/v1/evaluator/core/pods.go, k8s.io/component-helpers/resource. */
+import type { Container, ContainerStatus, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
+import { addQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
+import { mayBeDevices } from '../devices/extended-resources.ts';
+import { type Amounts, addTo, amountsOf, raiseTo } from './amounts.ts';
+
+type Kind = 'requests' | 'limits';
+
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
+const COUNTED = new Set([
+  'count/pods',
+  'pods',
+  ...COMPUTE,
+  ...COMPUTE.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
+]);
+/** If a quota limits one of these, every container must set it. */
+const REQUIRED = new Set(['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']);
+const REQUESTS = 'requests.';
+const HUGE_PAGES = 'hugepages-';
+
+export function podCounts(name: string): boolean {
+  if (COUNTED.has(name) || name.startsWith(HUGE_PAGES) || name.startsWith(`${REQUESTS}${HUGE_PAGES}`)) return true;
+  return name.startsWith(REQUESTS) && mayBeDevices(name.slice(REQUESTS.length));
+}
+
+/** Usage of a pod or container, under every resource name that a quota can have for it. */
+function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
+  const usage = new Map<string, Quantity>([['pods', quantityOf(1)]]);
+  for (const name of COMPUTE) {
+    const [request, limit] = [requests.get(name), limits.get(name)];
+    if (request !== undefined) usage.set(name, request).set(`${REQUESTS}${name}`, request);
+    if (limit !== undefined) usage.set(`limits.${name}`, limit);
+  }
+  for (const [name, quantity] of requests) {
+    if (name.startsWith(HUGE_PAGES)) usage.set(name, quantity).set(`${REQUESTS}${name}`, quantity);
+    else if (mayBeDevices(name) && !name.startsWith(REQUESTS)) usage.set(`${REQUESTS}${name}`, quantity);
+  }
+  return usage;
+}
+
+/**
+ * The missing resources of containers, in upstream's wording. Undefined if every container sets what the quota
+ * requires.
+ */
+export function podConstraint(required: readonly string[], pod: Pod): string | undefined {
+  // Pod-level resources are sufficient.
+  if (podLevel(pod, 'requests').size > 0 || podLevel(pod, 'limits').size > 0) return undefined;
+  const missing = new Map<string, Set<string>>();
+  for (const { name, resources } of [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])]) {
+    const said = charged(amountsOf(resources?.requests as never), amountsOf(resources?.limits as never));
+    for (const resource of required) {
+      if (!REQUIRED.has(resource) || said.has(resource)) continue;
+      missing.set(resource, (missing.get(resource) ?? new Set()).add(name));
+    }
+  }
+  if (missing.size === 0) return undefined;
+  const each = [...missing.keys()]
+    .sort()
+    .map((name) => `${name} for: ${[...(missing.get(name) ?? [])].sort().join(',')}`);
+  return `must specify ${each.join('; ')}`;
+}
+
+/** Terminated pods, and pods past their deletion grace period, count only as objects. */
+export function isCharged(pod: Pod, nowMs: number): boolean {
+  const phase = pod.status?.phase;
+  if (phase === 'Failed' || phase === 'Succeeded') return false;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata ?? {};
+  if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return true;
+  return nowMs <= Date.parse(String(deletionTimestamp)) + Number(deletionGracePeriodSeconds) * 1000;
+}
+
+export function podUsage(pod: Pod, nowMs: number): Amounts {
+  const usage = new Map<string, Quantity>([['count/pods', quantityOf(1)]]);
+  if (isCharged(pod, nowMs)) addTo(usage, charged(podTotal(pod, 'requests'), podTotal(pod, 'limits')));
+  return usage;
+}
+
+/** Sidecars keep running. An ordinary init container runs beside the sidecars that were started before it. */
+function podTotal(pod: Pod, kind: Kind): Map<string, Quantity> {
+  const total = new Map<string, Quantity>();
+  const sidecars = new Map<string, Quantity>();
+  const peak = new Map<string, Quantity>();
+  for (const container of pod.spec?.containers ?? []) {
+    addTo(total, containerAmounts(pod, container, pod.status?.containerStatuses, kind));
+  }
+  for (const container of pod.spec?.initContainers ?? []) {
+    if (container.restartPolicy === 'Always') {
+      const own = containerAmounts(pod, container, pod.status?.initContainerStatuses, kind);
+      addTo(total, own);
+      addTo(sidecars, own);
+      raiseTo(peak, sidecars);
+    } else {
+      const together = new Map(sidecars);
+      addTo(together, amountsOf(container.resources?.[kind] as never));
+      raiseTo(peak, together);
+    }
+  }
+  raiseTo(total, peak);
+  for (const [name, quantity] of podLevel(pod, kind)) total.set(name, quantity);
+  for (const [name, quantity] of amountsOf(pod.spec?.overhead as never)) {
+    const present = total.get(name);
+    if (present !== undefined) total.set(name, addQuantity(present, quantity));
+    else if (kind === 'requests') total.set(name, quantity);
+  }
+  return total;
+}
+
+interface Resources {
+  readonly requests?: Readonly<Record<string, string>>;
+  readonly limits?: Readonly<Record<string, string>>;
+}
+
+/** During a resize, the larger of allocated and requested resources counts. */
+function containerAmounts(
+  pod: Pod,
+  container: Container,
+  statuses: readonly ContainerStatus[] | undefined,
+  kind: Kind,
+): Map<string, Quantity> {
+  const amounts = amountsOf((container.resources as Resources | undefined)?.[kind]);
+  const status = statuses?.find(({ name }) => name === container.name) as
+    | { readonly resources?: ResourceRequirements; readonly allocatedResources?: Readonly<Record<string, string>> }
+    | undefined;
+  if (status?.resources === undefined) return amounts;
+  if (isResizeInfeasible(pod)) amounts.clear();
+  raiseTo(amounts, amountsOf((status.resources as Resources)[kind]));
+  if (kind === 'requests') raiseTo(amounts, amountsOf(status.allocatedResources));
+  return amounts;
+}
+
+const isResizeInfeasible = (pod: Pod): boolean =>
+  (pod.status?.conditions ?? []).some(
+    ({ type, reason }) => (type as string) === 'PodResizePending' && reason === 'Infeasible',
+  );
+
+/** Resources of the pod as a whole, which support only some names. */
+function podLevel(pod: Pod, kind: Kind): Map<string, Quantity> {
+  const { resources } = (pod.spec ?? {}) as { readonly resources?: Resources };
+  const amounts = amountsOf(resources?.[kind]);
+  for (const name of amounts.keys()) {
+    if (name !== 'cpu' && name !== 'memory' && !name.startsWith(HUGE_PAGES)) amounts.delete(name);
+  }
+  return amounts;
+}

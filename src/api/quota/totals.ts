@@ -1,0 +1,79 @@
+/**
+ * Computes the usage of a quota from all objects. Source: pkg/controller/resourcequota,
+ * k8s.io/apiserver/pkg/quota/v1/generic.
+ */
+import type { ResourceQuota } from 'kubernetes-types/core/v1';
+import { compareQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
+import type { KubeObject } from '../meta/object.ts';
+import { type Amounts, addTo, amountsOf, listOf, pick, sameAmounts } from './amounts.ts';
+import { countedBy, countName, evaluatorOf, type GroupResource } from './evaluators.ts';
+import { scopesOf } from './scopes.ts';
+
+export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
+  const kinds = Object.keys(quota.spec?.hard ?? {}).map(countedBy);
+  const byName = new Map(kinds.flatMap((kind) => (kind === undefined ? [] : [[countName(kind), kind] as const])));
+  return [...byName.values()];
+}
+
+/**
+ * `objectsOf` returns all objects of a kind in the quota's namespace. Undefined: they are unknown, and the usage in the
+ * status is kept.
+ */
+export function reckon(
+  quota: ResourceQuota,
+  objectsOf: (kind: GroupResource) => readonly KubeObject[] | undefined,
+  nowMs: number,
+): Amounts {
+  const hard = Object.keys(quota.spec?.hard ?? {});
+  const scopes = scopesOf(quota);
+  const before = amountsOf(quota.status?.used as never);
+  const used = new Map<string, Quantity>();
+  for (const name of hard) used.set(name, quantityOf(0));
+  for (const kind of countedKinds(quota)) {
+    const evaluator = evaluatorOf(kind);
+    if (evaluator === undefined) continue;
+    const objects = objectsOf(kind);
+    if (objects === undefined) {
+      for (const name of hard) if (evaluator.counts(name)) used.set(name, before.get(name) ?? quantityOf(0));
+      continue;
+    }
+    for (const object of objects) {
+      if (!scopes.every((scope) => evaluator.matchesScope(object, scope))) continue;
+      addTo(
+        used,
+        pick(evaluator.usage(object, nowMs), (name) => used.has(name)),
+      );
+    }
+  }
+  return used;
+}
+
+export interface QuotaPlan {
+  /** Undefined if the status is correct, or too high but must not be lowered yet. */
+  readonly status: NonNullable<ResourceQuota['status']> | undefined;
+  /** True if the status is too high and must not be lowered yet. */
+  readonly isHeldBack: boolean;
+}
+
+/**
+ * Computes the new status. Usage is raised at once, but lowered only with `mayLower`, because the API server may have
+ * reserved usage for objects that are not stored, or not visible here, yet.
+ */
+export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: boolean): QuotaPlan {
+  const before = amountsOf(quota.status?.used as never);
+  const used = new Map<string, Quantity>();
+  let isHeldBack = false;
+  for (const [name, quantity] of reckoned) {
+    const said = before.get(name);
+    const keeps = said !== undefined && !mayLower && compareQuantity(quantity, said) < 0;
+    if (keeps) isHeldBack = true;
+    used.set(name, keeps ? said : quantity);
+  }
+  const { hard } = quota.status ?? {};
+  const isSaid =
+    hard !== undefined &&
+    sameAmounts(amountsOf(quota.spec?.hard as never), amountsOf(hard as never)) &&
+    sameAmounts(used, before);
+  const status = isSaid ? undefined : { hard: { ...quota.spec?.hard }, used: listOf(used) };
+  return { status, isHeldBack };
+}

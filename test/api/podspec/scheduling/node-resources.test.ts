@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { assumedRequests, heldRequests, podRequests } from '../../../../src/api/podspec/scheduling/node-resources.ts';
+import { podInfoOf } from '../../../../src/api/podspec/scheduling/pod-info.ts';
+
+const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
+  name: 'c',
+  resources: { requests: { cpu } },
+  ...more,
+});
+const cpuOf = (spec: NonNullable<Pod['spec']>): number => podRequests({ spec }).get('cpu') ?? 0;
+
+test('sums containers', () => {
+  assert.equal(cpuOf({ containers: [asks('100m'), asks('1')] }), 1100);
+});
+
+test("uses an init container's request if it exceeds the sum of all containers", () => {
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('50m'), asks('2')] }), 2000);
+  assert.equal(cpuOf({ containers: [asks('3')], initContainers: [asks('2')] }), 3000);
+});
+
+test('adds sidecars to the containers and to later init containers', () => {
+  const sidecar = asks('500m', { restartPolicy: 'Always' });
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar] }), 600);
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar, asks('1')] }), 1500);
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('1'), sidecar] }), 1000);
+});
+
+test('adds the overhead, and replaces the sum with pod-level requests', () => {
+  assert.equal(cpuOf({ containers: [asks('100m')], overhead: { cpu: '50m' } }), 150);
+  const spec = { containers: [asks('100m')], resources: { requests: { cpu: '2' } } };
+  assert.equal(cpuOf(spec as NonNullable<Pod['spec']>), 2000);
+});
+
+test('assumes requests of containers without them for scores', () => {
+  const assumed = assumedRequests({ spec: { containers: [{ name: 'c' }, asks('1')] } });
+  assert.equal(assumed.get('cpu'), 1100);
+  assert.equal(assumed.get('memory'), 2 * 200 * 1024 * 1024);
+  assert.equal(podRequests({ spec: { containers: [{ name: 'c' }] } }).size, 0);
+});
+
+test('treats an invalid quantity as zero', () => {
+  assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
+});
+
+test('computes requests once per generation of a pod, and always without generations', () => {
+  const pod = (cpu: string, generation?: number): Pod => ({
+    metadata: { name: 'web', uid: 'u', ...(generation === undefined ? {} : { generation }) },
+    spec: { containers: [asks(cpu)] },
+  });
+  const first = podInfoOf(pod('100m', 1));
+  assert.equal(podInfoOf(pod('100m', 1), first).requests, first.requests);
+  assert.equal(podInfoOf(pod('200m', 2), first).requests.get('cpu'), 200);
+  const unnumbered = podInfoOf(pod('100m'));
+  assert.equal(podInfoOf(pod('200m'), unnumbered).requests.get('cpu'), 200);
+});
+
+test('holds the largest of requested, allocated and actual amounts during an in-place resize', () => {
+  const pod = (requested: string, present: string, allocated: string, conditions: object[] = []): Pod =>
+    ({
+      metadata: { uid: 'u', generation: 1 },
+      spec: { containers: [asks(requested)] },
+      status: {
+        conditions,
+        containerStatuses: [
+          { name: 'c', resources: { requests: { cpu: present } }, allocatedResources: { cpu: allocated } },
+        ],
+      },
+    }) as unknown as Pod;
+  const held = (each: Pod): number => heldRequests(each).get('cpu') ?? 0;
+  assert.equal(held(pod('100m', '1', '100m')), 1000);
+  assert.equal(held(pod('100m', '100m', '1')), 1000);
+  assert.equal(held(pod('2', '1', '1')), 2000);
+  const infeasible = [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }];
+  assert.equal(held(pod('64', '1', '1', infeasible)), 1000);
+  const before = podInfoOf(pod('100m', '1', '1'));
+  assert.equal(podInfoOf(pod('100m', '100m', '100m'), before).requests.get('cpu'), 100);
+});
