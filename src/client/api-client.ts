@@ -4,10 +4,10 @@ import type { Clock } from '../base/clock.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { CredentialsProvider } from './credentials.ts';
+import type { WriteFence } from './leases/write-fence.ts';
 import { createResourceClient } from './resource-client.ts';
 import { createTransport, type HttpRequest, type Transport } from './transport.ts';
 import type { ApiClient, Impersonated } from './types.ts';
-import type { WriteFence } from './write-fence.ts';
 
 export interface ApiClientOptions {
   /** `https://host:port`, with an optional path prefix. */

@@ -1,7 +1,7 @@
 import { apiVersionOf, type KubeList, type KubeObject, type ResourceType } from '../api/meta/object.ts';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
-import { parseJson } from '../base/json.ts';
+import { parseJson } from '../base/json/json.ts';
 import { LineDecoder } from './line-decoder.ts';
 import { collectionPath, listQuery, objectPath, query, watchQuery } from './resource-path.ts';
 import type { Transport } from './transport.ts';

@@ -4,7 +4,7 @@ import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type ClientCredentials, type CredentialsProvider, sameTls } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
-import { SharedStreams } from './shared-streams.ts';
+import { SharedStreams } from './informers/shared-streams.ts';
 
 export interface ServerConnectionOptions {
   /** `https://host:port`, with an optional path prefix. */

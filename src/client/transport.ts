@@ -2,13 +2,13 @@ import type { Dispatcher } from 'undici';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
-import { parseJson } from '../base/json.ts';
+import { parseJson } from '../base/json/json.ts';
 import { ConnectionError } from './errors.ts';
-import { checkedAtSend } from './fenced-dispatch.ts';
+import type { StreamAnswer } from './informers/shared-streams.ts';
+import { checkedAtSend } from './leases/fenced-dispatch.ts';
+import type { WriteFence } from './leases/write-fence.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
-import type { StreamAnswer } from './shared-streams.ts';
 import type { Impersonated } from './types.ts';
-import type { WriteFence } from './write-fence.ts';
 
 /** Matches watches. Other streams, for example logs, end by themselves and have a connection each. */
 const WATCH = /[?&]watch=(?:true|1)(?:&|$)/;

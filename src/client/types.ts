@@ -4,7 +4,7 @@
  * 'ServiceUnavailable'.
  */
 import type { KubeList, KubeObject, ResourceType } from '../api/meta/object.ts';
-import type { Pace } from './last-known.ts';
+import type { Pace } from './informers/last-known.ts';
 
 export interface ListOptions {
   /** Undefined means all namespaces. */

@@ -1,5 +1,5 @@
-import { ApiError } from '../api/meta/status.ts';
-import type { Clock } from '../base/clock.ts';
+import { ApiError } from '../../api/meta/status.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** Permits writes only while a lease is certainly held. */
 export interface WriteFence {

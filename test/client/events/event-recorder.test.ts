@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Event, Pod } from 'kubernetes-types/core/v1';
-import { ApiError, errors } from '../../src/api/meta/status.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { type ApiClient, ConnectionError, createEventRecorder } from '../../src/client/index.ts';
-import { ManualClock, seededRandom, settle } from './clocks.ts';
+import { ApiError, errors } from '../../../src/api/meta/status.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { type ApiClient, ConnectionError, createEventRecorder } from '../../../src/client/index.ts';
+import { ManualClock, seededRandom, settle } from '../clocks.ts';
 
 interface Written {
   readonly method: 'create' | 'patch';

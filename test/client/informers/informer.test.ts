@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
-import { objectKey } from '../../src/api/meta/object.ts';
-import { ApiError } from '../../src/api/meta/status.ts';
-import { resources } from '../../src/api/resources.ts';
-import { createLog, type Log, silentLog } from '../../src/base/log.ts';
+import { objectKey } from '../../../src/api/meta/object.ts';
+import { ApiError } from '../../../src/api/meta/status.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
 import {
   type ApiClient,
   createApiClient,
@@ -12,10 +12,10 @@ import {
   type Informer,
   type InformerFactory,
   type InformerOptions,
-} from '../../src/client/index.ts';
-import { createAuthority } from './certificates.ts';
-import { eventually, seededRandom, systemClock } from './clocks.ts';
-import { json, KubeServer } from './kube-server.ts';
+} from '../../../src/client/index.ts';
+import { createAuthority } from '../certificates.ts';
+import { eventually, seededRandom, systemClock } from '../clocks.ts';
+import { json, KubeServer } from '../kube-server.ts';
 
 describe('informer', () => {
   const authority = createAuthority('test-ca');

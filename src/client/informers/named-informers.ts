@@ -1,6 +1,6 @@
 /** Informers for single objects, for components that may only read objects that are referenced by others. */
-import type { KubeObject, ResourceType } from '../api/meta/object.ts';
-import type { Informer, InformerFactory } from './types.ts';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import type { Informer, InformerFactory } from '../types.ts';
 
 export class NamedInformers<T extends KubeObject> {
   readonly #open: InformerFactory['informer'];

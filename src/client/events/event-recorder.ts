@@ -1,14 +1,14 @@
 import type { Event } from 'kubernetes-types/core/v1';
-import type { KubeObject } from '../api/meta/object.ts';
-import { isApiError } from '../api/meta/status.ts';
-import { resources } from '../api/resources.ts';
-import type { Clock, RandomSource } from '../base/clock.ts';
-import { messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
-import { isConnectionError } from './errors.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { isConnectionError } from '../errors.ts';
+import { sleep } from '../transport.ts';
+import type { ApiClient, EventRecorder, ResourceClient } from '../types.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
-import { sleep } from './transport.ts';
-import type { ApiClient, EventRecorder, ResourceClient } from './types.ts';
 
 export interface EventRecorderOptions {
   readonly client: ApiClient;

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Node } from 'kubernetes-types/core/v1';
-import { errors } from '../../src/api/meta/status.ts';
-import { silentLog } from '../../src/base/log.ts';
+import { errors } from '../../../src/api/meta/status.ts';
+import { silentLog } from '../../../src/base/log.ts';
 import {
   type ApiClient,
   Competition,
   ConnectionError,
   createLeaderElector,
   type Informer,
-} from '../../src/client/index.ts';
-import { ManualClock, seededRandom, settle } from './clocks.ts';
+} from '../../../src/client/index.ts';
+import { ManualClock, seededRandom, settle } from '../clocks.ts';
 
 const SUBJECT = { group: 'coordination.k8s.io', plural: 'leases' };
 

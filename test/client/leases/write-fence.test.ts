@@ -7,14 +7,14 @@ import { createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Lease } from 'kubernetes-types/coordination/v1';
-import { ApiError } from '../../src/api/meta/status.ts';
-import { resources } from '../../src/api/resources.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { createApiClient } from '../../src/client/index.ts';
-import { LeaseFence } from '../../src/client/write-fence.ts';
-import { createAuthority } from './certificates.ts';
-import { eventually, ManualClock, systemClock } from './clocks.ts';
-import { KubeServer } from './kube-server.ts';
+import { ApiError } from '../../../src/api/meta/status.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { createApiClient } from '../../../src/client/index.ts';
+import { LeaseFence } from '../../../src/client/leases/write-fence.ts';
+import { createAuthority } from '../certificates.ts';
+import { eventually, ManualClock, systemClock } from '../clocks.ts';
+import { KubeServer } from '../kube-server.ts';
 
 const isRefused = { name: 'ApiError', reason: 'ServiceUnavailable', message: /the write was not sent/ };
 
@@ -186,7 +186,7 @@ describe('leader that is suspended by SIGSTOP', () => {
     await server.start();
     const children: ChildProcess[] = [];
     const candidate = (name: string): ChildProcess => {
-      const child = spawn(process.execPath, [join(import.meta.dirname, 'leader.child.ts'), name, server.url], {
+      const child = spawn(process.execPath, [join(import.meta.dirname, '../leader.child.ts'), name, server.url], {
         stdio: ['pipe', 'inherit', 'inherit'],
       });
       child.stdin?.end(authority.cert);

@@ -1,5 +1,5 @@
 import type { Node } from 'kubernetes-types/core/v1';
-import type { Informer } from './types.ts';
+import type { Informer } from '../types.ts';
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 

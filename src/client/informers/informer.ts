@@ -1,15 +1,15 @@
-import { type KubeObject, objectKey, type ResourceType } from '../api/meta/object.ts';
-import { type ApiError, isApiError } from '../api/meta/status.ts';
-import type { Clock, RandomSource } from '../base/clock.ts';
-import { messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
-import { Backoff } from './backoff.ts';
-import { isConnectionError } from './errors.ts';
+import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/object.ts';
+import { type ApiError, isApiError } from '../../api/meta/status.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { Backoff } from '../backoff.ts';
+import { isConnectionError } from '../errors.ts';
+import type { Reachability } from '../reachability.ts';
+import { sleep } from '../transport.ts';
+import type { ChangeHandler, Informer, InformerOptions, ResourceClient, WatchEvent } from '../types.ts';
 import { IndexedStore } from './indexed-store.ts';
 import { type LastKnown, withoutVersions } from './last-known.ts';
-import type { Reachability } from './reachability.ts';
-import { sleep } from './transport.ts';
-import type { ChangeHandler, Informer, InformerOptions, ResourceClient, WatchEvent } from './types.ts';
 
 export interface InformerDeps<T extends KubeObject> {
   readonly resource: ResourceClient<T>;

@@ -1,5 +1,5 @@
-import { type KubeObject, objectKey } from '../api/meta/object.ts';
-import { assert } from '../base/errors.ts';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { assert } from '../../base/errors.ts';
 
 type ValuesOf<T> = (object: T) => readonly string[];
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import type { KubeObject } from '../../src/api/meta/object.ts';
-import { CodedError } from '../../src/base/errors.ts';
-import { createLog } from '../../src/base/log.ts';
-import { createLastKnown, type LastKnown } from '../../src/client/index.ts';
-import { ManualClock } from './clocks.ts';
+import type { KubeObject } from '../../../src/api/meta/object.ts';
+import { CodedError } from '../../../src/base/errors.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { createLastKnown, type LastKnown } from '../../../src/client/index.ts';
+import { ManualClock } from '../clocks.ts';
 
 let clock: ManualClock;
 let disk: Map<string, Uint8Array>;

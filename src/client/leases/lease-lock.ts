@@ -1,9 +1,9 @@
 import type { Lease, LeaseSpec } from 'kubernetes-types/coordination/v1';
-import { isApiError } from '../api/meta/status.ts';
-import { resources } from '../api/resources.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { ApiClient, ResourceClient } from './types.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, ResourceClient } from '../types.ts';
 
 export interface LeaseLockOptions {
   readonly client: ApiClient;

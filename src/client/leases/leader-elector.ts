@@ -1,12 +1,12 @@
-import { isApiError } from '../api/meta/status.ts';
-import type { Clock, RandomSource } from '../base/clock.ts';
-import { assert, messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { assert, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { isConnectionError } from '../errors.ts';
+import { sleep } from '../transport.ts';
+import type { ApiClient, LeaderElector } from '../types.ts';
 import type { Competition } from './competition.ts';
-import { isConnectionError } from './errors.ts';
 import { LeaseLock } from './lease-lock.ts';
-import { sleep } from './transport.ts';
-import type { ApiClient, LeaderElector } from './types.ts';
 import { LeaseFence, type WriteFence } from './write-fence.ts';
 
 export interface LeaderElectorOptions {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createSecureServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { silentLog } from '../../src/base/log.ts';
-import { type ApiClient, createApiClient, isConnectionError } from '../../src/client/index.ts';
-import { createAuthority } from './certificates.ts';
-import { eventually, ManualClock } from './clocks.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { type ApiClient, createApiClient, isConnectionError } from '../../../src/client/index.ts';
+import { createAuthority } from '../certificates.ts';
+import { eventually, ManualClock } from '../clocks.ts';
 
 describe('streams over HTTP/2', () => {
   const authority = createAuthority('test-ca');

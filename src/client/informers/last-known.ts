@@ -3,11 +3,11 @@
  * continues with them. Sets of objects are read once and written in batches, and only if they changed, to reduce wear
  * of flash memory.
  */
-import type { KubeObject } from '../api/meta/object.ts';
-import type { Clock, Timer } from '../base/clock.ts';
-import { CodedError, messageOf } from '../base/errors.ts';
-import { parseJson } from '../base/json.ts';
-import type { Log } from '../base/log.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { parseJson } from '../../base/json/json.ts';
+import type { Log } from '../../base/log.ts';
 import type { SealedFiles } from './sealed-files-port.ts';
 
 /** Delay and minimum interval of writes after a change. */

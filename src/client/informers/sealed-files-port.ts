@@ -1,4 +1,4 @@
-/** Encrypted files that only this host can read. Implemented by `src/io/sealed-files`. */
+/** Encrypted files that only this host can read. Implemented by `src/host/process/sealed-files`. */
 export interface SealedFiles {
   /**
    * Undefined if the file does not exist. Throws CodedError 'sealed-file' with the file and the problem: damaged,

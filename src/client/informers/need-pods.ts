@@ -1,9 +1,9 @@
 /** Reports traffic for idled services, so that the controllers scale their workloads up. */
 import type { Service } from 'kubernetes-types/core/v1';
-import { NEED_PODS } from '../api/kinds/services/idling.ts';
-import { objectKey } from '../api/meta/object.ts';
-import type { Clock } from '../base/clock.ts';
-import type { EventRecorder } from './types.ts';
+import { NEED_PODS } from '../../api/kinds/network/services/idling.ts';
+import { objectKey } from '../../api/meta/object.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { EventRecorder } from '../types.ts';
 
 /** Repeat interval for a service with traffic, because an Event may be lost. */
 const AGAIN_MS = 15_000;
