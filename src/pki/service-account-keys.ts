@@ -1,6 +1,6 @@
 /** Keys of service account tokens: the signing key, and the public keys of all accepted tokens. */
 import { createPrivateKey } from 'node:crypto';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError } from '../base/errors.ts';
 import type { InstallContext } from './authorities.ts';
 import { generateKey, keyToPem, publicKeyToPem } from './certificate.ts';
 import { readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';

@@ -5,7 +5,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError } from '../base/errors.ts';
 import { AUTHORITY_DAYS, completeExchange, loadIfPresent } from './authorities.ts';
 import { type Authority, createAuthority, generateKey, keyToPem, lifetimeFrom, publicKeyToPem } from './certificate.ts';
 import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';

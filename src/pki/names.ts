@@ -1,7 +1,7 @@
 /** X.509 encodings of distinguished names, subject alternative names and key usages (RFC 5280). */
 import { isIP } from 'node:net';
 import type forge from 'node-forge';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError } from '../base/errors.ts';
 import { der } from './der.ts';
 
 /** The parts of a distinguished name that Kubernetes uses: the user name and the groups. */

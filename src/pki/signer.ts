@@ -1,5 +1,5 @@
-import { CodedError } from '../../base/errors.ts';
-import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { CertificateSigner } from '../api/kinds/identity/certificatesigningrequests/signer-port.ts';
+import { CodedError } from '../base/errors.ts';
 import type { Authority } from './certificate.ts';
 import { deriveKubeletAuthority } from './kubelet-authority.ts';
 import type { KeyUsage } from './names.ts';

@@ -17,7 +17,7 @@ import {
   masterFiles,
   nodeFiles,
   rotateAuthority,
-} from '../../../src/io/pki/index.ts';
+} from '../../src/pki/index.ts';
 
 const DAY = 24 * 3600 * 1000;
 const NOW = Date.UTC(2026, 10, 20);

@@ -13,7 +13,7 @@ import {
   issue,
   lifetimeFrom,
   parseRevocationList,
-} from '../../../src/io/pki/index.ts';
+} from '../../src/pki/index.ts';
 
 const run = promisify(execFile);
 const NOW = Date.now();

@@ -5,8 +5,8 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CodedError } from '../../base/errors.ts';
-import type { CertificateFiles, CertificateNames } from '../../components/kubelet/certificates/port.ts';
+import { CodedError } from '../base/errors.ts';
+import type { CertificateFiles, CertificateNames } from '../kubelet/certificates/port.ts';
 import { datesOf, generateKey, keyToPem } from './certificate.ts';
 import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
 import { canonicalIp, datedName, namesOf } from './install.ts';

@@ -3,7 +3,7 @@
  * must not get structures that are deeper or larger than real ones. Source: X.690 (DER).
  */
 import forge from 'node-forge';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError } from '../base/errors.ts';
 
 const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 24;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { der, parseDer, toDer } from '../../../src/io/pki/der.ts';
+import { der, parseDer, toDer } from '../../src/pki/der.ts';
 import {
   createAuthority,
   createCertificateSigner,
@@ -14,7 +14,7 @@ import {
   generateKey,
   lifetimeFrom,
   parseSigningRequest,
-} from '../../../src/io/pki/index.ts';
+} from '../../src/pki/index.ts';
 
 const run = promisify(execFile);
 const NOW = Date.UTC(2026, 10, 20);

@@ -3,8 +3,8 @@
  * forge parses the structure after a depth check, and node:crypto verifies the signature over the original bytes.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
-import { CodedError, messageOf } from '../../base/errors.ts';
-import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { CertificateRequestFacts } from '../api/kinds/identity/certificatesigningrequests/signer-port.ts';
+import { CodedError, messageOf } from '../base/errors.ts';
 import { type Authority, issueFor, toPem, type Validity } from './certificate.ts';
 import { childrenOf, contentOf, der, parseDer, toDer } from './der.ts';
 import {

@@ -1,7 +1,7 @@
 /** Certificate authorities on disk: created if missing, renewed with the same key, and the bundle of trusted ones. */
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
-import { whyRenew } from '../../base/certificate-life.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { whyRenew } from '../base/certificate-life.ts';
+import { CodedError, messageOf } from '../base/errors.ts';
 import {
   type Authority,
   createAuthority,

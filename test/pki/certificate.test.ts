@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
-import { bytesToIp, ipToBytes } from '../../../src/io/pki/names.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
+import { bytesToIp, ipToBytes } from '../../src/pki/names.ts';
 
 const run = promisify(execFile);
 const NOW = Date.UTC(2026, 10, 20);

@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError } from '../base/errors.ts';
 import { childrenOf, contentOf } from './der.ts';
 
 const INTEGER = 0x02;

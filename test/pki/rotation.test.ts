@@ -4,14 +4,14 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { ensureAuthority, loadIfPresent, trustedBundle } from '../../../src/io/pki/authorities.ts';
-import { masterFiles, type PairFiles, predecessorOf, successorOf } from '../../../src/io/pki/layout.ts';
-import { type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from '../../../src/io/pki/rotation.ts';
-import { ensureServiceAccountKeys } from '../../../src/io/pki/service-account-keys.ts';
-import { crashAt } from '../../crash-at.ts';
+import { ensureAuthority, loadIfPresent, trustedBundle } from '../../src/pki/authorities.ts';
+import { masterFiles, type PairFiles, predecessorOf, successorOf } from '../../src/pki/layout.ts';
+import { type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from '../../src/pki/rotation.ts';
+import { ensureServiceAccountKeys } from '../../src/pki/service-account-keys.ts';
+import { crashAt } from '../support/crash-at.ts';
 
 const PHASES = ['new-ca', 'reissue', 'finish'] as const;
-const ROTATION = new URL('../../../src/io/pki/rotation.ts', import.meta.url).href;
+const ROTATION = new URL('../../src/pki/rotation.ts', import.meta.url).href;
 const now = Date.now();
 
 describe('an interrupted rotation', { timeout: 240_000 }, () => {
