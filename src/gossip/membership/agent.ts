@@ -1,0 +1,287 @@
+/**
+ * Agent of a host: keeps its membership in the ring while the host process runs, and serves the host's own processes
+ * over `agent.sock`.
+ */
+import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { MemberMetadata } from '../core/index.ts';
+import type { PeerAddress, SerfCodec } from '../core/port.ts';
+import type { AgentEvent, AgentMember, AgentService, AgentSession, StoreFacts } from './agent-port.ts';
+import { keyRequest, peersOf, storeFactsOf } from './agent-requests.ts';
+import { ClockOffsets } from './clock-offset.ts';
+import type { Membership, RingEvent, RingMember } from './deps.ts';
+import { type Joining, keepJoined } from './joining.ts';
+import { rotateKeys } from './keys.ts';
+import type { KeyStore } from './port.ts';
+
+export interface AgentDeps {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly name: string;
+  /** Roles, addresses and version of this host. */
+  readonly about: Pick<MemberMetadata, 'roles' | 'addresses' | 'version'>;
+  /** `host:port` of members to join, at start and whenever they are missing. */
+  readonly peers: readonly string[];
+  readonly resolve: (peer: string) => Promise<PeerAddress>;
+  /** Creates an unstarted membership: one at start, and a new one for each return after `leave`. */
+  readonly newMembership: (metadata: MemberMetadata) => Membership;
+  readonly keys: KeyStore | undefined;
+  readonly serf: SerfCodec;
+}
+
+export interface Agent extends AgentService {
+  /** Starts listening and joining. Resolves with the advertised address. Rejects like `Membership.start`. */
+  start(): Promise<PeerAddress>;
+  /**
+   * Sets `host:port` of further members to join, replacing those of the last call. `others` are tried only while no
+   * other member is alive.
+   */
+  learn(peers: readonly string[], others?: readonly string[]): void;
+  /** Rejoins the ring with changed facts about this host, such as a new address. */
+  readvertise(about: AgentDeps['about']): Promise<void>;
+  /** Leaves the ring and stops. */
+  stop(): Promise<void>;
+  /** This host's clock minus the median clock of the ring. Undefined without other members. */
+  readonly clockOffsetMs: number | undefined;
+}
+
+/** Interval for publishing unchanged metadata, from which clock offsets are derived. */
+const REFRESH_MS = 60_000;
+
+interface Store {
+  readonly owner: AgentSession;
+  readonly facts: StoreFacts;
+  readonly state: 'up' | 'down' | 'stopped';
+}
+
+export function createAgent(deps: AgentDeps): Agent {
+  return new RingAgent(deps);
+}
+
+class RingAgent implements Agent {
+  readonly #deps: AgentDeps;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #about: AgentDeps['about'];
+  readonly #listeners = new Set<(event: AgentEvent) => void>();
+  readonly #clocks = new ClockOffsets();
+  #membership: Membership | undefined;
+  #learnt: readonly string[] = [];
+  #others: readonly string[] = [];
+  /** Other members of the ring that was left because of a new address. */
+  #former: readonly string[] = [];
+  #joining: Joining | undefined;
+  #refresh: Timer | undefined;
+  #store: Store | undefined;
+  #entering: Promise<PeerAddress> | undefined;
+  #ending: Promise<void> = Promise.resolve();
+
+  constructor(deps: AgentDeps) {
+    this.#deps = deps;
+    this.#about = deps.about;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  async start(): Promise<PeerAddress> {
+    await this.#ending;
+    const entered = this.#deps.newMembership(this.#metadata());
+    const address = await entered.start();
+    this.#membership = entered;
+    entered.subscribe(this.#onEvent);
+    this.#joining = keepJoined({
+      clock: this.#clock,
+      random: this.#deps.random,
+      log: this.#log,
+      membership: entered,
+      self: this.#deps.name,
+      peers: [...new Set([...this.#deps.peers, ...this.#former])],
+      resolve: this.#deps.resolve,
+    });
+    if (this.#learnt.length > 0 || this.#others.length > 0) this.#joining.learn(this.#learnt, this.#others);
+    this.#tell(false);
+    return address;
+  }
+
+  learn(peers: readonly string[], others: readonly string[] = []): void {
+    this.#learnt = peers;
+    this.#others = others;
+    if (this.#membership !== undefined) this.#joining?.learn(peers, others);
+  }
+
+  async readvertise(about: AgentDeps['about']): Promise<void> {
+    this.#about = about;
+    if (this.#membership === undefined) return;
+    this.#former = this.#membership
+      .members()
+      .filter(({ name, state }) => name !== this.#deps.name && (state === 'alive' || state === 'suspect'))
+      .map(({ address: { ip, port } }) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`));
+    // A member that has left may return with another address immediately: memberlist, aliveNode.
+    await this.stop();
+    await this.start();
+  }
+
+  stop(): Promise<void> {
+    const left = this.#membership;
+    this.#membership = undefined;
+    this.#joining?.stop();
+    this.#refresh?.cancel();
+    if (left !== undefined) this.#ending = left.leave().finally(() => left.stop());
+    return this.#ending;
+  }
+
+  open(): AgentSession {
+    let unsubscribe: (() => void) | undefined;
+    const session: AgentSession = {
+      request: async (method, params, emitHere) => {
+        switch (method) {
+          case 'members':
+            return this.#running().members().map(this.#show);
+          case 'subscribe':
+            if (unsubscribe !== undefined) throw new CodedError('bad-request', 'subscribe: once per connection');
+            emitHere({ kind: 'members', members: this.#membership?.members().map(this.#show) ?? [] });
+            this.#listeners.add(emitHere);
+            unsubscribe = () => this.#listeners.delete(emitHere);
+            return {};
+          case 'publish':
+            this.#publish(session, storeFactsOf(params));
+            return {};
+          case 'retract':
+            this.#ended(session, 'stopped');
+            return {};
+          case 'join':
+            return { joined: await this.#join(peersOf(params)) };
+          case 'leave':
+            this.#running();
+            await this.stop();
+            return {};
+          case 'keys':
+            return this.#keys(params);
+          default:
+            throw new CodedError(
+              'unknown-method',
+              `"${method}" is none of members, subscribe, publish, retract, join, leave, keys`,
+            );
+        }
+      },
+      closed: () => {
+        unsubscribe?.();
+        this.#ended(session, 'down');
+      },
+    };
+    return session;
+  }
+
+  #running(): Membership {
+    if (this.#membership === undefined)
+      throw new CodedError('not-a-member', 'this host has left the ring: hyperedge gossip join brings it back');
+    return this.#membership;
+  }
+
+  get clockOffsetMs(): number | undefined {
+    return this.#clocks.own();
+  }
+
+  #metadata(): MemberMetadata {
+    const offset = this.#clocks.own();
+    const health = this.#membership?.health() ?? 0;
+    return {
+      ...this.#about,
+      ...(this.#store === undefined ? {} : storeMetadata(this.#store)),
+      ...(offset === undefined ? {} : { clockOffsetMs: offset }),
+      ...(health === 0 ? {} : { health }),
+    };
+  }
+
+  #tell(urgent: boolean): void {
+    this.#refresh?.cancel();
+    if (this.#membership === undefined) return;
+    this.#membership.setMetadata(this.#metadata(), urgent);
+    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#tell(false));
+  }
+
+  readonly #onEvent = (event: RingEvent): void => {
+    if (event.kind === 'user-event') {
+      this.#emit({ kind: 'user-event', name: event.name, payload: Buffer.from(event.payload).toString('base64') });
+      return;
+    }
+    const { name, metadata: theirs } = event.member;
+    if (event.kind === 'forgotten' || event.kind === 'failed' || event.kind === 'left') this.#clocks.forget(name);
+    else if (event.kind === 'updated' && theirs.toldAtMs !== undefined)
+      this.#clocks.heard(name, theirs.toldAtMs, this.#clock.nowMs());
+    this.#emit({ kind: event.kind, member: this.#show(event.member) });
+  };
+
+  #emit(event: AgentEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  readonly #show = (member: RingMember): AgentMember => {
+    const { addresses, toldAtMs: _, ...rest } = member.metadata;
+    return {
+      name: member.name,
+      address: textOf(member.address),
+      state: member.state,
+      self: member.name === this.#deps.name,
+      forMs: Math.max(0, Math.round(this.#clock.monotonicMs() - member.sinceMs)),
+      ...(member.rttMs === undefined ? {} : { rttMs: Math.round(member.rttMs * 1000) / 1000 }),
+      ...rest,
+      addresses: Object.fromEntries(addresses),
+      tags: Object.fromEntries(member.tags),
+    };
+  };
+
+  async #join(peers: readonly string[]): Promise<number> {
+    // Concurrent requests rejoin only once.
+    if (this.#membership === undefined) {
+      this.#entering ??= this.start().finally(() => {
+        this.#entering = undefined;
+      });
+      await this.#entering;
+    }
+    return this.#running().join(await Promise.all(peers.map((peer) => this.#deps.resolve(peer))));
+  }
+
+  #publish(owner: AgentSession, facts: StoreFacts): void {
+    const before = this.#store;
+    this.#store = { owner, facts, state: 'up' };
+    const news =
+      before?.state !== 'up' || before.facts.memberId !== facts.memberId || before.facts.leader !== facts.leader;
+    if (news || before.facts.appliedIndex !== facts.appliedIndex || before.facts.fsyncMs !== facts.fsyncMs)
+      this.#tell(news);
+  }
+
+  /** Handles the end of the store's process, or its announcement. */
+  #ended(owner: AgentSession, state: 'down' | 'stopped'): void {
+    if (this.#store?.owner !== owner || this.#store.state !== 'up') return;
+    const { leader: _, ...facts } = this.#store.facts;
+    this.#store = { owner, facts, state };
+    if (state === 'down')
+      this.#log.info('store of this host stopped, announced to the ring', { member: facts.memberId });
+    this.#tell(true);
+  }
+
+  #keys(params: unknown): Promise<unknown> {
+    const { action, key } = keyRequest(params);
+    return rotateKeys(
+      { membership: this.#running(), self: this.#deps.name, keys: this.#deps.keys, serf: this.#deps.serf },
+      action,
+      key,
+    );
+  }
+}
+
+function storeMetadata({ facts, state }: Store): Partial<MemberMetadata> {
+  const { memberId, leader, appliedIndex, fsyncMs } = facts;
+  return {
+    store: { memberId, state, ...(leader === undefined ? {} : { leaderSeen: leader }) },
+    appliedIndex,
+    fsyncMicros: fsyncMs * 1000,
+  };
+}
+
+function textOf({ ip, port }: PeerAddress): string {
+  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`;
+}

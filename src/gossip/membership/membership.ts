@@ -1,0 +1,366 @@
+import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import { assert, CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import {
+  type Exchange,
+  Gossip,
+  type GossipInput,
+  type MemberMetadata,
+  type MembershipEvent,
+  type MemberView,
+  metadataOf,
+  SerfIntents,
+  type StreamPing,
+  tagsOf,
+  type Work,
+} from '../core/index.ts';
+import type { PeerAddress, RingState, SerfCodec } from '../core/port.ts';
+import type { Membership, MembershipConfig, MembershipDeps, RingEvent, RingMember } from './deps.ts';
+import type { RingTransport } from './port.ts';
+import { createQueries, type Queries } from './queries.ts';
+
+/** Limit for outgoing exchanges and stream pings. Excess ones are skipped and the next round retries. */
+const MAX_OUTBOUND = 8;
+const CONFLICT_INTERVAL_MS = 60_000;
+/** Minimum interval of urgent metadata, which is for rare changes, not for flapping. */
+const URGENT_INTERVAL_MS = 50;
+
+export function createMembership(deps: MembershipDeps): Membership {
+  return new GossipMembership(deps);
+}
+
+class GossipMembership implements Membership {
+  readonly #deps: MembershipDeps;
+  readonly #clock: Clock;
+  readonly #random: RandomSource;
+  readonly #log: Log;
+  readonly #transport: RingTransport;
+  readonly #serf: SerfCodec;
+  readonly #config: MembershipConfig;
+  readonly #intents: SerfIntents;
+  readonly #listeners = new Set<(event: RingEvent) => void>();
+  readonly #tokens = new Map<number, () => void>();
+  #nextToken = 1;
+  #gossip: Gossip | undefined;
+  #timer: Timer | undefined;
+  #outbound = 0;
+  #stopped = false;
+  #metadata: MemberMetadata;
+  #metaTimer: Timer | undefined;
+  #metaUrgent = false;
+  #conflictMs = Number.NEGATIVE_INFINITY;
+  #metaSentMs = Number.NEGATIVE_INFINITY;
+  readonly #queries: Queries;
+
+  constructor(deps: MembershipDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock;
+    this.#random = deps.random;
+    this.#log = deps.log;
+    this.#transport = deps.transport;
+    this.#serf = deps.serf;
+    this.#config = deps.config;
+    this.#intents = new SerfIntents(this.#config.name, this.#config.gossip.maxMembers * 2);
+    this.#metadata = this.#config.metadata;
+    this.#queries = createQueries({
+      clock: this.#clock,
+      random: this.#random,
+      serf: this.#serf,
+      self: this.#config.name,
+      address: () => this.#running().self.address,
+      answer: deps.answerQuery,
+      stamp: (question) => this.#intents.query(question),
+      spread: (payload) => this.#step({ kind: 'broadcast', payload }),
+      tell: (to, payload) => {
+        // The query contains the response address. Responding to an address outside the ring would make the ring an
+        // amplifier.
+        const member = this.#gossip?.at(to);
+        if (member === undefined || this.#stopped) return;
+        this.#transport.send(member.address, [deps.encode({ kind: 'user', payload })], member.versions[1]);
+      },
+    });
+  }
+
+  async start(): Promise<PeerAddress> {
+    assert(this.#gossip === undefined, 'membership is started twice');
+    const bound = await this.#transport.start({
+      packet: (from, messages) => this.#step({ kind: 'packet', from, messages }),
+      exchange: (theirs) => {
+        // Own state from before the merge, because the merged state would repeat what the peer has sent.
+        const ours = this.#ourState(false);
+        this.#merge(theirs);
+        return ours;
+      },
+      answersTo: (node) => node === this.#config.name,
+      user: this.#onUser,
+    });
+    const address = { ip: this.#config.advertiseIp ?? bound.ip, port: bound.port };
+    this.#gossip = new Gossip({
+      config: { ...this.#config.gossip, packetBytes: this.#transport.packetBytes },
+      name: this.#config.name,
+      address,
+      meta: this.#metaNow(),
+      encode: this.#deps.encode,
+    });
+    this.#perform(this.#gossip.start(this.#clock.monotonicMs(), this.#draw));
+    this.#spreadIntent(this.#serf.encode(this.#intents.join()));
+    return address;
+  }
+
+  async join(peers: readonly PeerAddress[]): Promise<number> {
+    this.#running();
+    const results = await Promise.allSettled(
+      peers.map(async (peer) =>
+        this.#merge(await this.#transport.exchange(peer, this.#ourState(true), this.#config.exchangeTimeoutMs)),
+      ),
+    );
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
+    if (peers.length > 0 && failures.length === peers.length)
+      throw new CodedError('join-failed', `no member of the ring could be joined: ${failures.join('; ')}`);
+    // Broadcast again with a newer Lamport time, because members that remember this host's last leave intent would
+    // ignore an older join.
+    if (peers.length > 0) this.#spreadIntent(this.#serf.encode(this.#intents.join()));
+    return peers.length - failures.length;
+  }
+
+  async leave(): Promise<void> {
+    this.#metaTimer?.cancel();
+    if (this.#alone()) {
+      this.#step({ kind: 'leave', token: this.#nextToken++ });
+      return;
+    }
+    await this.#spreadAndWait((token) => this.#spreadIntent(this.#serf.encode(this.#intents.leave()), token));
+    await this.#spreadAndWait((token) => this.#step({ kind: 'leave', token }));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#metaTimer?.cancel();
+    this.#queries.stop();
+    for (const resolve of this.#tokens.values()) resolve();
+    this.#tokens.clear();
+    await this.#transport.stop();
+  }
+
+  members(): RingMember[] {
+    return this.#running().members().map(this.#memberOf);
+  }
+
+  member(name: string): RingMember | undefined {
+    const view = this.#running().member(name);
+    return view === undefined ? undefined : this.#memberOf(view);
+  }
+
+  health(): number {
+    return this.#running().health;
+  }
+
+  setMetadata(given: MemberMetadata, urgent = false): void {
+    this.#serf.encodeTags(tagsOf({ ...given, toldAtMs: this.#clock.nowMs() }));
+    this.#metadata = given;
+    if (this.#gossip === undefined || this.#stopped) return;
+    this.#metaTimer?.cancel();
+    this.#metaUrgent ||= urgent;
+    const interval = this.#metaUrgent ? URGENT_INTERVAL_MS : this.#config.metadataIntervalMs;
+    const waitMs = this.#metaSentMs + interval - this.#clock.monotonicMs();
+    if (waitMs <= 0) this.#tellMeta();
+    else this.#metaTimer = this.#clock.setTimer(Math.ceil(waitMs), this.#tellMeta);
+  }
+
+  ask(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<Map<string, Uint8Array>> {
+    return this.#queries.ask(name, payload, nodes, this.#config.queryTimeoutMs);
+  }
+
+  sendEvent(name: string, payload: Uint8Array): void {
+    const limit = this.#running().maxUserPayloadBytes;
+    const encoded = this.#serf.encode(this.#intents.userEvent(name, payload, false));
+    if (encoded.length > limit)
+      throw new CodedError(
+        'event-too-large',
+        `event "${name}" comes to ${encoded.length} bytes, and ${limit} fit a datagram`,
+      );
+    this.#step({ kind: 'broadcast', payload: encoded });
+  }
+
+  subscribe(listener: (event: RingEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  readonly #draw = (): number => this.#random.random();
+
+  #running(): Gossip {
+    assert(this.#gossip !== undefined, 'membership is not started');
+    return this.#gossip;
+  }
+
+  #step(input: GossipInput): void {
+    if (this.#gossip === undefined || this.#stopped) return;
+    this.#perform(this.#gossip.step(input, this.#clock.monotonicMs(), this.#draw));
+  }
+
+  #perform(work: Work): void {
+    for (const packet of work.packets) this.#transport.send(packet.to, packet.parts, packet.peerProtocol);
+    for (const ping of work.streamPings) void this.#streamPing(ping);
+    for (const exchange of work.exchanges) void this.#routineExchange(exchange);
+    for (const event of work.events) this.#onEvent(event);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#timer?.cancel();
+    if (this.#gossip === undefined || this.#stopped) return;
+    const at = this.#gossip.nextTickMs();
+    if (!Number.isFinite(at)) return;
+    this.#timer = this.#clock.setTimer(Math.max(0, Math.ceil(at - this.#clock.monotonicMs())), () => {
+      if (this.#gossip !== undefined && !this.#stopped)
+        this.#perform(this.#gossip.tick(this.#clock.monotonicMs(), this.#draw));
+    });
+  }
+
+  async #streamPing(ping: StreamPing): Promise<void> {
+    if (this.#outbound >= MAX_OUTBOUND) return;
+    this.#outbound++;
+    try {
+      const answered = await this.#transport.ping(ping.to, ping, ping.timeoutMs);
+      this.#step({ kind: 'stream-ping', seq: ping.seq, answered });
+    } finally {
+      this.#outbound--;
+    }
+  }
+
+  async #routineExchange(exchange: Exchange): Promise<void> {
+    if (this.#outbound >= MAX_OUTBOUND) return;
+    this.#outbound++;
+    try {
+      this.#merge(await this.#transport.exchange(exchange.to, this.#ourState(false), this.#config.exchangeTimeoutMs));
+    } catch (error) {
+      this.#log.v(4, 'table exchange failed', { member: exchange.node, error: messageOf(error) });
+    } finally {
+      this.#outbound--;
+    }
+  }
+
+  #ourState(join: boolean): RingState {
+    return this.#running().state(this.#serf.encodeState(this.#intents.state()), join);
+  }
+
+  #merge(theirs: RingState): void {
+    this.#step({ kind: 'state', state: theirs });
+    const state = theirs.userState.length === 0 ? undefined : this.#serf.decodeState(theirs.userState);
+    if (state !== undefined) for (const work of this.#intents.merge(state)) this.#follow(work, undefined);
+  }
+
+  #follow(work: ReturnType<SerfIntents['receive']>, payload: Uint8Array | undefined): void {
+    if (work.rebroadcast && payload !== undefined) {
+      const subject = work.intent === undefined ? undefined : subjectOf(work.intent.node);
+      this.#step({ kind: 'broadcast', payload, ...(subject === undefined ? {} : { subject }) });
+    }
+    if (work.intent !== undefined) this.#step({ kind: 'intent', ...work.intent });
+    if (work.reply !== undefined) this.#spreadIntent(this.#serf.encode(work.reply));
+    if (work.event !== undefined)
+      this.#emit({ kind: 'user-event', name: work.event.name, payload: work.event.payload });
+    if (work.query !== undefined) this.#queries.asked(work.query);
+    if (work.response !== undefined) this.#queries.answered(work.response);
+  }
+
+  #spreadIntent(payload: Uint8Array, token?: number): void {
+    this.#step({
+      kind: 'broadcast',
+      payload,
+      subject: subjectOf(this.#config.name),
+      ...(token === undefined ? {} : { token }),
+    });
+  }
+
+  readonly #onUser = (payload: Uint8Array): void => {
+    const message = this.#serf.decode(payload);
+    if (message !== undefined) this.#follow(this.#intents.receive(message), payload);
+  };
+
+  #onEvent(event: MembershipEvent): void {
+    switch (event.kind) {
+      case 'user':
+        this.#onUser(event.payload);
+        break;
+      case 'broadcast-done':
+        this.#tokens.get(event.token)?.();
+        this.#tokens.delete(event.token);
+        break;
+      case 'refuted':
+        this.#log.v(2, 'refuted a suspicion of this member', { incarnation: event.incarnation });
+        break;
+      case 'stalled':
+        this.#log.warn('this process stalled; timers of other members are extended', { ms: Math.round(event.byMs) });
+        break;
+      case 'conflict': {
+        // The other member repeats its claim with every message.
+        const nowMs = this.#clock.monotonicMs();
+        if (nowMs - this.#conflictMs < CONFLICT_INTERVAL_MS) break;
+        this.#conflictMs = nowMs;
+        this.#log.warn('two members claim one name', { name: event.name, address: text(event.address) });
+        break;
+      }
+      default:
+        if (event.kind === 'forgotten') this.#intents.forget(event.member.name);
+        if (event.kind !== 'updated')
+          this.#log.info(`member ${event.kind}`, { name: event.member.name, address: text(event.member.address) });
+        this.#emit({ kind: event.kind, member: this.#memberOf(event.member) });
+    }
+  }
+
+  #emit(event: RingEvent): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#log.error('membership listener failed', { error: messageOf(error) });
+      }
+    }
+  }
+
+  readonly #memberOf = (view: MemberView): RingMember => {
+    const { name, address, state, incarnation, sinceMs, rttMs } = view;
+    const tags = this.#serf.decodeTags(view.meta) ?? new Map<string, string>();
+    return { name, address, state, incarnation, metadata: metadataOf(tags), tags, sinceMs, rttMs };
+  };
+
+  /** Runs `begin` with a token and waits until that broadcast has spread, or for the farewell timeout. */
+  async #spreadAndWait(begin: (token: number) => void): Promise<void> {
+    const token = this.#nextToken++;
+    let limit: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      this.#tokens.set(token, resolve);
+      limit = this.#clock.setTimer(this.#config.farewellTimeoutMs, resolve);
+      begin(token);
+    });
+    limit?.cancel();
+    this.#tokens.delete(token);
+  }
+
+  #alone(): boolean {
+    return !this.#running()
+      .members()
+      .some((member) => member.name !== this.#config.name && (member.state === 'alive' || member.state === 'suspect'));
+  }
+
+  /** Stamped at publication, not when it was set, because other members derive clock offsets from it. */
+  #metaNow(): Uint8Array {
+    return this.#serf.encodeTags(tagsOf({ ...this.#metadata, toldAtMs: this.#clock.nowMs() }));
+  }
+
+  readonly #tellMeta = (): void => {
+    this.#metaUrgent = false;
+    this.#metaSentMs = this.#clock.monotonicMs();
+    this.#step({ kind: 'meta', meta: this.#metaNow() });
+  };
+}
+
+function subjectOf(node: string): string {
+  return `intent ${node}`;
+}
+
+function text(address: PeerAddress): string {
+  return address.ip.includes(':') ? `[${address.ip}]:${address.port}` : `${address.ip}:${address.port}`;
+}
