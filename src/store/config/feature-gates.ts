@@ -1,0 +1,45 @@
+import { parseBoolean } from '../../wire/go-flag-values.ts';
+import type { FlagName } from './flags.ts';
+import { refuse, type Values } from './values.ts';
+
+/** A feature gate, with the former flag that it replaces if that flag has an effect here. */
+interface Gate {
+  readonly before?: FlagName;
+  /** Reason why the gate has no effect. */
+  readonly why?: string;
+}
+
+const COMPARED: Gate = { why: 'members compare their stores anyway' };
+const CHECKPOINTS: Gate = { why: 'always on' };
+
+/** Feature gates of etcd 3.6. */
+const GATES: Readonly<Record<string, Gate>> = {
+  InitialCorruptCheck: { before: 'experimental-initial-corrupt-check' },
+  CompactHashCheck: COMPARED,
+  LeaseCheckpoint: CHECKPOINTS,
+  LeaseCheckpointPersist: CHECKPOINTS,
+  StopGRPCServiceOnDefrag: { why: 'defragmentation does not block requests' },
+  TxnModeWriteWithSharedBuffer: { why: 'the store is SQLite' },
+  SetMemberLocalAddr: { why: 'the system chooses the address' },
+  AllAlpha: { why: 'name the gates one by one' },
+  AllBeta: { why: 'name the gates one by one' },
+};
+
+/** Given gates by name. Throws EtcdUsageProblem for a gate that etcd does not have. */
+export function readGates(values: Values, warnings: string[]): ReadonlyMap<string, boolean> {
+  const label = values.label('feature-gates');
+  const gates = new Map<string, boolean>();
+  for (const each of values.list('feature-gates')) {
+    const [name = '', text, more] = each.split('=').map((part) => part.trim());
+    const gate = Object.hasOwn(GATES, name) ? GATES[name] : undefined;
+    if (gate === undefined)
+      refuse(`${label}: "${name}" is not a feature gate; use one of ${Object.keys(GATES).join(', ')}`);
+    const open = text === undefined || more !== undefined ? undefined : parseBoolean(text);
+    if (open === undefined) refuse(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
+    if (gate.before !== undefined && values.has(gate.before))
+      refuse(`${label}: ${name} and ${values.label(gate.before)} are both given; leave the flag out`);
+    if (gate.why !== undefined) warnings.push(`${label}: ${name} has no meaning here: ${gate.why}`);
+    gates.set(name, open);
+  }
+  return gates;
+}

@@ -1,0 +1,45 @@
+/** Queries of a store's file or a snapshot for administration. Each runs on its own thread. */
+import { Worker } from 'node:worker_threads';
+import { CodedError } from '../../base/errors.ts';
+import type { SnapshotSummary } from '../administration/port.ts';
+import type { WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+
+/**
+ * Reads a snapshot and verifies the checksum of every row. Throws CodedError 'corrupt' or 'unsupported' with the file
+ * name.
+ */
+export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
+  return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
+}
+
+/** Last revision in a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
+export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
+  return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
+}
+
+/**
+ * Last revision in a store's own file, possibly damaged, whose row is intact; undefined if no row can be read. Changes
+ * no stored data.
+ */
+export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
+  return askOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });
+}
+
+async function askOnce<K extends WorkerRequest['kind']>(
+  _kind: K,
+  request: Extract<WorkerRequest, { kind: K }>,
+): Promise<WorkerAnswers[K]> {
+  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { name: 'sqlite' });
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.once('error', reject);
+      worker.once('message', (reply: WorkerReply) => {
+        if ('failure' in reply) reject(new CodedError(reply.failure.code, reply.failure.message));
+        else resolve(reply.value as WorkerAnswers[K]);
+      });
+      worker.postMessage({ id: 1, request });
+    });
+  } finally {
+    await worker.terminate();
+  }
+}

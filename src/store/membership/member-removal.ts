@@ -1,0 +1,69 @@
+/**
+ * Shutdown of a removed member. Until the removal is on the disks of the other members they may need this member's
+ * vote, because they may not know that it is committed or lose it in a crash. Of two voters the other one could never
+ * be elected. So this member continues to vote and to accept entries until a majority of the remaining voters has
+ * persisted its removal. etcd waits for one second instead.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { NodeId } from '../core/raft/index.ts';
+import type { DialPeer } from '../disk/port.ts';
+import { askPeer } from '../recovery/replacement.ts';
+import { decodeMembers, type MemberTable, PeerPath } from '../replication/peers/peer-protocol.ts';
+import type { Member } from './cluster.ts';
+
+export interface RemovalDeps {
+  readonly id: NodeId;
+  /** Undefined when there are no peers. */
+  readonly dial: DialPeer | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly members: () => readonly Member[];
+  readonly stopped: () => boolean;
+}
+
+const ASK_MS = 1000;
+const RETRY_MS = 500;
+
+/** Resolves when a majority of the other voters has persisted the removal, or this member is stopped. */
+export async function removalPersisted(deps: RemovalDeps): Promise<void> {
+  const { id, dial, clock, log, members, stopped } = deps;
+  if (dial === undefined) return;
+  const known = new Map<NodeId, Member>();
+  for (let logged = false; !stopped(); ) {
+    for (const member of members()) known.set(member.id, member);
+    known.delete(id);
+    const tables = await askAll([...known.values()], dial);
+    if (isRemovalPersisted(id, tables)) return;
+    for (const table of tables.values()) for (const member of table.members) known.set(member.id, member);
+    if (!logged) log.warn('member was removed; waiting until a majority of the other voters has persisted the removal');
+    logged = true;
+    await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
+  }
+}
+
+async function askAll(members: readonly Member[], dial: DialPeer): Promise<ReadonlyMap<NodeId, MemberTable>> {
+  const tables = new Map<NodeId, MemberTable>();
+  await Promise.all(
+    members.map(async ({ id, peerUrls }) => {
+      try {
+        tables.set(id, decodeMembers(await askPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), ASK_MS)));
+      } catch (error) {
+        if (!(error instanceof Error)) throw error;
+      }
+    }),
+  );
+  return tables;
+}
+
+/**
+ * Whether a majority of the voters of some configuration without `id` has it on disk. `tables`: reports of the members.
+ */
+export function isRemovalPersisted(id: NodeId, tables: ReadonlyMap<NodeId, MemberTable>): boolean {
+  const hasPersisted = (table: MemberTable | undefined): boolean =>
+    table?.written === true && table.members.every((member) => member.id !== id);
+  return [...tables.values()].filter(hasPersisted).some(({ voters }) => {
+    const agreed = voters.filter((voter) => hasPersisted(tables.get(voter)));
+    return agreed.length > voters.length / 2;
+  });
+}

@@ -1,0 +1,29 @@
+import type { DecidedRevision } from '../core/mvcc/machine.ts';
+
+class Listeners<T> {
+  readonly #listeners: Array<(value: T) => void> = [];
+
+  add(listener: (value: T) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  readonly emit = (value: T): void => {
+    for (const listener of this.#listeners) listener(value);
+  };
+}
+
+/** Events of the engine. */
+export class EngineEvents {
+  /** Revisions became visible. */
+  readonly published = new Listeners<readonly DecidedRevision[]>();
+  /**
+   * The store was replaced by a snapshot, so history may have gaps. The value is the revision that was visible before.
+   */
+  readonly replaced = new Listeners<number>();
+  /** Leadership or the term changed. */
+  readonly leadership = new Listeners<void>();
+  /** The members, their alarms or the log level changed. */
+  readonly members = new Listeners<void>();
+  /** The disk is full. Emitted repeatedly while it is. */
+  readonly full = new Listeners<void>();
+}

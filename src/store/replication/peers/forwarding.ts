@@ -1,0 +1,74 @@
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { CodedError } from '../../../base/errors.ts';
+import type { NodeId } from '../../core/raft/index.ts';
+import type { Forwarded } from './peer-protocol.ts';
+
+interface Asked {
+  readonly of: NodeId;
+  readonly deadlineMs: number;
+  resolve(answer: Forwarded): void;
+  reject(error: Error): void;
+}
+
+const SWEEP_MS = 250;
+
+/** Requests sent to other members that have no response yet. */
+export class Forwarding {
+  readonly #clock: Clock;
+  readonly #asked = new Map<number, Asked>();
+  #lastNumber: number;
+  #sweep: Timer | undefined;
+
+  /**
+   * Request numbers start at `before`, which is unique for each start of this member. Otherwise a response to an
+   * earlier start's request could match a new request on a new connection.
+   */
+  constructor(clock: Clock, before: number) {
+    this.#clock = clock;
+    this.#lastNumber = before;
+  }
+
+  /** Sends a request with its number to `of` and resolves with the response. Throws CodedError 'peer-unreachable'. */
+  ask(of: NodeId, timeoutMs: number, send: (number: number) => void): Promise<Forwarded> {
+    this.#lastNumber += 1;
+    const number = this.#lastNumber;
+    return new Promise((resolve, reject) => {
+      this.#asked.set(number, { of, deadlineMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject });
+      this.#arm();
+      send(number);
+    });
+  }
+
+  answered(number: number, by: NodeId, answer: Forwarded): void {
+    const asked = this.#asked.get(number);
+    if (asked?.of !== by) return;
+    this.#asked.delete(number);
+    asked.resolve(answer);
+  }
+
+  /** Rejects the requests sent to `of`, whose outcome is unknown. */
+  lost(of: NodeId, why: string): void {
+    for (const [number, asked] of this.#asked) if (asked.of === of) this.#fail(number, asked, why);
+  }
+
+  stop(): void {
+    this.#sweep?.cancel();
+    for (const [number, asked] of this.#asked) this.#fail(number, asked, 'the store is stopping');
+  }
+
+  #fail(number: number, { of, reject }: Asked, why: string): void {
+    this.#asked.delete(number);
+    reject(new CodedError('peer-unreachable', `member ${of}: ${why}`));
+  }
+
+  #arm(): void {
+    if (this.#sweep !== undefined) return;
+    this.#sweep = this.#clock.setTimer(SWEEP_MS, () => {
+      this.#sweep = undefined;
+      const now = this.#clock.monotonicMs();
+      for (const [number, asked] of this.#asked)
+        if (asked.deadlineMs <= now) this.#fail(number, asked, 'no response in time');
+      if (this.#asked.size > 0) this.#arm();
+    });
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * Free space of this member's disk. Without any, writes that grow the store are rejected, except small ones that may
+ * use the reserve.
+ */
+
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { TxnRequest } from '../../core/messages/kv.ts';
+import type { StoreLog } from '../../disk/port.ts';
+import type { StoreView } from '../store-view.ts';
+
+export interface WriteOptions {
+  readonly relaxed: boolean;
+  /**
+   * Marks a relaxed write whose newest state is sufficient and which is repeated. Its flush may be delayed by minutes.
+   */
+  readonly heartbeat?: boolean;
+  /**
+   * Whether the write helps to free the disk or keeps a node alive. Such writes are also accepted while the disk is
+   * full or the quota exceeded, until the reserve is used up.
+   */
+  readonly reserve: boolean;
+}
+
+export interface DiskSpaceDeps {
+  readonly view: Pick<StoreView, 'stopped'>;
+  readonly storage: Pick<StoreLog, 'recoverSpace' | 'reserveBytes'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called repeatedly while the disk is full. */
+  readonly onFull: () => void;
+}
+
+const SPACE_RETRY_MS = 1000;
+/**
+ * Maximum part of the reserve for one write, so that a large object does not use up the reserve for all other writes.
+ */
+const RESERVE_WRITE_BYTES = 64 << 10;
+
+export class DiskSpace {
+  readonly #deps: DiskSpaceDeps;
+  #full = false;
+  /** Bytes of writes that are still accepted while the disk is full. */
+  #reserveLeft = 0;
+  #timer: Timer | undefined;
+  #recovering: Promise<void> | undefined;
+
+  constructor(deps: DiskSpaceDeps) {
+    this.#deps = deps;
+  }
+
+  get full(): boolean {
+    return this.#full;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  setFull(full: boolean): void {
+    if (full === this.#full) return;
+    this.#full = full;
+    this.#reserveLeft = full ? this.#deps.storage.reserveBytes() : 0;
+    if (full) {
+      this.#deps.log.error('disk is full; rejecting writes until space is free');
+      this.#deps.onFull();
+      this.#awaitSpace();
+    } else this.#deps.log.info('disk has free space again; accepting writes');
+  }
+
+  /** Whether the reserve admits a write that would otherwise be rejected. If so, deducts its size from the reserve. */
+  takeReserve(request: TxnRequest, { reserve }: WriteOptions): boolean {
+    if (!reserve) return false;
+    if (!this.#full) return true;
+    const bytes = bytesOf(request);
+    if (bytes > RESERVE_WRITE_BYTES || bytes > this.#reserveLeft) return false;
+    this.#reserveLeft -= bytes;
+    return true;
+  }
+
+  /** Checks for free space. Concurrent callers share one check. */
+  recover(): Promise<void> {
+    const { storage, view, log } = this.#deps;
+    this.#recovering ??= storage
+      .recoverSpace()
+      .then(
+        (recovered) => {
+          if (recovered) this.setFull(false);
+        },
+        (error: unknown) => {
+          if (!view.stopped) log.warn('could not check for free disk space', { cause: messageOf(error) });
+        },
+      )
+      .finally(() => {
+        this.#recovering = undefined;
+      });
+    return this.#recovering;
+  }
+
+  #awaitSpace(): void {
+    const { view, clock, onFull } = this.#deps;
+    if (view.stopped) return;
+    this.#timer = clock.setTimer(SPACE_RETRY_MS, () => {
+      void this.recover().then(() => {
+        if (!this.#full) return;
+        onFull();
+        this.#awaitSpace();
+      });
+    });
+  }
+}
+
+/** Whether a request grows the store. A full disk still accepts requests that only delete, because they free space. */
+export function writesMore(request: TxnRequest): boolean {
+  const grows = (operations: TxnRequest['success']): boolean =>
+    operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));
+  return grows(request.success) || grows(request.failure);
+}
+
+function bytesOf(request: TxnRequest): number {
+  let bytes = 0;
+  for (const operation of [...request.success, ...request.failure]) {
+    if (operation.kind === 'put') bytes += operation.put.key.length + operation.put.value.length;
+    else if (operation.kind === 'txn') bytes += bytesOf(operation.txn);
+  }
+  return bytes;
+}

@@ -1,0 +1,100 @@
+import type { Clock } from '../../base/clock.ts';
+
+interface AppliedWaiter {
+  readonly index: number;
+  resolve(): void;
+}
+
+/** Requests that wait for an index to be applied on this member. */
+export class AppliedWaiters {
+  readonly #clock: Clock;
+  #waiters: AppliedWaiter[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves when `index` has been applied, or this member stops. */
+  at(index: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push({ index, resolve });
+    });
+  }
+
+  /** Like `at`, but resolves after `mostMs` at the latest. */
+  within(index: number, mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimer(mostMs, () => {
+        this.#waiters = this.#waiters.filter((each) => each !== waiter);
+        resolve();
+      });
+      const waiter = {
+        index,
+        resolve: () => {
+          timer.cancel();
+          resolve();
+        },
+      };
+      this.#waiters.push(waiter);
+    });
+  }
+
+  applied(index: number): void {
+    if (this.#waiters.length === 0) return;
+    const left: AppliedWaiter[] = [];
+    for (const waiter of this.#waiters) {
+      if (waiter.index > index) left.push(waiter);
+      else waiter.resolve();
+    }
+    this.#waiters = left;
+  }
+
+  stop(): void {
+    for (const waiter of this.#waiters.splice(0)) waiter.resolve();
+  }
+}
+
+/** Requests that wait for a change of leadership. */
+export class LeadershipWaiters {
+  readonly #clock: Clock;
+  #waiters: Array<() => void> = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves at the next change of leadership on this member, or after `mostMs`. */
+  change(mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimer(Math.max(1, mostMs), resolve);
+      this.#waiters.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  wake(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+}
+
+/**
+ * Permission changes that this leader has proposed. Followers may have applied and acknowledged one before a leader
+ * with a stalled disk, which would then authorize with outdated permissions.
+ */
+export class PermissionChanges {
+  #settled: Promise<void> | undefined;
+
+  /** Settles when no change is in progress. Undefined when there is none. */
+  get settled(): Promise<void> | undefined {
+    return this.#settled;
+  }
+
+  add(change: Promise<void>): void {
+    const settled = Promise.allSettled([this.#settled, change]).then(() => {
+      if (this.#settled === settled) this.#settled = undefined;
+    });
+    this.#settled = settled;
+  }
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import type { StoreLog } from '../../../../src/store/disk/port.ts';
+import type { Engine } from '../../../../src/store/replication/engine.ts';
+import { FullDisk } from '../../../../src/store/replication/upkeep/full-disk.ts';
+
+for (const { name, recoverSpace, room, full } of [
+  { name: 'with room', recoverSpace: async () => true, room: true, full: false },
+  { name: 'that used up what was set aside', recoverSpace: async () => false, room: false, full: true },
+  {
+    name: 'whose store is closed',
+    recoverSpace: () => Promise.reject(new Error('closed')),
+    room: false,
+    full: false,
+  },
+])
+  test(`answers for a member ${name} whether it may lead`, async () => {
+    const engine = {
+      full: false,
+      diskFull(now: boolean) {
+        this.full = now;
+      },
+    };
+    const disk = new FullDisk({
+      engine: engine as unknown as Engine,
+      storage: { recoverSpace } as unknown as StoreLog,
+      log: silentLog,
+      ask: async () => {},
+    });
+    assert.equal(await disk.hasRoom(), room);
+    assert.equal(engine.full, full);
+  });
