@@ -1,0 +1,21 @@
+/**
+ * Rejects new externalIPs, which would let a service intercept traffic. Source:
+ * plugin/pkg/admission/network/denyserviceexternalips.
+ */
+import type { Service } from 'kubernetes-types/core/v1';
+import type { AdmissionPlugin } from '../admission.ts';
+import { forbid, isFor } from '../subject.ts';
+
+export const denyServiceExternalIps: AdmissionPlugin = {
+  name: 'DenyServiceExternalIPs',
+  resources: ['services'],
+  validate(request) {
+    const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
+    if (!isWrite || !isFor(request, '', 'services') || request.subresource !== '') return;
+    const now = (request.object as Service).spec?.externalIPs ?? [];
+    const before = (request.old as Service | undefined)?.spec?.externalIPs ?? [];
+    if (now.some((address) => !before.includes(address))) {
+      throw forbid(request, 'Use of external IPs is denied by admission control');
+    }
+  },
+};

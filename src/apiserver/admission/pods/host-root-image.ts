@@ -1,0 +1,50 @@
+/**
+ * Rejects pods that use the image of the host's root file system. Mirror pods may name it: only the node can create
+ * them, and the kubelet does not run them, so they grant no access. For pods of `oc adm must-gather` it also adapts the
+ * node selector, because they select masters by the label value of OpenShift 4, and nodes here have the value of OKD
+ * 3.11.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { HOST_PROGRAMS_IMAGE, hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';
+import { nodeNameOf } from '../../core/authorization/index.ts';
+import type { AdmissionPlugin } from '../admission.ts';
+import { forbid, isFor, isMirrorPod } from '../subject.ts';
+
+const ROLE = 'node-role.kubernetes.io/';
+
+export const hostRootImage: AdmissionPlugin = {
+  name: 'HostRootImage',
+  resources: ['pods'],
+  mutate(request) {
+    if (!isFor(request, '', 'pods') || request.operation !== 'CREATE' || request.object === undefined) return;
+    selectRoles(request.object as Pod);
+  },
+  validate(request) {
+    if (!isFor(request, '', 'pods') || request.object === undefined) return;
+    const pod = request.object as Pod;
+    const fields = hostRootFields(pod);
+    if (fields.length === 0) return;
+    if (request.operation === 'CREATE') {
+      const node = nodeNameOf(request.user);
+      if (isMirrorPod(pod) && node !== undefined && node === pod.spec?.nodeName) return;
+    }
+    // Fields that are already stored are accepted, so that status, labels and finalizers of the pod can still be
+    // updated.
+    const before = new Set(request.operation === 'UPDATE' ? hostRootFields((request.old ?? {}) as Pod) : []);
+    const added = fields.find((field) => !before.has(field));
+    if (added !== undefined) throw forbid(request, hostRootRefusal(added));
+  },
+};
+
+/** Replaces a role label with an empty value in the node selector by a condition that the label exists. */
+function selectRoles({ spec }: Pod): void {
+  const selector = spec?.nodeSelector;
+  if (selector === undefined || !spec?.containers.every(({ image }) => image === HOST_PROGRAMS_IMAGE)) return;
+  const roles = Object.keys(selector).filter((key) => key.startsWith(ROLE) && selector[key] === '');
+  if (roles.length === 0 || spec.affinity !== undefined) return;
+  for (const role of roles) delete selector[role];
+  const matchExpressions = roles.map((key) => ({ key, operator: 'Exists' }));
+  spec.affinity = {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] } },
+  };
+}

@@ -1,0 +1,118 @@
+/**
+ * ClusterResourceQuota: rejects writes that exceed the total of several projects. Usage is computed from the cache for
+ * each request. Requests under such quotas run one after the other, so that each sees the usage of the one before.
+ * Several API servers together may exceed a quota by the objects that they store at the same time. Source:
+ * openshift/apiserver-library-go pkg/admission/quota/clusterresourcequota.
+ */
+import type { Namespace } from 'kubernetes-types/core/v1';
+import type { ClusterResourceQuota } from '../../../api/kinds/cluster/clusterresourcequotas/index.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import { amountsOf } from '../../../api/quota/amounts.ts';
+import { checkRequest, type QuotaState } from '../../../api/quota/check.ts';
+import { asResourceQuota, clusterTotals, holdsFor } from '../../../api/quota/cluster.ts';
+import { evaluatorOf, type GroupResource } from '../../../api/quota/evaluators.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { CachedObject } from '../../watch-cache/cached-object.ts';
+import type { KindCache } from '../../watch-cache/kind-cache.ts';
+import type { WatchCache } from '../../watch-cache/watch-cache.ts';
+import type { AdmissionPlugin } from '../admission.ts';
+import { forbid, forbidPlainly } from '../subject.ts';
+
+const TIMEOUT_MS = 10_000;
+
+export interface ClusterQuotaDeps {
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  /** The cached objects of a kind; undefined if the kind is not served. */
+  objectsOf(kind: GroupResource): KindCache | undefined;
+}
+
+export const QUOTA_PREFIX = 'openshift.io/clusterresourcequotas';
+
+/** Cluster quotas that select a namespace. */
+export function clusterQuotasOf(cache: WatchCache, namespace: string): readonly ClusterResourceQuota[] {
+  const quotas = cache.kind(QUOTA_PREFIX);
+  const stored = quotas.size === 0 ? undefined : cache.kind('namespaces').get('', namespace)?.shared<Namespace>();
+  if (stored === undefined) return [];
+  return [...quotas]
+    .map((each: CachedObject) => each.shared<ClusterResourceQuota>() as ClusterResourceQuota)
+    .filter((each) => holdsFor(each, stored as Namespace));
+}
+
+export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
+  const { cache, clock } = deps;
+  /** Settles when the previous request has been stored or abandoned. */
+  let last: Promise<void> = Promise.resolve();
+
+  /** Waits for the previous request. Resolves with the function that releases the next one. */
+  async function turn(): Promise<() => void> {
+    let release = (): void => {};
+    const before = last;
+    const mine = new Promise<void>((resolve) => {
+      const timer = clock.setTimer(TIMEOUT_MS, resolve);
+      release = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    last = before.then(() => mine);
+    await before;
+    return release;
+  }
+
+  function stateOf(quota: ClusterResourceQuota, kind: GroupResource): QuotaState {
+    const namespaces = [...cache.kind('namespaces')]
+      .filter((each) => holdsFor(quota, each.shared<Namespace>() as Namespace))
+      .map(({ name }) => name);
+    const counted = deps.objectsOf(kind);
+    const objects = (asked: GroupResource, namespace: string): readonly KubeObject[] | undefined =>
+      asked.group === kind.group && asked.plural === kind.plural
+        ? counted?.list(namespace).map((each) => each.shared<KubeObject>() as KubeObject)
+        : undefined;
+    const { total } = clusterTotals(quota, namespaces, objects, clock.nowMs());
+    return { name: quota.metadata?.name ?? '', quota: asResourceQuota(quota), used: amountsOf(total?.used as never) };
+  }
+
+  async function settle(request: AdmissionRequest, object: KubeObject): Promise<void> {
+    const { definition, plural } = request.kind;
+    const kind = { group: definition.group, plural };
+    const evaluator = evaluatorOf(kind);
+    if (evaluator === undefined) return;
+    const release = await turn();
+    try {
+      await cache.freshen();
+      const states = clusterQuotasOf(cache, request.namespace).map((each) => stateOf(each, kind));
+      const question = { evaluator, object, old: request.old, limited: [], nowMs: clock.nowMs() };
+      const verdict = checkRequest(states, question);
+      if (verdict.kind === 'refused')
+        throw verdict.plain === true ? forbidPlainly(request, verdict.message) : forbid(request, verdict.message);
+      const mustHold = verdict.charges.size > 0 && !request.dryRun && request.reservations !== undefined;
+      if (!mustHold) return release();
+      request.reservations?.push({
+        used: () => release(),
+        refund: () => Promise.resolve(release()),
+      });
+    } catch (error) {
+      release();
+      // The object will not be stored, so its reservations in the namespace's quotas are refunded.
+      for (const reservation of request.reservations?.splice(0) ?? []) await reservation.refund();
+      if (error instanceof ApiError) throw error;
+      throw new ApiError('InternalError', 'Internal error occurred: cluster resource quota evaluation failed');
+    }
+  }
+
+  return {
+    name: 'ClusterResourceQuota',
+    validate(request) {
+      const { object, old, operation, subresource, namespace } = request;
+      const { definition, plural } = request.kind;
+      if (object === undefined || namespace === '' || !definition.namespaced || definition.virtual === true) return;
+      if (clusterQuotasOf(cache, namespace).length === 0) return;
+      const evaluator = evaluatorOf({ group: definition.group, plural });
+      if (evaluator?.handles({ operation, subresource, object, old }) !== true) return;
+      return settle(request, object);
+    },
+  };
+}

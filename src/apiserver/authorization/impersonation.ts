@@ -1,0 +1,110 @@
+/**
+ * User impersonation. A user without the verb `impersonate` may be allowed to impersonate for certain requests only
+ * (`impersonate:MODE` with `impersonate-on:MODE:VERB`). Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation;
+ * KEP-5284.
+ */
+import { type ApiError, errors, isApiError } from '../../api/meta/status.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
+import type { RequestInfo } from '../http/request-info.ts';
+import type { HttpRequest } from '../port.ts';
+import type { Authorization } from './authorization.ts';
+import { type Asked, checksOf, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
+
+const EXTRA_PREFIX = 'impersonate-extra-';
+/** Maximum number of cached modes. */
+const MAX_REMEMBERED = 10_000;
+
+export interface ImpersonationNote {
+  /** The verb that allowed it, `impersonate:MODE`; '' for plain impersonation. */
+  impersonation: string;
+}
+
+export class Impersonation {
+  readonly #authorization: Authorization;
+  /**
+   * Last successful mode by user. It is tried first, so that a user with all permissions is not checked for every mode.
+   */
+  readonly #modes = new Map<string, Mode>();
+
+  constructor(authorization: Authorization) {
+    this.#authorization = authorization;
+  }
+
+  /**
+   * Returns the impersonated user, or `user` if the request has no impersonation headers. Throws or rejects with
+   * 'Forbidden'.
+   */
+  of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
+    const asked = askedBy(request);
+    if (asked === undefined) return user;
+    const last = this.#modes.get(user.name);
+    const modes = last === undefined ? MODES : [last, ...MODES.filter((mode) => mode !== last)];
+    return this.#try(modes, 0, asked, user, info, note, undefined);
+  }
+
+  /** Tries the modes in order. If all fail, the error of the first applicable mode is reported. */
+  #try(
+    modes: readonly Mode[],
+    at: number,
+    asked: Asked,
+    user: UserInfo,
+    info: RequestInfo,
+    note: ImpersonationNote,
+    refused: unknown,
+  ): UserInfo | Promise<UserInfo> {
+    const mode = modes[at];
+    if (mode === undefined) throw refused;
+    const next = (error: unknown): UserInfo | Promise<UserInfo> => {
+      if (error !== undefined && !isApiError(error)) throw error;
+      return this.#try(modes, at + 1, asked, user, info, note, refused ?? error);
+    };
+    if (!mode.applies(asked, user)) return next(undefined);
+    const done = (never: ApiError | undefined): UserInfo | Promise<UserInfo> => {
+      if (never !== undefined) return next(never);
+      this.#remember(user.name, mode);
+      note.impersonation = mode === LEGACY ? '' : mode.verb;
+      return mode.become(asked);
+    };
+    try {
+      const { by, actions, never } = checksOf(mode, asked, user, info);
+      const allowed = this.#authorization.requireEach(by, actions);
+      return allowed === undefined ? done(never) : allowed.then(() => done(never), next);
+    } catch (error) {
+      return next(error);
+    }
+  }
+
+  #remember(name: string, mode: Mode): void {
+    if (this.#modes.size >= MAX_REMEMBERED) this.#modes.clear();
+    this.#modes.set(name, mode);
+  }
+}
+
+/**
+ * Parses the impersonation headers; undefined if there are none. Throws 'BadRequest' for groups, uid or extra without a
+ * user.
+ */
+function askedBy(request: HttpRequest): Asked | undefined {
+  const { headers } = request;
+  const name = String(headers['impersonate-user'] ?? '');
+  const uid = String(headers['impersonate-uid'] ?? '');
+  const more = uid !== '' || Object.keys(headers).some(isPart);
+  if (name === '' && !more) return undefined;
+  const asked = { name, uid, groups: valuesOf(request, 'impersonate-group'), extra: extraOf(request, EXTRA_PREFIX) };
+  if (name === '') throw errors.badRequest(`requested ${goText(asked)} without impersonating a user name`);
+  return asked;
+}
+
+function isPart(header: string): boolean {
+  return header === 'impersonate-group' || header.startsWith(EXTRA_PREFIX);
+}
+
+/** The identity as Go's fmt prints it. */
+function goText({ name, uid, groups, extra }: Asked): string {
+  const list = (values: readonly string[]): string =>
+    values.length === 0 ? '[]string(nil)' : `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+  const entries = Object.entries(extra).map(([key, values]) => `${JSON.stringify(key)}:${list(values)}`);
+  const map = entries.length === 0 ? 'map[string][]string(nil)' : `map[string][]string{${entries.sort().join(', ')}}`;
+  return `&user.DefaultInfo{Name:${JSON.stringify(name)}, UID:${JSON.stringify(uid)}, Groups:${list(groups)}, Extra:${map}}`;
+}

@@ -1,0 +1,19 @@
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { LEFT_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { RestContext } from '../rest/context.ts';
+import { ensure } from './index.ts';
+
+/** Stores the group that a Node of this name gets when it registers again, with the UID of the deleted Node. */
+export async function rememberGroup(context: RestContext, left: KubeObject, group: string): Promise<void> {
+  const { name: node = '', uid = '' } = left.metadata ?? {};
+  const value = `${group} ${uid}`;
+  const wanted: ConfigMap = { metadata: { ...LEFT_NODES }, data: { [node]: value } };
+  const reconcile = (stored: KubeObject): KubeObject | undefined => {
+    const { data } = stored as ConfigMap;
+    if (data?.[node] === value) return undefined;
+    return { ...stored, data: { ...data, [node]: value } } as KubeObject;
+  };
+  await context.cache.freshen();
+  await ensure(context, 'configmaps', '', wanted, reconcile);
+}

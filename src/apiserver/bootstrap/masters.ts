@@ -1,0 +1,228 @@
+import type { Endpoints, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { addressKind } from '../../base/addresses/destinations.ts';
+import type { Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import { prefixEnd, type StoreWatch } from '../../store/port.ts';
+import type { RestContext } from '../rest/context.ts';
+import { ensure } from './index.ts';
+
+const HTTPS_PORT = 443;
+/** Same prefix as upstream, so that upstream API servers on the same store take part. */
+const PREFIX = '/registry/masterleases/';
+const TTL_SECONDS = 15;
+const RETRY_MS = 2_000;
+/** Limit on waiting for the store at shutdown. */
+const FAREWELL_MS = 1_000;
+
+/**
+ * Maintains the endpoints of the `kubernetes` service: every API server on this store. Each server announces its
+ * address in a key with a store lease. Keep-alives of the lease write nothing. When a server stops or fails, its key
+ * disappears and the other servers remove its address. Source: k8s.io/kubernetes pkg/controlplane/reconcilers (lease
+ * reconciler).
+ */
+export class MasterEndpoints {
+  readonly #context: RestContext;
+  readonly #ttlSeconds: number;
+  #port = 0;
+  #lease: string | undefined;
+  #watch: StoreWatch | undefined;
+  #keeping: Timer | undefined;
+  #again: Timer | undefined;
+  #publishing: Promise<void> | undefined;
+  #wanted = false;
+  #stopped = false;
+  /** Whether other API servers were among the last published addresses. */
+  #hasOthers = false;
+
+  /** `ttlSeconds`: how long the address of a failed server stays published. */
+  constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
+    this.#context = context;
+    this.#ttlSeconds = ttlSeconds;
+  }
+
+  get hasOthers(): boolean {
+    return this.#hasOthers;
+  }
+
+  get #key(): string {
+    return PREFIX + this.#context.config.advertiseAddress;
+  }
+
+  /**
+   * Announces this server on `port` and publishes all announced servers. Rejects if the store fails, and may then be
+   * called again.
+   */
+  async start(port: number): Promise<void> {
+    this.#port = port;
+    const { advertiseAddress } = this.#context.config;
+    await this.#publishService();
+    // Endpoints must not contain loopback addresses. A control plane for tests has only the service.
+    if (addressKind(advertiseAddress) === 'loopback') return;
+    await this.#announce();
+    await this.#publish();
+    this.#keepAlive();
+  }
+
+  /** Withdraws this server's address, if the store responds within a second. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#keeping?.cancel();
+    this.#again?.cancel();
+    this.#watch?.cancel();
+    if (this.#lease === undefined) return;
+    const { store, clock, log } = this.#context;
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(FAREWELL_MS, resolve);
+      store
+        .commit({ guards: [], deletes: [this.#key] })
+        .catch((error: unknown) => log.v(2, 'cannot delete the master lease; it expires', { cause: messageOf(error) }))
+        .finally(() => {
+          timer.cancel();
+          resolve();
+        });
+    });
+  }
+
+  async #announce(): Promise<void> {
+    const { store, config } = this.#context;
+    const lease = await store.grantLease(this.#ttlSeconds);
+    const announcement: Endpoints = {
+      kind: 'Endpoints',
+      apiVersion: 'v1',
+      metadata: { name: config.advertiseAddress },
+      subsets: [{ addresses: [{ ip: config.advertiseAddress }] }],
+    };
+    const value = Buffer.from(JSON.stringify(announcement));
+    await store.commit({ guards: [], puts: [{ key: this.#key, value, lease }] });
+    this.#lease = lease;
+  }
+
+  #keepAlive(): void {
+    this.#keeping?.cancel();
+    if (this.#stopped) return;
+    this.#keeping = this.#context.clock.setTimer((this.#ttlSeconds * 1000) / 3, () => {
+      void this.#keep().finally(() => this.#keepAlive());
+    });
+  }
+
+  async #keep(): Promise<void> {
+    const { store, log } = this.#context;
+    try {
+      const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
+      if (!alive && !this.#stopped) await this.#announce();
+    } catch (error) {
+      log.v(2, 'cannot renew the master lease; retrying', { cause: messageOf(error) });
+    }
+  }
+
+  /**
+   * Publishes the announced addresses and follows changes from there. Runs one at a time; a call during a run causes
+   * another run.
+   */
+  #publish(): Promise<void> {
+    this.#wanted = true;
+    this.#publishing ??= this.#publishAnnounced().finally(() => {
+      this.#publishing = undefined;
+    });
+    return this.#publishing;
+  }
+
+  async #publishAnnounced(): Promise<void> {
+    const { store, config } = this.#context;
+    while (this.#wanted && !this.#stopped) {
+      this.#wanted = false;
+      const { kvs, revision } = await store.range(PREFIX, prefixEnd(PREFIX), { keysOnly: true });
+      if (this.#stopped) return;
+      const addresses = kvs.map(({ key }) => key.slice(PREFIX.length));
+      if (!addresses.includes(config.advertiseAddress)) {
+        await this.#announce();
+        addresses.push(config.advertiseAddress);
+      }
+      this.#hasOthers = addresses.length > 1;
+      await this.#publishAddresses(addresses.sort());
+      if (!this.#stopped) this.#watch ??= this.#follow(revision + 1);
+    }
+  }
+
+  #follow(fromRevision: number): StoreWatch {
+    const changed = (): void => {
+      this.#publish().catch((error: unknown) => this.#retry(error));
+    };
+    return this.#context.store.watch(PREFIX, prefixEnd(PREFIX), fromRevision, {
+      events: changed,
+      progress: () => {},
+      closed: () => {
+        this.#watch = undefined;
+        changed();
+      },
+    });
+  }
+
+  #retry(error: unknown): void {
+    const { clock, log } = this.#context;
+    log.v(2, 'cannot publish the endpoints of the API servers; retrying', { cause: messageOf(error) });
+    this.#again?.cancel();
+    if (this.#stopped) return;
+    this.#again = clock.setTimer(RETRY_MS, () => {
+      this.#publish().catch((again: unknown) => this.#retry(again));
+    });
+  }
+
+  async #publishService(): Promise<void> {
+    const port = this.#port;
+    const service: Service = {
+      metadata: {
+        name: 'kubernetes',
+        namespace: 'default',
+        labels: { component: 'apiserver', provider: 'kubernetes' },
+      },
+      spec: {
+        type: 'ClusterIP',
+        clusterIP: this.#context.services.firstAddress,
+        ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }],
+        sessionAffinity: 'None',
+      },
+    };
+    await ensure(this.#context, 'services', '', service, (stored) => withPort(stored as Service, port));
+  }
+
+  async #publishAddresses(addresses: readonly string[]): Promise<void> {
+    const metadata = { name: 'kubernetes', namespace: 'default' };
+    const ports = [{ name: 'https', port: this.#port, protocol: 'TCP' as const }];
+    const endpoints: Endpoints = {
+      metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+      subsets: [{ addresses: addresses.map((ip) => ({ ip })), ports }],
+    };
+    await ensure(
+      this.#context,
+      'endpoints',
+      '',
+      endpoints,
+      (stored) => ({ ...stored, subsets: endpoints.subsets }) as KubeObject,
+    );
+    const slice: EndpointSlice = {
+      metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      addressType: this.#context.config.advertiseAddress.includes(':') ? 'IPv6' : 'IPv4',
+      endpoints: addresses.map((each) => ({ addresses: [each], conditions: { ready: true } })),
+      ports,
+    };
+    await ensure(
+      this.#context,
+      'endpointslices',
+      'discovery.k8s.io',
+      slice,
+      (stored) => ({ ...stored, endpoints: slice.endpoints, ports }) as KubeObject,
+    );
+  }
+}
+
+function withPort(service: Service, port: number): Service | undefined {
+  const [first] = service.spec?.ports ?? [];
+  if (first?.targetPort === port && first.port === HTTPS_PORT) return undefined;
+  return {
+    ...service,
+    spec: { ...service.spec, ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }] },
+  };
+}

@@ -1,0 +1,77 @@
+/** Handles creates of virtual kinds: reviews, and bindings in their deprecated form. */
+import type { Binding } from 'kubernetes-types/core/v1';
+import { invalid } from '../../api/meta/field-error.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { errors } from '../../api/meta/status.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { negotiate } from '../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { admitQuestion } from '../pipeline/admission.ts';
+import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
+import { success } from '../rest/answer.ts';
+import type { RestContext } from '../rest/context.ts';
+import { speaksProtobuf } from '../rest/reads/messages.ts';
+import { noSuchResource } from '../rest/reads/served-at.ts';
+import { bindPod } from '../rest/subresources/binding.ts';
+import { readObject, writeRequest } from '../rest/writes/request-body.ts';
+import { mayRequestProjects } from './project-requests.ts';
+import { virtualHandler } from './reviews.ts';
+import { openshiftHandler } from './templates-and-images.ts';
+
+/** Sets the namespace of a review to that of the request; rejects a different one. */
+function placeIn(object: KubeObject, namespace: string): void {
+  const { namespace: said = '' } = object.metadata ?? {};
+  if (said !== '' && said !== namespace)
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  object.metadata = { ...object.metadata, namespace };
+}
+
+/**
+ * GET of the collection of a virtual kind, by which OpenShift's clients query whether the user may request projects.
+ */
+export async function ask(context: RestContext, exchange: Exchange): Promise<void> {
+  await mayRequestProjects(context, exchange.user);
+  exchange.sendObject(200, success());
+}
+
+export async function review(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  negotiate(exchange.request.headers.accept, speaksProtobuf(kind), false);
+  const request = writeRequest(exchange, kind, info);
+  const object = toStored(kind, await readObject(context, exchange, kind, request));
+  if (kind.definition.namespaced) placeIn(object, info.namespace);
+  kind.definition.setDefaults?.(object);
+  const failures = kind.definition.strategy.validate?.(object) ?? [];
+  if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
+  if (kind.kind === 'Binding') {
+    // Deprecated form of pods/NAME/binding.
+    const pods = context.kinds.stored('pods', '');
+    await bindPod(
+      context,
+      { ...request, kind: pods, name: object.metadata?.name ?? '', subresource: 'binding' },
+      object as Binding,
+      { ...request, name: object.metadata?.name ?? '' },
+    );
+    return exchange.sendObject(201, success());
+  }
+  const openshift = openshiftHandler(kind);
+  const handler = virtualHandler(kind);
+  if (openshift === undefined && handler === undefined) throw noSuchResource();
+  await admitQuestion(context.admission, request, object);
+  if (openshift !== undefined) {
+    const answered = await openshift(context, object, request);
+    return exchange.sendObject(201, answered);
+  }
+  if (handler === undefined) throw noSuchResource();
+  const answer = await handler(context, object, {
+    user: exchange.user,
+    namespace: info.namespace,
+    dryRun: request.options.dryRun,
+    from: exchange.connection.remoteAddress,
+  });
+  exchange.sendObject(201, fromStored(kind, answer));
+}

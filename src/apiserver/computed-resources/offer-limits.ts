@@ -1,0 +1,92 @@
+/**
+ * Rate limits of host offers without credentials: writes per API server, offers per source address. A flood from one
+ * address does not use up the limits of others.
+ */
+
+import { ApiError } from '../../api/meta/status.ts';
+import type { RestContext } from '../rest/context.ts';
+
+interface Rate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+interface Share {
+  readonly offers: Bucket;
+  readonly writes: Bucket;
+}
+
+/** Writes for new hosts and changed states per API server, and the part that one address may cause. */
+const WRITES: Rate = { burst: 64, perSecond: 2 };
+const WRITES_OF_ONE: Rate = { burst: 32, perSecond: 1 };
+/** Offers per address. Many hosts may be behind a router, and each sends an offer every two seconds. */
+const OFFERS: Rate = { burst: 200, perSecond: 20 };
+const MAX_ADDRESSES = 4096;
+const RETRY_SECONDS = 5;
+
+class Limits {
+  readonly #writes: Bucket;
+  readonly #shares = new Map<string, Share>();
+
+  constructor(nowMs: number) {
+    this.#writes = { tokens: WRITES.burst, atMs: nowMs };
+  }
+
+  write(source: string, nowMs: number): boolean {
+    return take(this.#shareOf(source, nowMs).writes, WRITES_OF_ONE, nowMs) && take(this.#writes, WRITES, nowMs);
+  }
+
+  offer(source: string, nowMs: number): boolean {
+    return take(this.#shareOf(source, nowMs).offers, OFFERS, nowMs);
+  }
+
+  #shareOf(source: string, nowMs: number): Share {
+    let share = this.#shares.get(source);
+    if (share === undefined) {
+      const [oldest] = this.#shares.keys();
+      if (this.#shares.size >= MAX_ADDRESSES && oldest !== undefined) this.#shares.delete(oldest);
+      share = {
+        offers: { tokens: OFFERS.burst, atMs: nowMs },
+        writes: { tokens: WRITES_OF_ONE.burst, atMs: nowMs },
+      };
+    } else this.#shares.delete(source);
+    // Re-inserted at the end, so that the least recently used address is evicted first.
+    this.#shares.set(source, share);
+    return share;
+  }
+}
+
+function take(bucket: Bucket, { burst, perSecond }: Rate, nowMs: number): boolean {
+  bucket.tokens = Math.min(burst, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * perSecond);
+  bucket.atMs = nowMs;
+  if (bucket.tokens < 1) return false;
+  bucket.tokens -= 1;
+  return true;
+}
+
+/** One per API server in the process. */
+const limits = new WeakMap<RestContext['cache'], Limits>();
+
+function limitsOf({ cache, clock }: RestContext): Limits {
+  const known = limits.get(cache) ?? new Limits(clock.monotonicMs());
+  limits.set(cache, known);
+  return known;
+}
+
+export const tooManyOffers = (message: string): ApiError =>
+  new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
+
+/** Reports whether a write for an unapproved host of `source` is within the limits. */
+export const mayWriteOffer = (context: RestContext, source: string): boolean =>
+  limitsOf(context).write(source, context.clock.monotonicMs());
+
+/** Throws 'TooManyRequests' if `source` sends too many offers. */
+export function admitOffer(context: RestContext, source: string): void {
+  if (!limitsOf(context).offer(source, context.clock.monotonicMs()))
+    throw tooManyOffers(`too many offers of hosts from ${source}; try again later`);
+}

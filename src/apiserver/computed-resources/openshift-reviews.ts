@@ -1,0 +1,136 @@
+/**
+ * OpenShift's access reviews: whether a subject may perform an action, which subjects may, and which rules apply to a
+ * subject. Source: openshift/openshift-apiserver pkg/authorization/apiserver/registry.
+ */
+import type { ReviewAction, RulesReview, SubjectReview } from '../../api/kinds/identity/authorization/reviews.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { errors } from '../../api/meta/status.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import { SCOPES } from '../authorization/scopes.ts';
+import { type Action, PRIVILEGED_GROUP } from '../core/authorization/types.ts';
+import type { RestContext } from '../rest/context.ts';
+import type { Question } from './review-request.ts';
+
+const API_VERSION = 'authorization.openshift.io/v1';
+
+function actionOf(review: ReviewAction, namespace: string): Action {
+  if (review.isNonResourceURL === true) return { verb: review.verb ?? '', path: review.path ?? '' };
+  const [resource = '', subresource = ''] = (review.resource ?? '').split('/');
+  return {
+    verb: review.verb ?? '',
+    group: review.resourceAPIGroup ?? '',
+    resource,
+    subresource,
+    namespace,
+    name: review.resourceName ?? '',
+  };
+}
+
+/** The requesting user, if the review names no user and groups. */
+function subjectOf(
+  { user = '', groups = [] }: { user?: string; groups?: readonly string[] },
+  caller: UserInfo,
+): UserInfo {
+  return user === '' && groups.length === 0 ? caller : { name: user, groups };
+}
+
+/** Rejects a namespace in the body that differs from the request's. */
+function namespaceOf({ namespace = '' }: ReviewAction, asked: string): string {
+  if (namespace !== '' && namespace !== asked)
+    throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; use ${asked} or omit it`);
+  return asked;
+}
+
+/**
+ * Scopes of the review. By default, a named subject has none and the requesting user has those of the request; `[]`
+ * means none.
+ */
+function withScopes(subject: UserInfo, { scopes }: SubjectReview): UserInfo {
+  if (scopes === undefined || scopes === null) return subject;
+  const { [SCOPES]: _own, ...extra } = subject.extra ?? {};
+  return { ...subject, extra: scopes.length === 0 ? extra : { ...extra, [SCOPES]: scopes } };
+}
+
+async function isAllowed(context: RestContext, object: SubjectReview, user: UserInfo, namespace: string) {
+  await context.cache.freshen();
+  const subject = withScopes(subjectOf(object, user), object);
+  const { allowed, reason, error } = await context.authorization.authorize(subject, actionOf(object, namespace));
+  return {
+    apiVersion: API_VERSION,
+    kind: 'SubjectAccessReviewResponse',
+    namespace,
+    allowed,
+    ...(reason === '' ? {} : { reason }),
+    ...(error === undefined ? {} : { evaluationError: error }),
+  } as KubeObject;
+}
+
+/** Every user may review their own access, as `oc login` does. Source: upstream's "personal" access reviews. */
+export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: Question) {
+  const { namespace = '' } = object;
+  if (subjectOf(object, user) !== user) requireReviewer(context, user, namespace);
+  return isAllowed(context, object, user, namespace);
+}
+
+/** Throws 'Forbidden' unless the user may review other subjects, in the cluster or in this namespace. */
+function requireReviewer({ authorization }: RestContext, user: UserInfo, namespace: string): void {
+  const review = { verb: 'create', subresource: '', name: '' };
+  const local = { ...review, group: 'authorization.openshift.io', resource: 'localsubjectaccessreviews', namespace };
+  if (namespace !== '' && authorization.allows(user, local)) return;
+  const everywhere = { ...review, group: 'authorization.k8s.io', resource: 'subjectaccessreviews', namespace: '' };
+  authorization.require(user, everywhere);
+}
+
+export const localSubjectAccessReview = (context: RestContext, object: SubjectReview, { user, namespace }: Question) =>
+  isAllowed(context, object, user, namespaceOf(object, namespace));
+
+async function whoCan(context: RestContext, object: ReviewAction, namespace: string): Promise<KubeObject> {
+  await context.cache.freshen();
+  const { rbac, asksOthers } = context.authorization;
+  const { users, groups, errors: problems } = rbac.subjectsAllowed(actionOf(object, namespace));
+  const unknown = asksOthers ? [...problems, 'an authorization webhook may allow more'] : problems;
+  return {
+    apiVersion: API_VERSION,
+    kind: 'ResourceAccessReviewResponse',
+    namespace,
+    users: [...users].sort(),
+    groups: [...new Set([...groups, PRIVILEGED_GROUP])].sort(),
+    // OpenShift's API has this spelling.
+    evalutionError: unknown.join('; '),
+  } as KubeObject;
+}
+
+export const resourceAccessReview = (context: RestContext, object: ReviewAction): Promise<KubeObject> =>
+  whoCan(context, object, object.namespace ?? '');
+
+export const localResourceAccessReview = (context: RestContext, object: ReviewAction, { namespace }: Question) =>
+  whoCan(context, object, namespaceOf(object, namespace));
+
+async function rulesOf(
+  context: RestContext,
+  review: RulesReview,
+  user: UserInfo,
+  namespace: string,
+): Promise<KubeObject> {
+  await context.cache.freshen();
+  const { resourceRules, nonResourceRules, errors: problems } = context.authorization.rbac.rulesFor(user, namespace);
+  const all = user.groups.includes(PRIVILEGED_GROUP)
+    ? [
+        { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+        { verbs: ['*'], nonResourceURLs: ['*'] },
+      ]
+    : [];
+  const rules = [...all, ...resourceRules, ...nonResourceRules].map((rule) => ({
+    ...rule,
+    apiGroups: 'apiGroups' in rule ? rule.apiGroups : [],
+    resources: 'resources' in rule ? rule.resources : [],
+  }));
+  const status = { rules, ...(problems.length === 0 ? {} : { evaluationError: problems.join(', ') }) };
+  return { ...review, status } as KubeObject;
+}
+
+export const selfSubjectRulesReview = (context: RestContext, object: RulesReview, { user, namespace }: Question) =>
+  rulesOf(context, object, user, namespace);
+
+export const subjectRulesReview = (context: RestContext, object: RulesReview, { namespace }: Question) =>
+  rulesOf(context, object, { name: object.spec?.user ?? '', groups: object.spec?.groups ?? [] }, namespace);

@@ -1,0 +1,92 @@
+/**
+ * Reviews of pods against security context constraints, in both profiles. Source: openshift/openshift-apiserver
+ * pkg/security/apiserver/registry.
+ */
+import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { errors } from '../../api/meta/status.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import type {
+  PodSecurityPolicyReview,
+  PodSecurityPolicySelfSubjectReview,
+  PodSecurityPolicySubjectReview,
+  SubjectReviewStatus,
+} from '../../openshift/security-context-constraints/kinds/podsecuritypolicyreviews/index.ts';
+import { reviewPod, serviceAccountUser } from '../admission/pods/constraint-review.ts';
+import { constraintSources } from '../admission/pods/constraint-sources.ts';
+import type { RestContext } from '../rest/context.ts';
+import type { Question } from './review-request.ts';
+
+const DEFAULT_ACCOUNT = 'default';
+const REFUSED = 'CantAssignSecurityContextConstraintProvider';
+
+export async function podSubjectReview(
+  context: RestContext,
+  object: KubeObject,
+  { namespace }: Question,
+): Promise<KubeObject> {
+  const review = object as PodSecurityPolicySubjectReview;
+  const { template = {}, user = '', groups = [] } = review.spec ?? {};
+  const users = user === '' && groups.length === 0 ? [] : [{ name: user, groups }];
+  const status = await reviewed(context, namespace, template, [...users, ...accountOf(template, namespace)]);
+  return { ...review, status } as KubeObject;
+}
+
+export async function podSelfSubjectReview(
+  context: RestContext,
+  object: KubeObject,
+  { namespace, user }: Question,
+): Promise<KubeObject> {
+  const review = object as PodSecurityPolicySelfSubjectReview;
+  const template = review.spec?.template ?? {};
+  const status = await reviewed(context, namespace, template, [user, ...accountOf(template, namespace)]);
+  return { ...review, status } as KubeObject;
+}
+
+export async function podReview(context: RestContext, object: KubeObject, question: Question): Promise<KubeObject> {
+  const review = object as PodSecurityPolicyReview;
+  const { namespace } = question;
+  const { template = {}, serviceAccountNames = [] } = review.spec ?? {};
+  const names =
+    serviceAccountNames.length > 0 ? serviceAccountNames : [template.spec?.serviceAccountName || DEFAULT_ACCOUNT];
+  const accounts = context.cache.kind('serviceaccounts');
+  const missing = names.find((name) => accounts.get(namespace, name) === undefined);
+  if (missing !== undefined)
+    throw errors.badRequest(
+      `unable to retrieve ServiceAccount ${missing}: serviceaccount ${JSON.stringify(missing)} not found`,
+    );
+  const allowedServiceAccounts: object[] = [];
+  for (const name of new Set(names)) {
+    const status = await reviewed(context, namespace, template, [serviceAccountUser(namespace, name)]);
+    if (status.allowedBy !== undefined) allowedServiceAccounts.push({ name, ...status });
+  }
+  return { ...review, status: { allowedServiceAccounts } } as KubeObject;
+}
+
+function accountOf({ spec }: PodTemplateSpec, namespace: string): UserInfo[] {
+  const name = spec?.serviceAccountName ?? '';
+  return name === '' ? [] : [serviceAccountUser(namespace, name)];
+}
+
+async function reviewed(
+  context: RestContext,
+  namespace: string,
+  template: PodTemplateSpec,
+  subjects: readonly UserInfo[],
+): Promise<SubjectReviewStatus> {
+  const pod: Pod = {
+    metadata: { ...template.metadata },
+    ...(template.spec === undefined ? {} : { spec: template.spec }),
+  };
+  const sources = constraintSources(context.cache, context.authorization, context.clock);
+  const verdict = await reviewPod(sources, { pod, namespace, subjects, scope: 'pod' });
+  if (verdict === undefined || !('name' in verdict)) return { reason: REFUSED };
+  return {
+    allowedBy: {
+      apiVersion: 'security.openshift.io/v1',
+      kind: 'SecurityContextConstraints',
+      name: verdict.name,
+    },
+    template: { ...template, ...(verdict.pod.spec === undefined ? {} : { spec: verdict.pod.spec }) },
+  };
+}

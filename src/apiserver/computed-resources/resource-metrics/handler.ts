@@ -1,0 +1,119 @@
+/** GET and LIST of `metrics.k8s.io`. Source: sigs.k8s.io/metrics-server/pkg/api. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { METRICS_GROUP } from '../../../api/kinds/nodes/nodemetrics/index.ts';
+import { errors } from '../../../api/meta/status.ts';
+import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../../http/request-info.ts';
+import type { ServedKind } from '../../pipeline/kinds.ts';
+import { methodNotAllowed } from '../../pipeline/write-request.ts';
+import type { RestContext } from '../../rest/context.ts';
+import { sendObject } from '../../rest/reads/get.ts';
+import { sendComputed } from '../../rest/reads/list.ts';
+import { matcherOf, parseListOptions } from '../../rest/writes/options.ts';
+import { CachedObject } from '../../watch-cache/cached-object.ts';
+import { MetricsCollector } from './collector.ts';
+
+const collectors = new WeakMap<RestContext, MetricsCollector>();
+
+function collectorOf(context: RestContext): MetricsCollector {
+  let collector = collectors.get(context);
+  if (collector === undefined) {
+    collector = new MetricsCollector(context);
+    collectors.set(context, collector);
+  }
+  return collector;
+}
+
+export const isResourceMetrics = ({ definition }: ServedKind): boolean =>
+  definition.group === METRICS_GROUP && definition.custom === undefined;
+
+export async function resourceMetrics(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const { verb } = info;
+  if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
+  const { accept } = exchange.request.headers;
+  const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
+  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query, false);
+  const collector = collectorOf(context);
+  await Promise.all([context.cache.freshen(), collector.fresh()]);
+  const of = kind.plural === 'nodes' ? nodeMetricsOf : podMetricsOf;
+  const stored = context.cache.kind(kind.plural === 'nodes' ? 'minions' : 'pods');
+  if (options === undefined) {
+    const subject = stored.get(info.namespace, info.name);
+    const found = subject === undefined ? undefined : of(context, collector, kind, subject);
+    if (found === undefined)
+      throw errors.notFound(kind, info.namespace === '' ? info.name : `${info.namespace}/${info.name}`);
+    sendObject(context, exchange, kind, found, form, 200);
+    return;
+  }
+  const subjects = stored.listSelected(info.namespace === '' ? undefined : info.namespace, options.labels);
+  const matches = matcherOf(kind, options) ?? (() => true);
+  const objects = subjects.flatMap((subject) => of(context, collector, kind, subject) ?? []).filter(matches);
+  await sendComputed(context, exchange, kind, form, objects);
+}
+
+function nodeMetricsOf(
+  context: RestContext,
+  collector: MetricsCollector,
+  kind: ServedKind,
+  node: CachedObject,
+): CachedObject | undefined {
+  const usage = collector.node(node.name);
+  if (usage === undefined) return undefined;
+  return computed(context, kind, node, {
+    timestamp: timeText(usage.atMs),
+    window: windowText(usage.windowMs),
+    usage: usageQuantities(usage),
+  });
+}
+
+function podMetricsOf(
+  context: RestContext,
+  collector: MetricsCollector,
+  kind: ServedKind,
+  object: CachedObject,
+): CachedObject | undefined {
+  const pod = object.shared<Pod>();
+  const usages = collector.pod(pod.spec?.nodeName ?? '', object.key);
+  const declared = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  const containers = declared.flatMap(({ name }) => {
+    const usage = usages.get(name);
+    return usage === undefined ? [] : [{ name, usage: usageQuantities(usage) }];
+  });
+  // Readings may belong to an earlier pod of the same name.
+  const measured = [...usages.values()].filter(
+    ({ atMs }) => atMs >= Date.parse(String(pod.metadata?.creationTimestamp ?? '')),
+  );
+  const [first] = measured;
+  if (containers.length === 0 || first === undefined || pod.status?.phase !== 'Running') return undefined;
+  const earliest = measured.reduce((one, other) => (other.atMs < one.atMs ? other : one), first);
+  return computed(context, kind, object, {
+    timestamp: timeText(earliest.atMs),
+    window: windowText(earliest.windowMs),
+    containers,
+  });
+}
+
+function computed(context: RestContext, kind: ServedKind, of: CachedObject, body: object): CachedObject {
+  const labels = of.labels();
+  const text = JSON.stringify({
+    kind: kind.kind,
+    apiVersion: kind.apiVersion,
+    metadata: {
+      name: of.name,
+      ...(of.namespace === '' ? {} : { namespace: of.namespace }),
+      creationTimestamp: timeText(context.clock.nowMs()),
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    },
+    ...body,
+  });
+  return new CachedObject(of.namespace, of.name, Buffer.from(text), 0, 0);
+}
+
+const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -1,0 +1,21 @@
+/** Types of the handlers of virtual kinds. */
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import type { RestContext } from '../rest/context.ts';
+
+/** The create request of a virtual object. */
+export interface Question {
+  readonly user: UserInfo;
+  /** '' for cluster-scoped kinds. */
+  readonly namespace: string;
+  readonly dryRun: boolean;
+  /** Remote address of the connection. */
+  readonly from: string;
+}
+
+/** Resolves with the object to return. */
+export type Handler = (
+  context: RestContext,
+  object: KubeObject,
+  question: Question,
+) => KubeObject | Promise<KubeObject>;

@@ -1,0 +1,55 @@
+/**
+ * RoleBindingRestrictions: the subjects that role bindings of a namespace may have. Source: openshift/kubernetes
+ * openshift-kube-apiserver/admission/authorization/restrictusers.
+ */
+import type { Subject } from 'kubernetes-types/rbac/v1';
+import { type Labels, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import type { RoleBindingRestriction } from '../../../openshift/projects/kinds/rolebindingrestrictions/index.ts';
+
+/** Labels and group members for restrictions with selectors and groups. Undefined: there is no such object. */
+export interface KnownSubjects {
+  userLabels(name: string): Labels | undefined;
+  groupLabels(name: string): Labels | undefined;
+  groupsOf(user: string): readonly string[];
+}
+
+/** The first subject that no restriction permits. */
+export function firstRestricted(
+  subjects: readonly Subject[],
+  restrictions: readonly RoleBindingRestriction[],
+  namespace: string,
+  known: KnownSubjects,
+): Subject | undefined {
+  return subjects.find((subject) => !restrictions.some((each) => permits(each, subject, namespace, known)));
+}
+
+function permits(
+  { spec = {} }: RoleBindingRestriction,
+  { kind, name, namespace: home }: Subject,
+  namespace: string,
+  known: KnownSubjects,
+): boolean {
+  const { userrestriction: users, grouprestriction: groups, serviceaccountrestriction: accounts } = spec;
+  const selects = (
+    selectors: Parameters<typeof labelSelectorOf>[0][] | undefined,
+    labels: Labels | undefined,
+  ): boolean => labels !== undefined && (selectors ?? []).some((each) => matchesLabels(labelSelectorOf(each), labels));
+  switch (kind) {
+    case 'User':
+      if (users === undefined) return false;
+      if (users.users?.includes(name) === true || selects(users.labels, known.userLabels(name))) return true;
+      return (users.groups ?? []).length > 0 && known.groupsOf(name).some((each) => users.groups?.includes(each));
+    case 'Group':
+      if (groups === undefined) return false;
+      return groups.groups?.includes(name) === true || selects(groups.labels, known.groupLabels(name));
+    case 'ServiceAccount': {
+      const at = home ?? namespace;
+      if (accounts?.namespaces?.includes(at) === true) return true;
+      return (accounts?.serviceaccounts ?? []).some(
+        (each) => each.name === name && (each.namespace || namespace) === at,
+      );
+    }
+    default:
+      return false;
+  }
+}

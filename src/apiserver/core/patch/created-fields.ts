@@ -1,0 +1,255 @@
+/**
+ * Fields of a new object, which are all owned by its creator. One pass builds the set in storage order, because every
+ * create needs it. Equivalent to comparing the object with the kind's skeleton and removing fields without an owner.
+ */
+import type { ListNode, ObjectNode, SchemaNode } from '../../../api/schema/node.ts';
+import type { Steps } from '../../../base/concurrency/steps.ts';
+import { isHeavy, Pieces, Weigher } from '../../../base/json/value-weight.ts';
+import { compare } from './compare.ts';
+import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
+import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
+import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
+import { descends, hasParts, isContainer, itemsOf, Twins } from './shape.ts';
+
+type Node = Record<string, FieldSet>;
+/** Reports whether a field has no owner. */
+type Passed = (name: string) => boolean;
+
+const NONE: Passed = () => false;
+
+/** Fields that the creator of the object owns: all except those that the server sets and those in `skeleton`. */
+export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
+  return besides(object, schema, skeleton, isUnowned, true);
+}
+
+/** Like `createdFields`, in steps. */
+export function* createdFieldsSteps(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  skeleton: JsonObject,
+): Steps<FieldSet> {
+  return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
+}
+
+/** The same walk over a large object: large parts step by step, all others at once. */
+class LargeWalk {
+  readonly #weigher = new Weigher();
+  readonly #pieces = new Pieces();
+
+  /** Like `besides`. Large new parts are walked separately. */
+  *besides(
+    object: JsonObject,
+    schema: SchemaNode | undefined,
+    before: JsonObject,
+    passed: Passed,
+    root: boolean,
+  ): Steps<FieldSet> {
+    const structure = schema?.kind === 'object' ? schema : undefined;
+    const items = schema?.kind === 'map' ? schema.items : undefined;
+    const rest: JsonObject = {};
+    const apart: Node = {};
+    for (const name of this.#weigher.names(object)) {
+      const value = object[name];
+      if (value === undefined || passed(name)) continue;
+      const known = field(before, name);
+      const own = structure === undefined ? items : structure.fields.get(name);
+      if (own === undefined || !isHeavy(this.#weigher.weight(value))) setField(rest, name, value);
+      else if (known === undefined)
+        apart[elementIn(structure, name)] = yield* this.#node(value, own, selfIn(structure, value));
+      else if (root && name === 'metadata' && isObject(value) && isObject(known)) {
+        const found = yield* this.besides(value, own, known, isUnownedMetadata, false);
+        if (found !== NOTHING) apart[elementIn(structure, name)] = found;
+      } else if (known === null && hasParts(value, own)) {
+        const parts = yield* this.#node(value, own, false);
+        if (!isEmpty(parts)) apart[elementIn(structure, name)] = parts;
+      } else if (isObject(value) && isObject(known) && descends(known, value, own)) {
+        const found = yield* this.besides(value, own, known, NONE, false);
+        if (found !== NOTHING) apart[elementIn(structure, name)] = found;
+      } else setField(rest, name, value);
+    }
+    yield;
+    const set = besides(rest, schema, before, passed, root);
+    const elements = Object.keys(apart);
+    if (elements.length === 0) return set;
+    const all: Node = {};
+    for (const element of [...elements, ...Object.keys(set)].sort())
+      all[element] = apart[element] ?? child(set, element) ?? EMPTY_SET;
+    return all;
+  }
+
+  /** Like `node`, in steps. */
+  *#node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): Steps<FieldSet> {
+    const weight = this.#weigher.weight(value);
+    if (!isHeavy(weight)) {
+      if (this.#pieces.isOver(weight)) yield;
+      return node(value, schema, self);
+    }
+    if (Array.isArray(value)) {
+      if (schema?.kind !== 'list' || schema.listType === 'atomic') return EMPTY_SET;
+      return yield* this.#items(value, schema, self);
+    }
+    const below = fieldsBelow(schema);
+    return below === undefined || !isObject(value) ? EMPTY_SET : yield* this.#fields(value, below, self);
+  }
+
+  *#items(list: readonly JsonValue[], schema: ListNode, self: boolean): Steps<FieldSet> {
+    yield;
+    const items = itemsOf(list, schema);
+    if (items === undefined || items.size === 0) return EMPTY_SET;
+    yield;
+    const elements = [...items.keys()].sort();
+    const set = begun(self);
+    for (const element of elements) {
+      const item = items.get(element) ?? null;
+      set[element] = item instanceof Twins ? EMPTY_SET : yield* this.#node(item, schema.items, true);
+    }
+    return set;
+  }
+
+  *#fields(value: JsonObject, schema: FieldsSchema, self: boolean): Steps<FieldSet> {
+    yield;
+    const names = inOrder(this.#weigher.names(value).slice());
+    yield;
+    const set = begun(self);
+    for (const name of names) {
+      const own = value[name];
+      if (own === undefined) continue;
+      const { structure, items } = schema;
+      const below = structure === undefined ? items : structure.fields.get(name);
+      set[elementIn(structure, name)] = yield* this.#node(own, below, selfIn(structure, own));
+    }
+    return set;
+  }
+}
+
+/** Fields of an object that are not in `before`. */
+function besides(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  before: JsonObject,
+  passed: Passed,
+  root: boolean,
+): FieldSet {
+  const structure = schema?.kind === 'object' ? schema : undefined;
+  const items = schema?.kind === 'map' ? schema.items : undefined;
+  let set: Node | undefined;
+  for (const name of inOrder(Object.keys(object))) {
+    const value = object[name];
+    if (value === undefined || passed(name)) continue;
+    const own = structure === undefined ? items : structure.fields.get(name);
+    const known = field(before, name);
+    const found =
+      root && name === 'metadata' && isObject(value) && isObject(known)
+        ? besides(value, own, known, isUnownedMetadata, false)
+        : known === undefined
+          ? node(value, own, selfIn(structure, value))
+          : changed(value, own, known);
+    // A field that existed before and has no new contents is skipped.
+    if (found === undefined || (found === NOTHING && known !== undefined)) continue;
+    set ??= {};
+    set[elementIn(structure, name)] = found;
+  }
+  return set ?? NOTHING;
+}
+
+/** Marks an existing field without new contents. An empty set would mean that the field is owned. */
+const NOTHING: FieldSet = Object.freeze({});
+
+function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonValue): FieldSet | undefined {
+  if (value === known) return undefined;
+  if (known === null && hasParts(value, schema)) {
+    const parts = node(value, schema, false);
+    return isEmpty(parts) ? undefined : parts;
+  }
+  if (!descends(known, value, schema)) return equal(known, value) ? undefined : EMPTY_SET;
+  if (isObject(value) && isObject(known)) return besides(value, schema, known, NONE, false);
+  const { added, modified } = compare(known, value, schema);
+  const both = sorted(union(added, modified));
+  return isEmpty(both) ? undefined : both;
+}
+
+/** A field that no structure declares is owned itself, not only the fields below it. The same holds for containers. */
+function selfIn(structure: ObjectNode | undefined, value: JsonValue): boolean {
+  return structure === undefined || isContainer(value);
+}
+
+/** `self`: the field itself is owned, which an empty node expresses too. */
+function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): FieldSet {
+  if (typeof value !== 'object' || value === null) return EMPTY_SET;
+  if (Array.isArray(value)) {
+    return schema?.kind === 'list' && schema.listType !== 'atomic' ? itemsNode(value, schema, self) : EMPTY_SET;
+  }
+  const below = fieldsBelow(schema);
+  return below === undefined ? EMPTY_SET : fieldsNode(value, below, self);
+}
+
+/** Schema of an object's fields: of a structure, of a map, or unknown. */
+interface FieldsSchema {
+  readonly structure: ObjectNode | undefined;
+  readonly items: SchemaNode | undefined;
+}
+
+const UNKNOWN_FIELDS: FieldsSchema = { structure: undefined, items: undefined };
+
+/** Undefined for atomic objects. */
+function fieldsBelow(schema: SchemaNode | undefined): FieldsSchema | undefined {
+  if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) return UNKNOWN_FIELDS;
+  if (schema.kind === 'object') return schema.atomic ? undefined : { structure: schema, items: undefined };
+  return schema.kind === 'map' && !schema.atomic ? { structure: undefined, items: schema.items } : undefined;
+}
+
+function fieldsNode(value: JsonObject, { structure, items }: FieldsSchema, self: boolean): FieldSet {
+  let set: Node | undefined;
+  for (const name of inOrder(Object.keys(value))) {
+    const own = value[name];
+    if (own === undefined) continue;
+    const below = structure === undefined ? items : structure.fields.get(name);
+    set ??= begun(self);
+    set[elementIn(structure, name)] = node(own, below, selfIn(structure, own));
+  }
+  return set ?? EMPTY_SET;
+}
+
+function itemsNode(list: readonly JsonValue[], schema: ListNode, self: boolean): FieldSet {
+  const items = itemsOf(list, schema);
+  if (items === undefined || items.size === 0) return EMPTY_SET;
+  const set = begun(self);
+  for (const element of [...items.keys()].sort()) {
+    const item = items.get(element) ?? null;
+    set[element] = item instanceof Twins ? EMPTY_SET : node(item, schema.items, true);
+  }
+  return set;
+}
+
+function begun(self: boolean): Node {
+  return self ? { [SELF]: EMPTY_SET } : {};
+}
+
+/** Up to this many names are sorted by insertion, which is faster than `sort` for few names. */
+const FEW = 16;
+
+/** Sorts field names in place. There are usually few, often already sorted. */
+function inOrder(names: string[]): string[] {
+  for (let index = 1; index < names.length; index++) {
+    const name = names[index] ?? '';
+    if ((names[index - 1] ?? '') <= name) continue;
+    if (names.length > FEW) return names.sort();
+    let place = index;
+    for (; place > 0 && (names[place - 1] ?? '') > name; place--) names[place] = names[place - 1] ?? '';
+    names[place] = name;
+  }
+  return names;
+}
+
+/** Cached path elements of declared fields, whose number is limited. */
+const declaredElements = new Map<string, string>();
+
+function elementIn(structure: ObjectNode | undefined, name: string): string {
+  if (structure === undefined || !structure.fields.has(name)) return fieldElement(name);
+  let element = declaredElements.get(name);
+  if (element === undefined) {
+    element = fieldElement(name);
+    declaredElements.set(name, element);
+  }
+  return element;
+}

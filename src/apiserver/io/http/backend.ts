@@ -1,0 +1,248 @@
+/**
+ * Requests from the API server to kubelets, pods and services. The address is checked after name resolution and
+ * immediately before the connection, so that a name that resolves differently the second time cannot bypass the check.
+ * Redirects are never followed.
+ */
+
+import { lookup } from 'node:dns';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
+import { type ConnectionOptions, connect as connectTls, rootCertificates } from 'node:tls';
+import { isAddress } from '../../../base/addresses/destinations.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { BackendConnector, BackendRequest, EgressProxy, Network, UpgradeAnswer } from '../../port.ts';
+import { connectionFailure, isVouchedFor, looksSelfSigned } from './server-certificate.ts';
+import { openTunnel } from './tunnel.ts';
+
+const refused = (host: string, address: string): CodedError =>
+  new CodedError('address-refused', `address ${address} of ${host} is not allowed`);
+
+function guardedLookup(target: BackendRequest): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      const allowed = addresses.filter((each) => target.allowAddress(each.address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refused(hostname, addresses[0]?.address ?? ''), '', 0);
+      if (options.all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+/**
+ * Kept connections. An idle one is closed after a minute: servers close theirs after 90 seconds, and a request on a
+ * connection that is about to be closed would be lost.
+ */
+const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
+
+type Connection = NonNullable<RequestOptions['createConnection']>;
+
+const placeOf = (target: BackendRequest, host: string): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
+
+/** Connects to `target` through a proxy. TLS, if any, is with `target`. */
+function through(proxy: EgressProxy, target: BackendRequest, host: string): Connection {
+  return (options, done) => {
+    const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
+    openTunnel(proxy, placeOf(target, host), target.connectTimeoutMs, target.signal).then(
+      (socket): void => {
+        if (target.scheme === 'http') {
+          opened(null, socket);
+          return;
+        }
+        const { servername = isIP(host) === 0 ? host : '' } = options as { servername?: string };
+        const secured = connectTls({ ...(options as ConnectionOptions), socket, host, servername });
+        secured.once('error', opened).once('secureConnect', () => {
+          secured.removeListener('error', opened);
+          opened(null, secured);
+        });
+      },
+      (error: Error) => opened(error),
+    );
+    return undefined;
+  };
+}
+
+/** Connects to `target`. Its certificate is verified here instead of by OpenSSL, before any data is sent. */
+function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
+  return (_, done) => {
+    const { authority = '', certificate, key, serverName = host } = target.tls ?? {};
+    const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
+    const connect = (socket?: Duplex): void => {
+      const secured = connectTls({
+        ...(socket === undefined ? { host, port: target.port, lookup: guardedLookup(target) } : { socket }),
+        ...(certificate === undefined ? {} : { cert: certificate, key }),
+        servername: isIP(serverName) === 0 ? serverName : '',
+        rejectUnauthorized: false,
+      });
+      const late = setTimeout(() => secured.destroy(new Error('no TLS handshake in time')), target.connectTimeoutMs);
+      secured.once('close', () => clearTimeout(late));
+      secured.once('error', opened).once('secureConnect', () => {
+        clearTimeout(late);
+        secured.removeListener('error', opened);
+        const leaf = secured.getPeerX509Certificate();
+        if (leaf !== undefined && isVouchedFor(leaf, authority, serverName, Date.now())) {
+          opened(null, secured);
+          return;
+        }
+        secured.destroy();
+        opened(Object.assign(new Error('refused certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }));
+      });
+    };
+    if (proxy === undefined) connect();
+    else {
+      openTunnel(proxy, placeOf(target, host), target.connectTimeoutMs, target.signal).then(connect, opened);
+    }
+    return undefined;
+  };
+}
+
+interface Route {
+  readonly pooled: boolean;
+  readonly proxy: EgressProxy | undefined;
+  /** The server's certificate is verified here instead of by OpenSSL. */
+  readonly judging?: true;
+}
+
+function open(target: BackendRequest, { pooled, proxy, judging }: Route): ClientRequest {
+  const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
+  if (isAddress(host) && !target.allowAddress(host)) throw refused(host, host);
+  const options: RequestOptions = {
+    host,
+    port: target.port,
+    method: target.method,
+    path: target.path,
+    headers: target.headers,
+    ...(proxy === undefined
+      ? { agent: pooled && target.scheme === 'https' ? pool : false, lookup: guardedLookup(target) }
+      : { createConnection: through(proxy, target, host) }),
+    signal: target.signal,
+  };
+  if (target.scheme === 'http') return httpRequest(options);
+  if (judging) {
+    const { agent: _, lookup: __, ...plain } = options;
+    return httpsRequest({ ...plain, createConnection: judged(proxy, target, host) });
+  }
+  const tls = target.tls ?? {};
+  return httpsRequest({
+    ...options,
+    ...(tls.certificate === undefined ? {} : { cert: tls.certificate, key: tls.key }),
+    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
+    ...(tls.authority === undefined
+      ? { rejectUnauthorized: false }
+      : { ca: tls.authority, allowPartialTrustChain: true }),
+  });
+}
+
+/** Settles with the first of response, upgrade or failure. The connection must be established within the time limit. */
+function exchange(
+  target: BackendRequest,
+  send: (request: ClientRequest) => void,
+  route: Route,
+): Promise<UpgradeAnswer> {
+  return new Promise((resolve, reject) => {
+    let request: ClientRequest;
+    try {
+      request = open(target, route);
+    } catch (error) {
+      reject(error);
+      return;
+    }
+    const timer = setTimeout(() => {
+      request.destroy(
+        new CodedError(
+          'connect-failed',
+          `${target.host}:${target.port} did not answer within ${target.connectTimeoutMs} ms`,
+        ),
+      );
+    }, target.connectTimeoutMs);
+    request.once('socket', (socket) => {
+      // A kept connection was checked for another request.
+      const { remoteAddress } = socket;
+      if (request.reusedSocket && remoteAddress !== undefined && !target.allowAddress(remoteAddress)) {
+        request.destroy(refused(target.host, remoteAddress));
+        return;
+      }
+      if (request.reusedSocket || route.proxy !== undefined || route.judging) clearTimeout(timer);
+      else socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+    });
+    request.once('error', (error) => {
+      clearTimeout(timer);
+      if (error instanceof CodedError) reject(error);
+      else if (request.reusedSocket && isClosed(error)) reject(new StaleConnection(error));
+      else if (target.signal.aborted) reject(new CodedError('aborted', 'the client went away', { cause: error }));
+      else
+        reject(
+          new CodedError('connect-failed', `${target.host}:${target.port}: ${connectionFailure(error)}`, {
+            cause: error,
+          }),
+        );
+    });
+    request.once('response', (response) => {
+      clearTimeout(timer);
+      resolve({ upgraded: false, response });
+    });
+    request.once('upgrade', (response: IncomingMessage, socket, head) => {
+      clearTimeout(timer);
+      resolve({ upgraded: true, response, socket, head });
+    });
+    send(request);
+  });
+}
+
+/** The server closed a pooled connection before it responded. */
+class StaleConnection extends CodedError {
+  constructor(cause: Error) {
+    super('connect-failed', messageOf(cause), { cause });
+  }
+}
+
+function isClosed(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE';
+}
+
+async function answered(
+  target: BackendRequest,
+  body: Readable | Buffer | undefined,
+  proxy: EgressProxy | undefined,
+): Promise<UpgradeAnswer> {
+  const send = (request: ClientRequest): void => {
+    if (body === undefined || Buffer.isBuffer(body)) request.end(body);
+    else body.pipe(request);
+  };
+  const hasBodyAtHand = body === undefined || Buffer.isBuffer(body);
+  try {
+    return await exchange(target, send, { pooled: target.pooled === true, proxy });
+  } catch (error) {
+    // No data has been sent to a server that was not verified, so a retry is safe.
+    if (hasBodyAtHand && looksSelfSigned((error as CodedError).cause))
+      return exchange(target, send, { pooled: false, proxy, judging: true });
+    const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : hasBodyAtHand;
+    if (!(error instanceof StaleConnection) || !repeatable) throw error;
+    return exchange(target, send, { pooled: false, proxy });
+  }
+}
+
+export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): BackendConnector {
+  return {
+    get publicAuthorities() {
+      return rootCertificates.join('\n');
+    },
+    async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
+      const answer = await answered(target, body, egress.get(target.network));
+      if (answer.upgraded) {
+        answer.socket.destroy();
+        throw new CodedError(
+          'connect-failed',
+          `${target.host}:${target.port} switched protocols without a request for it`,
+        );
+      }
+      return answer.response;
+    },
+    upgrade: (target) =>
+      exchange(target, (request) => request.end(), { pooled: false, proxy: egress.get(target.network) }),
+  };
+}

@@ -1,0 +1,142 @@
+/** Routes a request for a resource to its handler. */
+import { ApiError, errors } from '../../api/meta/status.ts';
+import { appliedQuotas, isAppliedQuota } from '../computed-resources/applied-quotas.ts';
+import { ask, review } from '../computed-resources/handler.ts';
+import { isStreamView, streamView } from '../computed-resources/image-streams/handler.ts';
+import { streamSubresource } from '../computed-resources/image-streams/subresources.ts';
+import { isPackageManifest, packageManifests } from '../computed-resources/package-manifests.ts';
+import { isResourceMetrics, resourceMetrics } from '../computed-resources/resource-metrics/handler.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
+import { methodNotAllowed } from '../pipeline/write-request.ts';
+import { stream, switchRig } from '../streaming/index.ts';
+import type { RestContext } from './context.ts';
+import { asksForOwnUser, ownUser } from './own-user.ts';
+import { get } from './reads/get.ts';
+import { list } from './reads/list.ts';
+import { noSuchResource, servedAt } from './reads/served-at.ts';
+import { bind, evict, token } from './subresources/handlers.ts';
+import { strategyAt } from './subresources/strategies.ts';
+import { watch } from './watches/watch.ts';
+import { changeScale, getScale, putScale } from './writes/scale.ts';
+import { create, patch, remove, removeCollection, update } from './writes/write-handlers.ts';
+
+/** Handles the request synchronously if possible; otherwise resolves when the response is complete. */
+export function dispatch(
+  context: RestContext,
+  exchange: Exchange,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const kind = servedAt(context.kinds, info);
+  const { subresource, verb } = info;
+  const { custom, deprecation } = kind.definition;
+  const warning = custom?.deprecation ?? (kind.alias === undefined ? deprecation : undefined);
+  if (warning !== undefined) exchange.warnings.push(warning);
+  if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
+  if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
+  if (custom === undefined) {
+    if (isAppliedQuota(kind)) return appliedQuotas(context, exchange, kind, info);
+    if (isPackageManifest(kind)) return packageManifests(context, exchange, kind, info);
+    if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
+    if (isStreamView(kind)) return streamView(context, exchange, kind, info);
+  }
+  if (kind.definition.virtual === true) {
+    // Virtual kinds support only create (and ProjectRequest list). They have no paths with a name.
+    if (info.name !== '') throw noSuchResource();
+    if (verb === 'list' && kind.kind === 'ProjectRequest') return ask(context, exchange);
+    if (verb !== 'create') throw methodNotAllowed();
+    return review(context, exchange, kind, info);
+  }
+  if (custom === undefined && asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
+  if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
+  // As upstream, HEAD is routed only for custom resources, although it is authorized as a get.
+  if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
+  // Update and patch need a name.
+  if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
+  switch (verb) {
+    case 'get':
+      return get(context, exchange, kind, info);
+    case 'list':
+      return list(context, exchange, kind, info);
+    case 'watch':
+      // The deprecated `/watch/` path determines the verb whatever the method is.
+      if (exchange.request.method !== 'GET') throw methodNotAllowed();
+      return watch(context, exchange, kind, info);
+    case 'create':
+      return create(context, exchange, kind, info);
+    case 'update':
+      return update(context, exchange, kind, info);
+    case 'patch':
+      return patch(context, exchange, kind, info);
+    case 'delete':
+      return remove(context, exchange, kind, info);
+    case 'deletecollection':
+      return removeCollection(context, exchange, kind, info);
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+/**
+ * The error for custom resources names them. Source:
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+ */
+function notAllowed({ definition, group, plural }: ServedKind, verb: string): ApiError {
+  if (definition.custom === undefined) return methodNotAllowed();
+  const message = `${verb} is not supported on resources of kind ${JSON.stringify(`${plural}.${group}`)}`;
+  return new ApiError('MethodNotAllowed', message, { group, kind: plural });
+}
+
+function dispatchSubresource(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const { subresource, verb } = info;
+  if (subresource === 'scale' && kind.definition.scale !== undefined) {
+    const { scale } = kind.definition;
+    if (verb === 'get') return getScale(context, exchange, kind, info, scale);
+    if (verb === 'update') return putScale(context, exchange, kind, info, scale);
+    if (verb === 'patch') return changeScale(context, exchange, kind, info, scale);
+    throw notAllowed(kind, verb);
+  }
+  if (strategyAt(kind, subresource) !== undefined) {
+    if (verb === 'get') return get(context, exchange, kind, info);
+    if (verb === 'update') return update(context, exchange, kind, info);
+    if (verb === 'patch') return patch(context, exchange, kind, info);
+    throw notAllowed(kind, verb);
+  }
+  if (kind.definition.custom !== undefined) throw errors.notFound(kind, info.name);
+  if (!(kind.definition.extraSubresources ?? []).some((each) => each.name === subresource)) throw noSuchResource();
+  switch (subresource) {
+    case 'binding':
+      return verb === 'create' ? bind(context, exchange, kind, info) : refuse();
+    case 'eviction':
+      return verb === 'create' ? evict(context, exchange, kind, info) : refuse();
+    case 'token':
+      return verb === 'create' ? token(context, exchange, kind, info) : refuse();
+    case 'log':
+      return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
+    case 'power':
+      return verb === 'create' ? switchRig(context, exchange, info) : refuse();
+    case 'exec':
+    case 'attach':
+    case 'console':
+    case 'portforward':
+      // Streams accept the verbs get and create only.
+      return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
+    case 'layers':
+    case 'secrets':
+      return streamSubresource(context, exchange, info);
+    case 'proxy':
+      return stream(context, exchange, info);
+    default:
+      throw noSuchResource();
+  }
+}
+
+function refuse(): never {
+  throw methodNotAllowed();
+}

@@ -1,0 +1,219 @@
+/** Parses and validates query parameters of reads and writes. */
+import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import {
+  everything,
+  type FieldSelector,
+  isEverything,
+  type LabelSelector,
+  matchesFields,
+  matchesLabels,
+  parseFieldSelector,
+  parseLabelSelector,
+} from '../../../base/selector.ts';
+import { isTrue } from '../../http/request-info.ts';
+import type { ServedKind } from '../../pipeline/kinds.ts';
+import type { WriteOptions } from '../../pipeline/options.ts';
+import type { CachedObject } from '../../watch-cache/cached-object.ts';
+
+export interface ListOptions {
+  readonly labels: LabelSelector;
+  readonly fields: FieldSelector;
+  readonly limit: number | undefined;
+  readonly continueToken: string | undefined;
+  /** Undefined: the current revision. 0: any cached revision. */
+  readonly resourceVersion: number | undefined;
+  readonly match: 'Exact' | 'NotOlderThan' | undefined;
+  readonly timeoutSeconds: number | undefined;
+  readonly bookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+  /** Filter of kinds whose objects are only partly visible to the user (readable.ts). */
+  readonly visible?: (object: CachedObject) => boolean;
+}
+
+const bad = (message: string): ApiError => new ApiError('BadRequest', message);
+
+/**
+ * As upstream, contradicting options are `Invalid`: client-go's reflector falls back from watch-lists on that reason.
+ */
+function contradiction(failure: FieldError): ApiError {
+  return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
+}
+
+const matchForbidden = (detail: string): FieldError => fieldError.forbidden('resourceVersionMatch', detail);
+
+export function parseRevision(text: string | null | undefined): number | undefined {
+  if (text === null || text === undefined || text === '') return undefined;
+  const value = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) {
+    throw bad(
+      `resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 64))}: strconv.ParseUint: parsing ${JSON.stringify(text.slice(0, 64))}: invalid syntax`,
+    );
+  }
+  return value;
+}
+
+/** Parses a 64-bit integer as Go does. */
+function integer(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text === '') return undefined;
+  const shown = `strconv.ParseInt: parsing ${JSON.stringify(text.slice(0, 64))}`;
+  if (!/^[+-]?\d+$/.test(text)) throw bad(`${shown}: invalid syntax`);
+  if (!Number.isSafeInteger(Number(text))) throw bad(`${shown}: value out of range`);
+  return Number(text);
+}
+
+/** Zero and negative values count as absent. */
+const positive = (value: number | undefined): number | undefined =>
+  value === undefined || value <= 0 ? undefined : value;
+
+export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch: boolean): ListOptions {
+  const labelText = query.get('labelSelector');
+  const fieldText = query.get('fieldSelector');
+  const fields = fieldText === null || fieldText === '' ? [] : selectedFields(kind, fieldText);
+  const match = query.get('resourceVersionMatch');
+  if (match !== null && match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
+    throw contradiction(
+      fieldError.notSupported('resourceVersionMatch', match.slice(0, 64), ['Exact', 'NotOlderThan', '']),
+    );
+  }
+  const resourceVersion = parseRevision(query.get('resourceVersion'));
+  const continueToken = query.get('continue') ?? undefined;
+  const initial = query.get('sendInitialEvents');
+  const options: ListOptions = {
+    labels: labelText === null || labelText === '' ? everything : parseLabelSelector(labelText),
+    fields,
+    limit: positive(integer(query, 'limit')),
+    continueToken: continueToken === '' ? undefined : continueToken,
+    resourceVersion,
+    match: match === '' || match === null ? undefined : match,
+    timeoutSeconds: positive(integer(query, 'timeoutSeconds')),
+    bookmarks: isTrue(query.get('allowWatchBookmarks')),
+    sendInitialEvents: initial === null ? undefined : isTrue(initial),
+  };
+  if (!watch) {
+    if (options.sendInitialEvents !== undefined) {
+      throw contradiction(fieldError.forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+    }
+    if (options.match !== undefined && resourceVersion === undefined) {
+      throw contradiction(matchForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
+    }
+    if (options.match !== undefined && options.continueToken !== undefined) {
+      throw contradiction(matchForbidden('resourceVersionMatch is forbidden when continue is provided'));
+    }
+    if (options.match === 'Exact' && resourceVersion === 0) {
+      throw contradiction(matchForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+    }
+  } else if (options.sendInitialEvents === undefined) {
+    if (options.match !== undefined) {
+      throw contradiction(
+        matchForbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
+      );
+    }
+  } else if (options.match !== 'NotOlderThan') {
+    throw contradiction(matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
+  }
+  return options;
+}
+
+/** Translates a field selector to the field names of the storage version. */
+function selectedFields(kind: ServedKind, text: string): FieldSelector {
+  const labels = kind.alias?.fieldLabels;
+  return parseFieldSelector(text).map((term) => {
+    const { field } = term;
+    if (field === 'metadata.name' || (field === 'metadata.namespace' && kind.definition.namespaced)) return term;
+    const known = labels ?? kind.definition.fieldSelectors ?? {};
+    if (!Object.hasOwn(known, field)) throw bad(unknownLabel(kind, field));
+    return labels === undefined ? term : { ...term, field: labels[field] ?? field };
+  });
+}
+
+/** Upstream's message depends on whether the kind has its own field labels. */
+function unknownLabel({ definition }: ServedKind, field: string): string {
+  if (definition.fieldSelectors !== undefined && definition.custom === undefined)
+    return definition.unknownFieldLabel?.(field) ?? `field label not supported: ${field}`;
+  const own = definition.custom === undefined ? [] : Object.keys(definition.fieldSelectors ?? {});
+  if (definition.custom !== undefined && own.length > 0) return `field label not supported: ${field}`;
+  return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
+}
+
+/** Predicate of the selectors of a list or watch. Undefined if every object matches. */
+export function matcherOf(
+  kind: ServedKind,
+  options: Pick<ListOptions, 'labels' | 'fields' | 'visible'>,
+): ((object: CachedObject) => boolean) | undefined {
+  const { labels, fields, visible } = options;
+  const anyLabels = isEverything(labels);
+  if (anyLabels && fields.length === 0) return visible;
+  const readers = kind.definition.fieldSelectors ?? {};
+  return (object) =>
+    (visible === undefined || visible(object)) &&
+    (fields.length === 0 || matchesFields(fields, (field) => object.field(field, readers))) &&
+    (anyLabels || matchesLabels(labels, object.labels()));
+}
+
+const MAX_FIELD_MANAGER = 128;
+const VALIDATIONS = ['Ignore', 'Warn', 'Strict'] as const;
+
+/** `kind`: CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. */
+export function invalidOptions(kind: string, failures: readonly FieldError[]): ApiError {
+  return invalid({ group: 'meta.k8s.io', kind }, '', failures);
+}
+
+/** The error shows all requested values, as upstream. */
+export function validateDryRun(asked: readonly string[]): FieldError[] {
+  if (asked.every((each) => each === 'All')) return [];
+  const shown = JSON.stringify(asked.map((each) => each.slice(0, 64)));
+  const message = `Unsupported value: ${shown}: supported values: "All"`;
+  return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
+}
+
+function validateManager(manager: string): FieldError[] {
+  if (manager.length > MAX_FIELD_MANAGER) return [fieldError.tooLong('fieldManager', MAX_FIELD_MANAGER)];
+  const at = [...manager].findIndex(
+    (each) => !/[\x20-\x7e]/.test(each) && !/^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(each),
+  );
+  if (at < 0) return [];
+  const code = [...manager][at]?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  return [fieldError.invalid('fieldManager', manager, `invalid character U+${code} (at position ${at})`)];
+}
+
+export function parseWriteOptions(kind: string, query: URLSearchParams, userAgent: string | undefined): WriteOptions {
+  if (query.size === 0) return usualOptions(userAgent);
+  const validation = VALIDATIONS.find((each) => each === (query.get('fieldValidation') || 'Warn'));
+  const manager = query.get('fieldManager') ?? '';
+  const failures = [...validateManager(manager), ...validateDryRun(query.getAll('dryRun'))];
+  if (validation === undefined) {
+    const asked = (query.get('fieldValidation') ?? '').slice(0, 64);
+    failures.push(fieldError.notSupported('fieldValidation', asked, ['', 'Ignore', 'Strict', 'Warn']));
+  }
+  if (failures.length > 0 || validation === undefined) throw invalidOptions(kind, failures);
+  return {
+    dryRun: query.has('dryRun'),
+    validation,
+    fieldManager: manager === '' ? managerOfUserAgent(userAgent) : manager,
+    force: isTrue(query.get('force')),
+  };
+}
+
+const MAX_REMEMBERED_AGENTS = 256;
+const MAX_REMEMBERED_AGENT = 512;
+const usual = new Map<string | undefined, WriteOptions>();
+
+/** Options of a write without query parameters, cached per user agent. */
+function usualOptions(userAgent: string | undefined): WriteOptions {
+  let options = usual.get(userAgent);
+  if (options === undefined) {
+    options = { dryRun: false, validation: 'Warn', fieldManager: managerOfUserAgent(userAgent), force: false };
+    if ((userAgent ?? '').length > MAX_REMEMBERED_AGENT) return options;
+    if (usual.size >= MAX_REMEMBERED_AGENTS) usual.clear();
+    usual.set(userAgent, options);
+  }
+  return options;
+}
+
+/** As upstream, the default field manager is the first part of the user agent. */
+function managerOfUserAgent(userAgent: string | undefined): string {
+  const name = (userAgent ?? '').split('/', 1)[0]?.replaceAll(/[^\x20-\x7e]/g, '') ?? '';
+  return name === '' ? 'unknown' : name.slice(0, MAX_FIELD_MANAGER);
+}

@@ -1,0 +1,19 @@
+/** Sends a Scale as JSON or as a Table. */
+import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import { scales } from '../../../api/kinds/cluster/subresources/index.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { RestContext } from '../context.ts';
+import { columnDefinitions, includeObjectOf, rowOf, table } from '../reads/representations.ts';
+
+export function sendScale(context: RestContext, exchange: Exchange, scale: Scale): void {
+  const form = negotiate(exchange.request.headers.accept, true);
+  if (form.as !== 'Table') {
+    exchange.sendObject(200, scale);
+    return;
+  }
+  const include = includeObjectOf(exchange.info.query);
+  const row = rowOf(scales, scale, () => JSON.stringify(scale), include, form, context.clock.nowMs());
+  const metadata = JSON.stringify({ resourceVersion: scale.metadata?.resourceVersion ?? '' });
+  exchange.sendBytes(200, Buffer.from(table(form, metadata, columnDefinitions(scales), [row])));
+}

@@ -1,0 +1,36 @@
+/**
+ * Metrics of reloaded configuration files: reloads by result, and the hash in force. Source:
+ * k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
+ */
+import { createHash } from 'node:crypto';
+import type { Reloads } from '../config/server-config.ts';
+
+/**
+ * `what`: upstream's name of the configuration. `server`: identity of the API server. The text has no trailing line
+ * break.
+ */
+export function reloadMetrics(
+  what: 'authentication' | 'authorization' | 'encryption',
+  reloads: Reloads,
+  server: string,
+): string {
+  const prefix = `apiserver_${what}_config_controller`;
+  const id = `apiserver_id_hash="${hashOf(server)}"`;
+  const done = (['failure', 'success'] as const).flatMap((status) => {
+    const { [status]: one } = reloads;
+    return one === undefined ? [] : [{ labels: `{${id},status="${status}"}`, ...one }];
+  });
+  return [
+    `# HELP ${prefix}_automatic_reloads_total Total number of automatic reloads of ${what} configuration split by status and apiserver identity.`,
+    `# TYPE ${prefix}_automatic_reloads_total counter`,
+    ...done.map(({ labels, count }) => `${prefix}_automatic_reloads_total${labels} ${count}`),
+    `# HELP ${prefix}_automatic_reload_last_timestamp_seconds Timestamp of the last automatic reload of ${what} configuration split by status and apiserver identity.`,
+    `# TYPE ${prefix}_automatic_reload_last_timestamp_seconds gauge`,
+    ...done.map(({ labels, lastMs }) => `${prefix}_automatic_reload_last_timestamp_seconds${labels} ${lastMs / 1000}`),
+    `# HELP ${prefix}_last_config_info Information about the last applied ${what} configuration with hash as label, split by apiserver identity.`,
+    `# TYPE ${prefix}_last_config_info gauge`,
+    `${prefix}_last_config_info{${id},hash="${hashOf(reloads.text)}"} 1`,
+  ].join('\n');
+}
+
+const hashOf = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;

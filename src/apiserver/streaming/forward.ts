@@ -1,0 +1,166 @@
+/** Common steps of proxied requests and upgrades. */
+import type { Duplex } from 'node:stream';
+import { ApiError } from '../../api/meta/status.ts';
+import { failureOf } from '../http/failures.ts';
+import type { BackendRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
+import type { RestContext } from '../rest/context.ts';
+import type { Target } from './targets.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Headers for the next hop only (RFC 9110 §7.6.1), or for this server. */
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
+  'authorization',
+  'connection',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]);
+
+/** WebSocket subprotocol in which browsers send a bearer token. */
+const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
+
+/** Request headers that are forwarded to the backend. Credentials and hop-by-hop headers are removed. */
+export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  const passed: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(':') || NOT_FORWARDED.has(name)) continue;
+    if (name.startsWith('impersonate-') || name.startsWith('x-remote-') || value === undefined) continue;
+    passed[name] = value;
+  }
+  const protocols = headers['sec-websocket-protocol'];
+  if (protocols?.includes(TOKEN_PROTOCOL) === true) {
+    const others = protocols.split(',').filter((each) => !each.trim().startsWith(TOKEN_PROTOCOL));
+    passed['sec-websocket-protocol'] = others.join(',').trim();
+  }
+  return passed;
+}
+
+/** Response headers that are forwarded to the client. */
+export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (NOT_FORWARDED.has(name) || value === undefined) continue;
+    // RFC 9110 §8.6: a 204 response has no content length; HTTP/2 clients reset the stream of one that has.
+    if (name === 'content-length' && answer.statusCode === 204) continue;
+    headers[name] = value;
+  }
+  return headers;
+}
+
+export function backendRequest(
+  target: Target,
+  method: string,
+  headers: OutgoingHttpHeaders,
+  signal: AbortSignal,
+): BackendRequest {
+  return {
+    network: 'cluster',
+    scheme: target.scheme,
+    host: target.host,
+    port: target.port,
+    method,
+    path: target.path,
+    headers,
+    ...(target.tls === undefined ? {} : { tls: target.tls }),
+    allowAddress: target.allowAddress,
+    connectTimeoutMs: target.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+    signal,
+  };
+}
+
+/** Connects the client's socket with the backend's after a 101 response. `whom` names the backend in messages. */
+export async function upgradeThrough(
+  context: RestContext,
+  request: BackendRequest,
+  socket: Duplex,
+  head: Buffer,
+  whom: string,
+): Promise<void> {
+  const answer = await context.backends.upgrade(request);
+  if (!answer.upgraded) {
+    await returnFailure(socket, answer.response, whom);
+    return;
+  }
+  const { response, socket: backend, head: first } = answer;
+  const lines = [`HTTP/1.1 101 ${response.statusMessage ?? 'Switching Protocols'}`];
+  for (let index = 0; index + 1 < response.rawHeaders.length; index += 2) {
+    lines.push(`${response.rawHeaders[index]}: ${response.rawHeaders[index + 1]}`);
+  }
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  if (first.length > 0) socket.write(first);
+  if (head.length > 0) backend.write(head);
+  splice(socket, backend, context.stopping);
+}
+
+function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
+  const close = (): void => {
+    left.destroy();
+    right.destroy();
+    stopping.removeEventListener('abort', close);
+  };
+  for (const [from, to] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    from.on('error', close);
+    from.once('close', () => {
+      // Unread data is delivered before the socket is closed.
+      to.end();
+      setTimeout(close, 1_000).unref();
+    });
+    from.pipe(to);
+  }
+  stopping.addEventListener('abort', close, { once: true });
+}
+
+/** Sends the backend's error response to the client and closes the connection. */
+async function returnFailure(socket: Duplex, response: IncomingMessage, whom: string): Promise<void> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    length += bytes.length;
+    if (length > 64 * 1024) break;
+    chunks.push(bytes);
+  }
+  response.destroy();
+  const body = Buffer.concat(chunks);
+  const { statusCode = 0 } = response;
+  const status = statusCode < 200 ? 502 : statusCode;
+  const redirect = status >= 300 && status < 400;
+  const type = response.headers['content-type'] ?? 'text/plain';
+  if (redirect) {
+    endUpgrade(socket, new ApiError('BadGateway', `${whom} returned a redirect (${status}), which is not followed`));
+    return;
+  }
+  socket.end(
+    Buffer.concat([
+      Buffer.from(
+        `HTTP/1.1 ${status} ${response.statusMessage ?? ''}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+      ),
+      body,
+    ]),
+  );
+}
+
+/** Responds to an upgrade request with a Status and closes the connection. */
+export function endUpgrade(socket: Duplex, error: unknown): void {
+  const { failure } = failureOf(error);
+  const body = Buffer.from(JSON.stringify(failure.toStatus()));
+  socket.end(
+    Buffer.concat([
+      Buffer.from(
+        `HTTP/1.1 ${failure.httpCode} ${failure.reason}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+      ),
+      body,
+    ]),
+  );
+}

@@ -1,0 +1,184 @@
+/**
+ * Proxies requests and upgrades. An upgrade is spliced after a 101 response of the backend. Any other response to it is
+ * returned and both connections are closed, so that no second request can follow a failed upgrade.
+ */
+import type { Duplex, Transform } from 'node:stream';
+import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { ApiError, errors } from '../../api/meta/status.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
+import type { HttpResponse, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
+import type { RestContext } from '../rest/context.ts';
+import { admitConnect } from './connect.ts';
+import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
+import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
+import { checkLogOptions } from './log-options.ts';
+import { endWithClaim, rigTarget } from './rigs.ts';
+import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
+
+const hostOf = (target: Target): string =>
+  `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`;
+
+function forwardedHeaders(headers: IncomingHttpHeaders, target: Target): OutgoingHttpHeaders {
+  return { ...passedHeaders(headers), host: hostOf(target) };
+}
+
+async function targetOf(context: RestContext, info: ResourceRequestInfo): Promise<Target> {
+  await context.cache.freshen();
+  if (info.subresource === 'console') return rigTarget(context, info);
+  return info.subresource === 'proxy' ? proxyTarget(context, info) : kubeletTarget(context, info);
+}
+
+/** Handles ordinary requests: logs and proxied HTTP. exec, attach and portforward require an upgrade. */
+export async function stream(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
+  if (info.subresource === 'log') {
+    checkLogOptions(info);
+    await context.cache.freshen();
+    if (isSilent(context, info)) {
+      await exchange.recordedFirst(204);
+      exchange.response.writeHead(204, exchange.headers('text/plain'));
+      exchange.response.end();
+      return;
+    }
+  } else if (info.subresource !== 'proxy') {
+    await admitConnect(context, info, exchange.user, exchange.warnings);
+    // A missing pod is reported first.
+    await targetOf(context, info);
+    throw errors.badRequest('Upgrade request required');
+  }
+  exchange.longRunning = info.subresource === 'proxy' || isTrue(info.query.get('follow'));
+  if (info.subresource === 'proxy') await admitConnect(context, info, exchange.user, exchange.warnings);
+  const target = await targetOf(context, info);
+  const { request, response } = exchange;
+  if (info.subresource === 'proxy' && info.tail === '' && (request.method === 'GET' || request.method === 'HEAD')) {
+    await redirectToRoot(exchange);
+    return;
+  }
+  const headers = forwardedHeaders(request.headers, target);
+  const page = pageOf(info, target, request.headers.host);
+  if (info.subresource === 'proxy') {
+    // Lets the backend build links as its clients see them.
+    headers['x-forwarded-uri'] = `${page.prefix}${encodeURI(info.tail === '' ? '/' : info.tail)}`;
+    headers['x-forwarded-host'] = request.headers.host ?? '';
+    headers['x-forwarded-proto'] = 'https';
+  }
+  const mayHaveBody = request.method !== 'GET' && request.method !== 'HEAD' && info.subresource === 'proxy';
+  const hasBody = mayHaveBody && !request.readableEnded;
+  if (!hasBody) delete headers['content-length'];
+  const answer = await context.backends.request(
+    backendRequest(target, request.method ?? 'GET', headers, exchange.signal),
+    hasBody ? request : undefined,
+  );
+  if (info.subresource === 'log') {
+    const status = answer.statusCode ?? 502;
+    if (status !== 200) throw await kubeletFailure(answer, status, info);
+    await exchange.audit?.started(200);
+    if (!exchange.longRunning) await exchange.recordedFirst(200);
+    if (response.headersSent) return;
+    response.writeHead(200, exchange.headers('text/plain'));
+    response.flushHeaders();
+    await new Promise<void>((resolve) => {
+      pipeline(answer, response, () => resolve());
+    });
+    return;
+  }
+  await exchange.audit?.started(answer.statusCode ?? 502);
+  if (response.headersSent || response.destroyed) answer.destroy();
+  else await passPage(answer, response, info, page);
+}
+
+/**
+ * Redirects to a path with a trailing slash, so that relative links of the backend's root page resolve correctly.
+ * Source: k8s.io/apimachinery/pkg/util/proxy proxyRedirectsforRootPath.
+ */
+async function redirectToRoot(exchange: Exchange): Promise<void> {
+  const [path = '', ...query] = (exchange.request.url ?? '').split('?');
+  const location = [`${path}/`, ...query].join('?');
+  await exchange.recordedFirst(301);
+  exchange.response.writeHead(301, { ...exchange.headers('text/plain'), location });
+  exchange.response.end();
+}
+
+function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefined): ProxiedPage {
+  const place = info.namespace === '' ? '' : `/namespaces/${info.namespace}`;
+  return {
+    prefix: encodeURI(`/api/${info.version}${place}/${info.plural}/${info.name}/proxy`).replaceAll("'", '%27'),
+    hosts: [hostOf(target), ...(host === undefined ? [] : [host])],
+  };
+}
+
+/** Forwards the response of a pod, service or node, with links that lead through the proxy. */
+async function passPage(
+  answer: IncomingMessage,
+  response: HttpResponse,
+  info: ResourceRequestInfo,
+  page: ProxiedPage,
+): Promise<void> {
+  const status = answer.statusCode ?? 502;
+  const headers = answerHeaders(answer);
+  if (status >= 300 && status < 400 && status !== 304) {
+    if (info.plural === 'nodes') {
+      answer.destroy();
+      throw new ApiError('BadGateway', `the backend returned a redirect (${status}), which is not followed`);
+    }
+    if (answer.headers.location !== undefined) headers['location'] = proxiedLink(answer.headers.location, page);
+  }
+  const steps: Transform[] = [];
+  const encoding = answer.headers['content-encoding'] ?? '';
+  const isPage = /^\s*text\/html\s*(?:;|$)/i.test(answer.headers['content-type'] ?? '');
+  if (isPage && (encoding === '' || encoding === 'gzip')) {
+    if (encoding === 'gzip') steps.push(createGunzip());
+    steps.push(new LinkRewriter(page));
+    delete headers['content-encoding'];
+    delete headers['content-length'];
+  }
+  response.writeHead(status, headers);
+  response.flushHeaders();
+  await new Promise<void>((resolve) => {
+    pipeline([answer, ...steps, response], () => resolve());
+  });
+}
+
+const MAX_FAILURE_TEXT = 8 * 1024;
+
+/** Converts a plain-text error of a kubelet to an ApiError. */
+async function kubeletFailure(answer: IncomingMessage, status: number, info: ResourceRequestInfo): Promise<ApiError> {
+  let text = '';
+  for await (const chunk of answer) {
+    text += String(chunk);
+    if (text.length > MAX_FAILURE_TEXT) break;
+  }
+  answer.destroy();
+  const message = text.trim().slice(0, MAX_FAILURE_TEXT);
+  if (status === 404) return new ApiError('NotFound', message === '' ? `log of pod ${info.name} not found` : message);
+  if (status === 400) return errors.badRequest(message);
+  if (status === 401 || status === 403) {
+    return new ApiError('InternalError', `the kubelet rejected the API server's certificate: ${message}`);
+  }
+  return new ApiError('InternalError', message === '' ? `the kubelet returned status ${status}` : message);
+}
+
+/** Handles upgrades: connects the client's socket with the kubelet's. The request must be authorized. */
+export async function streamUpgrade(
+  context: RestContext,
+  request: IncomingMessage,
+  info: ResourceRequestInfo,
+  user: UserInfo,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  const abort = new AbortController();
+  const onClose = (): void => abort.abort();
+  socket.once('close', onClose);
+  await admitConnect(context, info, user, []);
+  const target = await targetOf(context, info);
+  const headers = forwardedHeaders(request.headers, target);
+  headers['connection'] = 'Upgrade';
+  headers['upgrade'] = request.headers.upgrade ?? '';
+  delete headers['content-length'];
+  const backend = backendRequest(target, request.method ?? 'GET', headers, abort.signal);
+  if (info.subresource === 'console') endWithClaim(context, info, socket);
+  await upgradeThrough(context, backend, socket, head, 'the kubelet');
+}

@@ -1,0 +1,138 @@
+/**
+ * Console and power of rigs, served by the kubelet of the rig's node. Administrators use `rigs/console` and
+ * `rigs/power`; the namespace whose claim has the rig uses `rigclaims/console` and `rigclaims/power`.
+ */
+import type { Duplex } from 'node:stream';
+import { ApiError, errors } from '../../api/meta/status.ts';
+import {
+  POWER_ACTIONS,
+  type PowerAction,
+  type Rig,
+  type RigClaim,
+  type RigPowerAction,
+} from '../../rigs/kinds/rig-types.ts';
+import { rigClaims } from '../../rigs/kinds/rigclaims/index.ts';
+import { rigs } from '../../rigs/kinds/rigs/index.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
+import type { RestContext } from '../rest/context.ts';
+import { backendRequest } from './forward.ts';
+import { kubeletOf, type Target } from './targets.ts';
+
+const MAX_ANSWER = 64 * 1024;
+/** Interval of the check that a claim still has its rig. A console may stay open this long afterwards. */
+const CHECK_MS = 1_000;
+
+const claimOf = (context: RestContext, { namespace, name }: ResourceRequestInfo): RigClaim | undefined =>
+  context.cache.kind(rigClaims.storagePrefix).get(namespace, name)?.shared<RigClaim>() as RigClaim | undefined;
+
+/** The named rig, or the rig of the named claim. Throws NotFound, and Conflict for a claim without a rig. */
+function rigOf(context: RestContext, info: ResourceRequestInfo): Rig {
+  let { name } = info;
+  if (info.plural === rigClaims.plural) {
+    const claim = claimOf(context, info);
+    if (claim === undefined) throw errors.notFound(rigClaims, name);
+    const { phase = 'Queued', rig = '' } = claim.status ?? {};
+    if (phase !== 'Granted')
+      throw new ApiError('Conflict', `RigClaim "${name}" is ${phase}; wait until it is Granted, or create another one`);
+    name = rig;
+  }
+  const rig = context.cache.kind(rigs.storagePrefix).get('', name)?.shared<Rig>() as Rig | undefined;
+  if (rig === undefined) throw errors.notFound(rigs, name);
+  return rig;
+}
+
+function nodeOf({ metadata, spec, status }: Rig): string {
+  const node = status?.node ?? spec?.node;
+  if (node !== undefined) return node;
+  throw new ApiError(
+    'ServiceUnavailable',
+    `rig "${metadata?.name ?? ''}": no node has all of its fixtures; plug them in`,
+  );
+}
+
+/** Name of a fixture on the node, by its name in the rig. */
+function fixtureOf({ metadata, spec }: Rig, name: string | undefined): string {
+  const found = spec?.fixtures?.find((each) => each.name === name)?.fixture;
+  if (found === undefined) throw errors.badRequest(`rig "${metadata?.name ?? ''}" has no fixture "${name ?? ''}"`);
+  return found;
+}
+
+/** Kubelet path of a console. */
+export function rigTarget(context: RestContext, info: ResourceRequestInfo): Target {
+  const rig = rigOf(context, info);
+  const { name = '' } = rig.metadata ?? {};
+  const { console } = rig.spec ?? {};
+  if (console === undefined) throw errors.badRequest(`rig "${name}" has no console; set spec.console`);
+  const query = new URLSearchParams({
+    fixture: fixtureOf(rig, console.fixture),
+    baud: String(console.baudRate ?? 115_200),
+  });
+  const flags = { stdin: 'input', stdout: 'output', tty: 'tty' };
+  for (const [option, parameter] of Object.entries(flags))
+    if (isTrue(info.query.get(option))) query.set(parameter, '1');
+  return kubeletOf(context, nodeOf(rig), `/rigs/${encodeURIComponent(name)}/console?${query}`);
+}
+
+/** Closes the console of a claim when the claim loses its rig. */
+export function endWithClaim(context: RestContext, info: ResourceRequestInfo, socket: Duplex): void {
+  if (info.plural !== rigClaims.plural) return;
+  const uid = claimOf(context, info)?.metadata?.uid;
+  const check = (): void => {
+    if (socket.destroyed) return;
+    const claim = claimOf(context, info);
+    if (claim?.metadata?.uid === uid && claim?.status?.phase === 'Granted') context.clock.setTimer(CHECK_MS, check);
+    else socket.destroy();
+  };
+  context.clock.setTimer(CHECK_MS, check);
+}
+
+/** Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. */
+export async function switchRig(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
+  const action = POWER_ACTIONS.find((each) => each === info.query.get('action'));
+  if (action === undefined) throw errors.badRequest(`action: must be one of ${POWER_ACTIONS.join(', ')}`);
+  await context.cache.freshen();
+  const rig = rigOf(context, info);
+  const name = rig.metadata?.name ?? '';
+  const outputs: string[] = [];
+  for (const step of stepsOf(rig, action)) {
+    const path = `/rigs/${encodeURIComponent(name)}/power?${step}`;
+    const target = kubeletOf(context, nodeOf(rig), path);
+    const answer = await context.backends.request(backendRequest(target, 'POST', {}, exchange.signal), undefined);
+    let text = '';
+    for await (const chunk of answer) {
+      text += String(chunk);
+      if (text.length > MAX_ANSWER) break;
+    }
+    answer.destroy();
+    const output = text.slice(0, MAX_ANSWER).trim();
+    const status = answer.statusCode ?? 502;
+    if (status === 400 || status === 404) throw errors.badRequest(output);
+    if (status !== 200) throw new ApiError('InternalError', `rig "${name}": power ${action}: ${output}`);
+    if (output !== '') outputs.push(output);
+  }
+  exchange.sendJson(200, {
+    ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 200 },
+    message: outputs.join('\n'),
+    details: { name, group: rigs.group, kind: rigs.plural },
+  });
+}
+
+/** Queries of the kubelet path, to be sent in order. */
+function stepsOf(rig: Rig, action: PowerAction): URLSearchParams[] {
+  const power = rig.spec?.power;
+  const own = power?.[action];
+  if (own !== undefined) return action === 'cycle' && own.fixture !== undefined ? cycle(own, own) : [step(own, action)];
+  if (action === 'cycle' && power?.off !== undefined && power.on !== undefined) return cycle(power.off, power.on);
+  throw errors.badRequest(`rig "${rig.metadata?.name ?? ''}" has no spec.power.${action}; set it`);
+
+  function cycle(off: RigPowerAction, on: RigPowerAction): URLSearchParams[] {
+    return [step(off, 'off'), new URLSearchParams({ rest: '1000' }), step(on, 'on')];
+  }
+
+  function step({ command, fixture, channel = 1 }: RigPowerAction, to: PowerAction): URLSearchParams {
+    return command === undefined
+      ? new URLSearchParams({ relay: fixtureOf(rig, fixture), channel: String(channel), to })
+      : new URLSearchParams({ command });
+  }
+}

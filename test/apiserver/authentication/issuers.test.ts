@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { IssuerTokens, SIGNING_ALGORITHMS } from '../../../src/apiserver/authentication/issuers.ts';
+import { parseToken } from '../../../src/apiserver/authentication/jwt.ts';
+import type { BackendConnector } from '../../../src/apiserver/port.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { systemClock } from '../../client/clocks.ts';
+import { slack } from '../../support/slack.ts';
+
+const ISSUER = 'https://issuer.example.com';
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const ec256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const ec384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+const ec521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
+
+/** JWS (RFC 7515) signed with node:crypto, not with the library that verifies it. */
+function token(algorithm: string, key: KeyObject, header: object = {}): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const claims = { iss: ISSUER, sub: 'ann', aud: 'cluster', exp: Math.floor(Date.now() / 1000) + 600 };
+  const input = `${part({ alg: algorithm, ...header })}.${part(claims)}`;
+  const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+  const signature = sign(`sha${algorithm.slice(2)}`, Buffer.from(input), {
+    key,
+    dsaEncoding: 'ieee-p1363',
+    ...(algorithm.startsWith('PS') ? pss : {}),
+  });
+  return `${input}.${signature.toString('base64url')}`;
+}
+
+const jwk = (key: KeyObject, more: object = {}): object => ({ ...key.export({ format: 'jwk' }), ...more });
+
+/** Returns a function that authenticates a token with an issuer that publishes `keys`, and returns the user name. */
+function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string | undefined> {
+  const backends = {
+    request: async ({ path }: { path: string }) => {
+      const document = path.startsWith('/.well-known') ? { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` } : { keys };
+      return Object.assign(Readable.from([Buffer.from(JSON.stringify(document))]), { statusCode: 200, headers: {} });
+    },
+  };
+  const tokens = new IssuerTokens(
+    {
+      url: ISSUER,
+      audiences: ['cluster'],
+      algorithms: SIGNING_ALGORITHMS,
+      username: { claim: 'sub', prefix: '' },
+      requiredClaims: new Map(),
+    },
+    {
+      backends: backends as unknown as BackendConnector & { request(): Promise<IncomingMessage> },
+      clock: systemClock,
+      log: silentLog,
+    },
+  );
+  return async (text) => {
+    const parsed = parseToken(text);
+    assert.ok(parsed);
+    return (await tokens.authenticate(parsed, text))?.user.name;
+  };
+}
+
+test('verifies every algorithm that can be configured, and requires a key that fits it', async () => {
+  const pairs: Readonly<Record<string, { publicKey: KeyObject; privateKey: KeyObject }>> = {
+    ES256: ec256,
+    ES384: ec384,
+    ES512: ec521,
+  };
+  for (const algorithm of SIGNING_ALGORITHMS) {
+    const { publicKey, privateKey } = pairs[algorithm] ?? rsa;
+    const user = issuerWith([jwk(publicKey, { kid: 'one' })]);
+    assert.equal(await user(token(algorithm, privateKey, { kid: 'one' })), 'ann', algorithm);
+    assert.equal(await user(token(algorithm, privateKey)), 'ann', `${algorithm} without kid`);
+    const elsewhere = algorithm.startsWith('ES') ? rsa.publicKey : ec256.publicKey;
+    const unfit = issuerWith([jwk(elsewhere, { kid: 'one' })]);
+    assert.equal(await unfit(token(algorithm, privateKey, { kid: 'one' })), undefined, `${algorithm}, unfit key`);
+  }
+});
+
+test('tries all keys for a token without kid, and ignores unusable keys', async () => {
+  const user = issuerWith([
+    null,
+    'key',
+    { kty: 'RSA' },
+    { kty: 'RSA', n: '!', e: 'AQAB' },
+    { kty: 'unknown' },
+    jwk(ec384.publicKey),
+    jwk(otherRsa.publicKey, { kid: 'first' }),
+    jwk(rsa.publicKey, { kid: 'second' }),
+  ]);
+  assert.equal(await user(token('RS256', rsa.privateKey)), 'ann');
+  assert.equal(await user(token('RS256', otherRsa.privateKey)), 'ann');
+  assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'second' })), 'ann');
+  assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'first' })), undefined);
+  const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  assert.equal(await user(token('RS256', stranger)), undefined);
+});
+
+test('rejects keys for encryption or another algorithm, and critical extensions', async () => {
+  const encryption = issuerWith([jwk(rsa.publicKey, { use: 'enc' })]);
+  assert.equal(await encryption(token('RS256', rsa.privateKey)), undefined);
+  const pinned = issuerWith([jwk(rsa.publicKey, { alg: 'PS256' })]);
+  assert.equal(await pinned(token('RS256', rsa.privateKey)), undefined);
+  assert.equal(await pinned(token('PS256', rsa.privateKey)), 'ann');
+  const user = issuerWith([jwk(rsa.publicKey)]);
+  assert.equal(await user(token('RS256', rsa.privateKey, { crit: ['b64'], b64: true })), undefined);
+});
+
+test('ignores invalid, unusual or huge keys without blocking', async () => {
+  const signed = token('RS256', rsa.privateKey);
+  const giant = { kty: 'RSA', n: Buffer.alloc(8192, 0xff).toString('base64url') };
+  const hostile: readonly (readonly unknown[])[] = [
+    [null, 5, 'x', [], {}, { kty: 7 }, { kty: 'RSA' }, { kty: 'RSA', n: 5, e: {} }, { kty: 'RSA', n: '', e: '' }],
+    [
+      { kty: 'oct', k: 'AAAA', alg: 'RS256' },
+      { kty: 'oct', k: 'AAAA' },
+    ],
+    [
+      { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA' },
+      { kty: 'EC', crv: '../x', x: 'A', y: 'A' },
+    ],
+    [JSON.parse('{"__proto__":{"kty":"RSA"},"kty":"RSA","n":"AQAB","e":"AQAB"}')],
+    Array.from({ length: 200 }, () => ({ ...giant, e: Buffer.alloc(8192, 0xfd).toString('base64url') })),
+    Array.from({ length: 200 }, () => ({ ...giant, e: 'AQAB' })),
+    Array.from({ length: 20_000 }, (_, kid) => ({ kty: 'RSA', n: 'AQAB', e: 'AQAB', kid: String(kid) })),
+  ];
+  let longest = 0;
+  let last = performance.now();
+  const watch = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 5);
+  const began = performance.now();
+  for (const keys of hostile) {
+    const userOf = issuerWith(keys);
+    assert.equal(await userOf(signed).catch(() => undefined), undefined);
+    assert.equal(await userOf(token('RS256', rsa.privateKey, { kid: '__proto__' })).catch(() => undefined), undefined);
+  }
+  clearInterval(watch);
+  assert.ok(
+    longest < 1_000 * slack() && performance.now() - began < 15_000 * slack(),
+    `${longest} of ${performance.now() - began} ms`,
+  );
+  const mixed = [...(hostile[0] ?? []), jwk(rsa.publicKey)];
+  assert.equal(await issuerWith(mixed)(signed), 'ann');
+});

@@ -1,0 +1,100 @@
+/** Streamed bodies: the content, the pace of the reader, and buffers that are reused only after they were sent. */
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { Writable } from 'node:stream';
+import { it } from 'node:test';
+import { writeParts } from '../../../src/apiserver/http/stream-body.ts';
+import { Choices } from '../core/patch/choices.ts';
+
+/** A stream that reads its input only on request, as TLS may do, and records the memory of its buffers. */
+class Late extends Writable {
+  readonly memory = new Set<ArrayBufferLike>();
+  readonly read: Buffer[] = [];
+  most = 0;
+  #waiting: { readonly chunk: Buffer; readonly done: () => void }[] = [];
+
+  constructor() {
+    super({ highWaterMark: 1 << 30 });
+  }
+
+  override write(chunk: Buffer, done?: unknown): boolean {
+    this.memory.add(chunk.buffer);
+    this.#waiting.push({ chunk, done: typeof done === 'function' ? () => done(undefined) : () => {} });
+    this.most = Math.max(this.most, this.#waiting.length);
+    return true;
+  }
+
+  /** Reads the oldest write. Returns false if there is none. */
+  flush(): boolean {
+    const next = this.#waiting.shift();
+    if (next === undefined) return false;
+    this.read.push(Buffer.from(next.chunk));
+    next.done();
+    return true;
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function sent(parts: readonly Buffer[], flushes: () => number): Promise<Late> {
+  const target = new Late();
+  let ended = false;
+  const writing = writeParts(target, parts).then(() => {
+    ended = true;
+  });
+  while (!ended) {
+    for (let count = flushes(); count > 0; count--) target.flush();
+    await turn();
+  }
+  await writing;
+  while (target.flush());
+  return target;
+}
+
+it('sends the given bytes, however late the buffers are read', async () => {
+  for (let seed = 0; seed < 40; seed++) {
+    const choices = new Choices(seed);
+    const parts = Array.from({ length: choices.below(600) }, (_, n) =>
+      Buffer.alloc(choices.chance(0.01) ? 60_000 + choices.below(100_000) : choices.below(3_000), `${n},`),
+    );
+    const target = await sent(parts, () => choices.below(3));
+    assert.ok(Buffer.concat(target.read).equals(Buffer.concat(parts)), `seed ${seed}`);
+  }
+});
+
+it('uses two buffers for a list of any length, however slowly it is read', async () => {
+  const part = Buffer.alloc(1000, 'x');
+  const target = await sent(Array<Buffer>(20_000).fill(part), () => 1);
+  assert.equal(
+    target.read.reduce((sum, each) => sum + each.length, 0),
+    20_000_000,
+  );
+  // The last piece has its own memory.
+  assert.ok(target.most <= 3);
+  assert.ok(target.memory.size <= 3, `${target.memory.size} buffers`);
+});
+
+it('waits for a reader that does not read, and ends on its close event', async () => {
+  for (const goes of ['close', 'failure']) {
+    const dones: ((error?: Error) => void)[] = [];
+    // Like an HTTP/2 response, without `destroyed`.
+    const target = Object.assign(new EventEmitter(), {
+      write: (_chunk: Buffer, done: (error?: Error) => void) => dones.push(done) === 0,
+    });
+    let taken = 0;
+    const endless = (function* () {
+      for (;;) {
+        taken += 1;
+        yield Buffer.alloc(30_000);
+      }
+    })();
+    const writing = writeParts(target as unknown as Writable, endless);
+    for (let turns = 0; turns < 20; turns++) await turn();
+    assert.equal(dones.length, 2);
+    assert.ok(taken < 10);
+    if (goes === 'close') target.emit('close');
+    else dones[0]?.(new Error('reset'));
+    await writing;
+    assert.equal(target.listenerCount('close'), 0);
+  }
+});

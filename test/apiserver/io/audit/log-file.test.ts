@@ -1,0 +1,114 @@
+/** The audit log file: every line is written once, the file is rotated when it is full, and old files are deleted. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { openAuditLog } from '../../../../src/apiserver/io/audit/index.ts';
+import { silentLog } from '../../../../src/base/log.ts';
+import { systemClock } from '../../../../src/host/process/process.ts';
+
+it('writes lines in order, rotates by size and keeps the configured number of files', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const path = join(directory, 'deeper', 'audit.log');
+  const options = {
+    path,
+    mode: 'batch' as const,
+    compress: false,
+    maxMegabytes: 1,
+    maxDays: 1,
+    maxBackups: 2,
+    bufferEvents: 10_000,
+    clock: systemClock,
+    log: silentLog,
+  };
+  try {
+    const sink = await openAuditLog(options);
+    await writeFile(join(directory, 'deeper', 'audit-2001-01-01T00-00-00.000.log'), 'old\n');
+    await writeFile(join(directory, 'deeper', 'audit-notes.log'), 'mine\n');
+    const filler = 'x'.repeat(10_000);
+    for (let at = 0; at < 500; at++) {
+      sink.accept(JSON.stringify({ at, filler }));
+      if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await sink.close();
+    const names = (await readdir(join(directory, 'deeper'))).sort();
+    assert.ok(names.includes('audit-notes.log'), 'files that are not ours stay');
+    assert.ok(!names.includes('audit-2001-01-01T00-00-00.000.log'), 'old ones go');
+    const rotated = names.filter((name) => /^audit-\d/.test(name));
+    assert.equal(rotated.length, 2);
+    const lines: number[] = [];
+    for (const name of [...rotated, 'audit.log']) {
+      const text = await readFile(join(directory, 'deeper', name), 'utf8');
+      assert.ok(text.length <= 6 * 1024 * 1024);
+      for (const line of text.trimEnd().split('\n')) lines.push((JSON.parse(line) as { at: number }).at);
+    }
+    assert.equal(lines.at(-1), 499);
+    assert.deepEqual(
+      lines,
+      Array.from({ length: lines.length }, (_, index) => 500 - lines.length + index),
+    );
+    // A new writer appends to the existing file.
+    const again = await openAuditLog(options);
+    again.accept('{"at":500}');
+    await again.close();
+    assert.match(await readFile(path, 'utf8'), /\{"at":500\}\n$/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('makes blocking requests wait for their line, and reports a failed write in strict mode', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const options = { maxMegabytes: 0, maxDays: 0, maxBackups: 0, compress: false, bufferEvents: 10_000 };
+  const more = { ...options, clock: systemClock, log: silentLog };
+  try {
+    const path = join(directory, 'audit.log');
+    const sink = await openAuditLog({ ...more, path, mode: 'blocking' });
+    assert.equal(sink.blocks, true);
+    const kept = ['{"at":1}', '{"at":2}'].map((line) => sink.accept(line));
+    assert.deepEqual(await Promise.all(kept), [true, true]);
+    assert.equal(await readFile(path, 'utf8'), '{"at":1}\n{"at":2}\n');
+    await sink.close();
+    // /dev/full behaves like a full disk.
+    const full = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking' });
+    assert.equal(await full.accept('{}'), true);
+    const strict = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking-strict' });
+    assert.equal(await strict.accept('{}'), false);
+    const batch = await openAuditLog({ ...more, path: join(directory, 'batch.log'), mode: 'batch' });
+    assert.equal(batch.accept('{}'), undefined);
+    await Promise.all([full.close(), strict.close(), batch.close()]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('compresses rotated files and counts a file and its compressed copy as one', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const path = join(directory, 'audit.log');
+  try {
+    // Left by a process that ended during the compression.
+    await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log'), 'left\n');
+    await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log.gz'), 'half');
+    await writeFile(join(directory, 'audit-2000-01-01T00-00-00.000.log.gz'), 'too many');
+    const options = { path, maxMegabytes: 1, maxDays: 0, maxBackups: 2, compress: true, bufferEvents: 10_000 };
+    const sink = await openAuditLog({ ...options, mode: 'blocking', clock: systemClock, log: silentLog });
+    const line = 'x'.repeat(700_000);
+    await sink.accept(line);
+    await sink.accept(line);
+    const names = async () => (await readdir(directory)).filter((name) => name !== 'audit.log').sort();
+    const isDone = (all: readonly string[]) => all.length === 2 && all.every((name) => name.endsWith('.log.gz'));
+    while (!isDone(await names())) await new Promise((resolve) => setTimeout(resolve, 5));
+    const texts = await Promise.all(
+      (await names()).map(async (name) => gunzipSync(await readFile(join(directory, name)))),
+    );
+    assert.deepEqual(
+      texts.map((text) => text.toString()),
+      ['left\n', `${line}\n`],
+    );
+    await sink.close();
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
