@@ -1,0 +1,59 @@
+/** Indices that controllers share on common informers. Each is added once per informer. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { claimNames } from '../../api/volumes/pod-claims.ts';
+import type { Informer } from '../../client/types.ts';
+import { controllerOf } from './core/ownership.ts';
+
+const added = new WeakMap<object, Set<string>>();
+
+function addOnce<T extends KubeObject>(
+  informer: Informer<T>,
+  name: string,
+  valuesOf: (object: T) => readonly string[],
+): void {
+  let names = added.get(informer);
+  if (names === undefined) {
+    names = new Set();
+    added.set(informer, names);
+  }
+  if (names.has(name)) return;
+  names.add(name);
+  informer.addIndex(name, valuesOf);
+}
+
+const NO_CONTROLLER = 'orphans:';
+
+/** Objects by the UID of their controller. Objects without a controller are indexed by namespace. */
+export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
+  addOnce(informer, 'controller', (object) => {
+    const controller = controllerOf(object);
+    return [controller === undefined ? `${NO_CONTROLLER}${object.metadata?.namespace ?? ''}` : controller.uid];
+  });
+}
+
+export function controlledBy<T extends KubeObject>(informer: Informer<T>, uid: string): T[] {
+  return informer.byIndex('controller', uid);
+}
+
+export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace: string): T[] {
+  return informer.byIndex('controller', `${NO_CONTROLLER}${namespace}`);
+}
+
+/** Pods by node. Unassigned pods are under ''. */
+export function indexByNode(informer: Informer<Pod>): void {
+  addOnce(informer, 'node', (pod) => [pod.spec?.nodeName ?? '']);
+}
+
+export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
+  return informer.byIndex('node', node);
+}
+
+/** Pods by the claims that they reference, as `namespace/name`. */
+export function indexByClaim(informer: Informer<Pod>): void {
+  addOnce(informer, 'claim', (pod) => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`));
+}
+
+export function podsWithClaim(informer: Informer<Pod>, claim: string): Pod[] {
+  return informer.byIndex('claim', claim);
+}

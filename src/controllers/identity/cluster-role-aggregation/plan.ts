@@ -1,0 +1,30 @@
+/**
+ * Aggregated cluster roles: their rules are the union of the rules of the selected roles. Source: upstream's
+ * clusterroleaggregation.
+ */
+import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
+
+/** Returns the new rules of the role; undefined if it does not aggregate or is up to date. */
+export function planAggregation(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] | undefined {
+  const selectors = role.aggregationRule?.clusterRoleSelectors;
+  if (selectors === undefined || role.metadata?.deletionTimestamp !== undefined) return undefined;
+  const rules: PolicyRule[] = [];
+  const seen = new Set<string>();
+  // Sorted by name within each selector, so that the result does not depend on the order of arrival.
+  const sorted = [...all].sort((a, b) => ((a.metadata?.name ?? '') < (b.metadata?.name ?? '') ? -1 : 1));
+  for (const object of selectors) {
+    const selector = labelSelectorOf(object);
+    for (const other of sorted) {
+      if (other.metadata?.name === role.metadata?.name || !matchesLabels(selector, other.metadata?.labels)) continue;
+      for (const rule of other.rules ?? []) {
+        const text = canonicalJson(rule);
+        if (seen.has(text)) continue;
+        seen.add(text);
+        rules.push(rule);
+      }
+    }
+  }
+  return semanticEqual(rules, role.rules) ? undefined : rules;
+}

@@ -1,0 +1,88 @@
+/**
+ * Fills secrets that request a service account token, and deletes them with the account. Plan in
+ * controllers/identity/service-account-token.
+ */
+import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import type { ResourceClient } from '../../../client/types.ts';
+import type { ControllerSpec } from '../../framework/framework.ts';
+import { accountOf, planTokenSecret, TOKEN_SECRET_TYPE, withoutSecret } from './plan.ts';
+
+const keyOf = ({ metadata }: Secret): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+
+export const tokenSecretController: ControllerSpec = {
+  name: 'serviceaccount-token',
+  reads: [resources.secrets, resources.serviceAccounts],
+  writes: [resources.secrets, resources.serviceAccounts],
+  uses: ['rootCaPem', 'signServiceAccountToken'],
+  prepare: (handle) => {
+    const secrets = handle.informer(resources.secrets, { fieldSelector: `type=${TOKEN_SECRET_TYPE}` });
+    const accounts = handle.informer(resources.serviceAccounts);
+    const client = handle.writer(resources.secrets);
+    const accountClient = handle.writer(resources.serviceAccounts);
+    const facts = { caPem: handle.use('rootCaPem'), sign: handle.use('signServiceAccountToken') };
+
+    async function forget(key: string): Promise<void> {
+      const [namespace = '', name = ''] = key.split('/');
+      for (const account of accounts.list()) {
+        if (account.metadata?.namespace !== namespace) continue;
+        const without = withoutSecret(account, name);
+        if (without !== undefined) await accountClient.update(without).catch(unlessGone);
+      }
+    }
+
+    async function reconcile(key: string): Promise<void> {
+      const secret = secrets.get(key);
+      if (secret === undefined) {
+        await forget(key);
+        return;
+      }
+      const namespace = secret.metadata?.namespace ?? '';
+      const name = accountOf(secret);
+      if (name === undefined) return;
+      let account = accounts.get(`${namespace}/${name}`);
+      let plan = planTokenSecret(secret, account, facts);
+      if (plan.kind === 'delete') {
+        // Read live before a deletion, because the local copy may be behind.
+        account = await current(accountClient, name, namespace);
+        plan = planTokenSecret(secret, account, facts);
+      }
+      if (plan.kind === 'update') await client.update(plan.secret);
+      else if (plan.kind === 'delete')
+        await client
+          .delete(secret.metadata?.name ?? '', namespace, {
+            ...(secret.metadata?.uid === undefined ? {} : { preconditions: { uid: secret.metadata.uid } }),
+          })
+          .catch(unlessGone);
+    }
+
+    return (scope) => {
+      const queue = scope.queue(reconcile, 2);
+      const wake = (secret: Secret): void => queue.add(keyOf(secret));
+      scope.onChange(secrets, { added: wake, updated: wake, deleted: wake });
+      const wakeThoseOf = ({ metadata }: ServiceAccount): void => {
+        for (const secret of secrets.list())
+          if (secret.metadata?.namespace === metadata?.namespace && accountOf(secret) === metadata?.name) wake(secret);
+      };
+      scope.onChange(accounts, { added: wakeThoseOf, deleted: wakeThoseOf });
+    };
+  },
+};
+
+async function current(
+  client: ResourceClient<ServiceAccount>,
+  name: string,
+  namespace: string,
+): Promise<ServiceAccount | undefined> {
+  try {
+    return await client.get(name, namespace);
+  } catch (error) {
+    unlessGone(error);
+    return undefined;
+  }
+}
+
+function unlessGone(error: unknown): void {
+  if (!isApiError(error, 'NotFound')) throw error;
+}

@@ -1,0 +1,23 @@
+/** Code shared by the three controllers of certificate signing requests. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { ControllerHandle } from '../../framework/framework.ts';
+
+export const nameOf = (request: CertificateSigningRequest): string => request.metadata?.name ?? '';
+
+/** `spec.request` is the PEM in base64, like all byte fields. */
+export function pemOf(request: CertificateSigningRequest): string {
+  return Buffer.from(request.spec?.request ?? '', 'base64').toString('latin1');
+}
+
+export function inspect(
+  handle: ControllerHandle,
+  request: CertificateSigningRequest,
+): CertificateRequestFacts | string {
+  try {
+    return handle.use('signer').inspect(pemOf(request));
+  } catch (error) {
+    return messageOf(error);
+  }
+}

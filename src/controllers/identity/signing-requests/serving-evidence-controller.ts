@@ -1,0 +1,68 @@
+/** Collects the evidence that proves the names of kubelet serving certificates. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
+import { SOURCE_EXTRA } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
+import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { sshAddressOf } from '../../../openshift/machines/kinds/ssh-address.ts';
+import type { Access, ControllerHandle } from '../../framework/framework.ts';
+import type { ServingEvidence } from './serving-names.ts';
+
+/** Access that a controller must declare to use `servingEvidence`. */
+export const EVIDENCE = {
+  reads: [resources.nodes, resources.endpoints],
+  writes: [resources.serviceCidrs, resources.machines, resources.bareMetalHosts],
+  uses: ['clusterFacts', 'router'],
+} as const satisfies Access;
+
+/** Must be called while the controller is prepared. */
+export function servingEvidence(
+  handle: ControllerHandle,
+): (request: CertificateSigningRequest, nodeName: string) => Promise<ServingEvidence> {
+  const nodes = handle.informer(resources.nodes);
+  const endpoints = handle.informer(resources.endpoints, {
+    namespace: 'default',
+    fieldSelector: 'metadata.name=kubernetes',
+  });
+  const { clusterCidr, serviceCidr } = handle.options;
+  const domains = [
+    handle.use('clusterFacts')?.settings['clusterDomain'] ?? 'cluster.local',
+    handle.use('router')?.domain,
+  ].filter((domain) => domain !== undefined);
+
+  /** Objects of a kind. Empty when a server without the OpenShift groups does not serve it. */
+  async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
+    try {
+      return (await handle.writer(type).list()).items;
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return [];
+      throw error;
+    }
+  }
+
+  /** Addresses under which the machine controllers connect to the node's hosts. */
+  async function inventoryOf(nodeName: string): Promise<string[]> {
+    const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
+    if (machines.length === 0) return [];
+    const uids = machines.map(({ metadata }) => metadata?.uid);
+    return (await all(resources.bareMetalHosts))
+      .filter(({ spec }) => spec?.consumerRef?.uid !== undefined && uids.includes(spec.consumerRef.uid))
+      .flatMap(({ spec }) => sshAddressOf(spec?.bmc?.address ?? '')?.host ?? []);
+  }
+
+  return async (request, nodeName) => {
+    const isServing = request.spec?.signerName === SIGNER.kubeletServing;
+    const ranges = isServing ? await all(resources.serviceCidrs) : [];
+    const servers = endpoints.get('default/kubernetes')?.subsets ?? [];
+    return {
+      source: request.spec?.extra?.[SOURCE_EXTRA]?.[0],
+      inventory: isServing ? await inventoryOf(nodeName) : [],
+      nodes: nodes.list(),
+      apiServers: servers.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)),
+      serviceCidrs: [...serviceCidr.split(','), ...ranges.flatMap(({ spec }) => spec?.cidrs ?? [])],
+      clusterCidrs: clusterCidr.split(','),
+      domains,
+    };
+  };
+}

@@ -1,0 +1,13 @@
+import type { RingMemberState } from './gossip.ts';
+
+/** Gossip ring as seen by this host. */
+export interface RingView {
+  /**
+   * Calls the listener with all members at each change, and with an empty list while the ring is unreachable. Supports
+   * one listener.
+   */
+  follow(changed: (members: readonly RingMemberState[]) => void): void;
+  /** Name of the node whose member leads the store. Undefined when none is observed. */
+  storeLeader(): string | undefined;
+  stop(): void;
+}

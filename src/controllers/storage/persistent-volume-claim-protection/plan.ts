@@ -1,0 +1,27 @@
+/** Keeps a deleted claim while a pod on a node uses it. Source: pkg/controller/volume/pvcprotection. */
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
+import { controllerOf } from '../../framework/core/ownership.ts';
+import { type ProtectionPlan, planFinalizer } from '../../framework/core/protection-finalizer.ts';
+
+/**
+ * Whether a pod holds a claim. Only pods on a node do: others can no longer start to use a claim that is being deleted.
+ */
+export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
+  if ((pod.spec?.nodeName ?? '') === '') return false;
+  const name = claim.metadata?.name ?? '';
+  return (pod.spec?.volumes ?? []).some(({ name: volume, persistentVolumeClaim, ephemeral }) => {
+    if (persistentVolumeClaim !== undefined) return persistentVolumeClaim.claimName === name;
+    const isOwn = ephemeral !== undefined && name === `${pod.metadata?.name ?? ''}-${volume}`;
+    return isOwn && controllerOf(claim)?.uid === pod.metadata?.uid;
+  });
+}
+
+/** @param pods Pods that may use the claim. */
+export function planClaim(claim: PersistentVolumeClaim, pods: readonly Pod[]): ProtectionPlan {
+  return planFinalizer(
+    claim,
+    CLAIM_PROTECTION,
+    pods.some((pod) => usesClaim(pod, claim)),
+  );
+}

@@ -1,0 +1,209 @@
+/** Deployments. Decisions are in controllers/workloads/deployment. */
+
+import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { objectKey, splitKey } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import { carryOutClaim } from '../../framework/adoption.ts';
+import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
+import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { isNamespaceTerminating } from '../../framework/pod-control.ts';
+import { REVISION } from './annotations.ts';
+import { collidedStatus, createFailedStatus, type DeploymentPlan, hasTemplateOf, planDeployment } from './plan.ts';
+
+export const deploymentController: ControllerSpec = {
+  name: 'deployment',
+  reads: [resources.deployments, resources.replicaSets, resources.pods],
+  writes: [resources.deployments, resources.replicaSets],
+  prepare,
+};
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const access: Access = {
+    deployments: handle.informer(resources.deployments),
+    replicaSets: handle.informer(resources.replicaSets),
+    pods: handle.informer(resources.pods),
+    deploymentClient: handle.writer(resources.deployments),
+    replicaSetClient: handle.writer(resources.replicaSets),
+  };
+  indexByController(access.replicaSets);
+  indexByController(access.pods);
+  return (scope) => new DeploymentTerm(handle, access, scope).start();
+}
+
+interface Access {
+  readonly deployments: Informer<Deployment>;
+  readonly replicaSets: Informer<ReplicaSet>;
+  readonly pods: Informer<Pod>;
+  readonly deploymentClient: ResourceClient<Deployment>;
+  readonly replicaSetClient: ResourceClient<ReplicaSet>;
+}
+
+class DeploymentTerm {
+  readonly #handle: ControllerHandle;
+  readonly #scope: RunScope;
+  readonly #access: Access;
+  readonly #queue: WorkQueue;
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    this.#handle = handle;
+    this.#scope = scope;
+    this.#access = access;
+    this.#queue = scope.queue(this.#sync, 5);
+  }
+
+  start(): void {
+    this.#scope.onChange(this.#access.deployments, {
+      added: (deployment) => this.#queue.add(objectKey(deployment)),
+      updated: (deployment) => this.#queue.add(objectKey(deployment)),
+      deleted: (deployment) => this.#queue.add(objectKey(deployment)),
+    });
+    this.#scope.onChange(this.#access.replicaSets, {
+      added: this.#wakeOwner,
+      updated: (set, old) => {
+        if (controllerOf(old)?.uid !== controllerOf(set)?.uid) this.#wakeOwner(old);
+        this.#wakeOwner(set);
+      },
+      deleted: this.#wakeOwner,
+    });
+    this.#scope.onChange(this.#access.pods, {
+      updated: (pod, old) => {
+        if (pod.status?.phase !== old.status?.phase) this.#wakeRecreate(pod);
+      },
+      deleted: this.#wakeRecreate,
+    });
+  }
+
+  readonly #wakeOwner = (set: ReplicaSet): void => {
+    const reference = controllerOf(set);
+    const namespace = set.metadata?.namespace;
+    if (reference === undefined) {
+      for (const deployment of this.#access.deployments.list(namespace)) {
+        const selector = labelSelectorOf(deployment.spec?.selector);
+        if (matchesLabels(selector, set.metadata?.labels)) this.#queue.add(objectKey(deployment));
+      }
+    } else if (reference.kind === 'Deployment') this.#queue.add(`${namespace ?? ''}/${reference.name}`);
+  };
+
+  // Only the strategy Recreate waits for pods: it creates the new replica set after the last old pod has ended.
+  readonly #wakeRecreate = (pod: Pod): void => {
+    const reference = controllerOf(pod);
+    if (reference?.kind !== 'ReplicaSet') return;
+    const namespace = pod.metadata?.namespace ?? '';
+    const set = this.#access.replicaSets.get(`${namespace}/${reference.name}`);
+    const owner = set === undefined ? undefined : controllerOf(set);
+    if (owner?.kind !== 'Deployment') return;
+    const key = `${namespace}/${owner.name}`;
+    if (this.#access.deployments.get(key)?.spec?.strategy?.type === 'Recreate') this.#queue.add(key);
+  };
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const deployment = this.#access.deployments.get(key);
+    if (deployment === undefined) return;
+    const selector = labelSelectorOf(deployment.spec?.selector);
+    if (isEverything(selector)) {
+      this.#handle.recorder.event(
+        deployment,
+        'Warning',
+        'SelectingAll',
+        'This deployment is selecting all pods. A non-empty selector is required.',
+      );
+      return;
+    }
+    const uid = deployment.metadata?.uid ?? '';
+    const candidates = [
+      ...controlledBy(this.#access.replicaSets, uid),
+      ...orphansIn(this.#access.replicaSets, splitKey(key).namespace ?? ''),
+    ];
+    const claim = claimObjects(deployment, candidates, (set) => matchesLabels(selector, set.metadata?.labels));
+    const owned = await carryOutClaim(deployment, claim, {
+      ownerType: resources.deployments,
+      owners: this.#access.deploymentClient,
+      objects: this.#access.replicaSetClient,
+    });
+    // Adopted objects have a newer version now, and its event queues this key again.
+    if (claim.adopt.length > 0 || claim.release.length > 0) return;
+    const podsBySet = new Map(
+      owned.map((set) => [set.metadata?.uid ?? '', controlledBy(this.#access.pods, set.metadata?.uid ?? '')]),
+    );
+    const plan = planDeployment({ deployment, replicaSets: owned, podsBySet }, this.#handle.plan());
+    if (!(await this.#carryOut(deployment, plan))) return;
+    for (const event of plan.events) this.#handle.recorder.event(deployment, event.type, event.reason, event.message);
+    await this.#writeDeployment(deployment, plan);
+    for (const set of plan.delete) await this.#drop(set);
+    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+  };
+
+  /** Returns false when the plan is outdated and the key will be planned again. */
+  async #carryOut(deployment: Deployment, plan: DeploymentPlan): Promise<boolean> {
+    if (plan.create !== undefined && !(await this.#create(deployment, plan.create))) return false;
+    for (const set of plan.update) await this.#access.replicaSetClient.update(set);
+    return true;
+  }
+
+  async #create(deployment: Deployment, set: ReplicaSet): Promise<boolean> {
+    try {
+      await this.#access.replicaSetClient.create(set);
+      return true;
+    } catch (error) {
+      if (isApiError(error, 'AlreadyExists')) return this.#resolveCollision(deployment, set);
+      if (isNamespaceTerminating(error)) return false;
+      const message = `Failed to create new replica set "${set.metadata?.name ?? ''}": ${messageOf(error)}`;
+      this.#handle.recorder.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
+      const status = createFailedStatus(deployment, message, this.#handle.plan().nowMs);
+      await this.#access.deploymentClient.update({ ...deployment, status }, { subresource: 'status' });
+      throw error;
+    }
+  }
+
+  /**
+   * Either the local copy is behind and the set already belongs to the deployment, or another template has the same
+   * hash.
+   */
+  async #resolveCollision(deployment: Deployment, set: ReplicaSet): Promise<boolean> {
+    const existing = await this.#access.replicaSetClient.get(set.metadata?.name ?? '', set.metadata?.namespace);
+    if (isControlledBy(existing, deployment.metadata?.uid) && hasTemplateOf(existing, deployment)) {
+      this.#queue.addAfter(objectKey(deployment), 50);
+      return false;
+    }
+    await this.#access.deploymentClient.update(
+      { ...deployment, status: collidedStatus(deployment) },
+      { subresource: 'status' },
+    );
+    return false;
+  }
+
+  /**
+   * Writes revision and status together: through the status endpoint the annotation does not increase the generation.
+   */
+  async #writeDeployment(deployment: Deployment, plan: DeploymentPlan): Promise<void> {
+    if (plan.revision === undefined && plan.status === undefined) return;
+    const annotations =
+      plan.revision === undefined
+        ? deployment.metadata?.annotations
+        : { ...deployment.metadata?.annotations, [REVISION]: plan.revision };
+    const status = plan.status ?? deployment.status;
+    await this.#access.deploymentClient.update(
+      {
+        ...deployment,
+        metadata: { ...deployment.metadata, ...(annotations === undefined ? {} : { annotations }) },
+        ...(status === undefined ? {} : { status }),
+      },
+      { subresource: 'status' },
+    );
+  }
+
+  async #drop(set: ReplicaSet): Promise<void> {
+    const { name = '', namespace, uid } = set.metadata ?? {};
+    try {
+      await this.#access.replicaSetClient.delete(name, namespace, uid === undefined ? {} : { preconditions: { uid } });
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * Stale `DisruptionTarget` conditions: a pod that was to be disrupted but still runs loses the condition after a while.
+ * Source: pkg/controller/disruption.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { timeMs } from '../../framework/core/plan-context.ts';
+import { isPodTerminal, podCondition } from '../../framework/core/pods.ts';
+
+const STALE_AFTER_MS = 2 * 60_000;
+
+/**
+ * Milliseconds until the pod's condition `DisruptionTarget` is stale; 0 if it is. Undefined if the pod has no condition
+ * that can become stale.
+ */
+export function targetStaleInMs(pod: Pod, nowMs: number): number | undefined {
+  if (pod.metadata?.deletionTimestamp !== undefined || isPodTerminal(pod)) return undefined;
+  const target = podCondition(pod, 'DisruptionTarget');
+  // A kubelet that terminates a pod may need more time, and does so without a deletion of the pod.
+  if (target?.status !== 'True' || target.reason === 'TerminationByKubelet') return undefined;
+  return Math.max(0, timeMs(target.lastTransitionTime) + STALE_AFTER_MS - nowMs);
+}

@@ -1,0 +1,151 @@
+/**
+ * Horizontal pod autoscalers. Plans in controllers/workloads/horizontal-pod-autoscaler, metrics in
+ * `autoscaler-metrics.ts`.
+ */
+import type { HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus } from 'kubernetes-types/autoscaling/v2';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { objectKey } from '../../../api/meta/object.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { matchesLabels, parseLabelSelector } from '../../../base/selector.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Capabilities } from '../../framework/capabilities.ts';
+import { semanticEqual } from '../../framework/core/equality.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
+import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
+import { NO_MEMORY, rescaled, type ScaleMemory } from './limits.ts';
+import { type MetricScope, readMetric } from './metrics-controller.ts';
+import { ableToScale, planAutoscaler, unableToScale } from './plan.ts';
+
+export const horizontalPodAutoscalerController: ControllerSpec = {
+  name: 'horizontal-pod-autoscaler',
+  eventSource: 'horizontal-pod-autoscaler',
+  reads: [resources.horizontalPodAutoscalers, resources.pods],
+  writes: [resources.horizontalPodAutoscalers],
+  uses: ['read', 'updateScale'],
+  prepare,
+};
+
+/** Upstream's `--horizontal-pod-autoscaler-sync-period`. */
+const PERIOD_MS = 15_000;
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const access: Access = {
+    autoscalers: handle.informer(resources.horizontalPodAutoscalers),
+    pods: handle.informer(resources.pods),
+    client: handle.writer(resources.horizontalPodAutoscalers),
+    read: handle.use('read'),
+    updateScale: handle.use('updateScale'),
+  };
+  return (scope) => new AutoscalerTerm(handle, access, scope).start();
+}
+
+interface Access {
+  readonly autoscalers: Informer<HorizontalPodAutoscaler>;
+  readonly pods: Informer<Pod>;
+  readonly client: ResourceClient<HorizontalPodAutoscaler>;
+  readonly read: Capabilities['read'];
+  readonly updateScale: Capabilities['updateScale'];
+}
+
+class AutoscalerTerm {
+  readonly #handle: ControllerHandle;
+  readonly #access: Access;
+  readonly #scope: RunScope;
+  readonly #queue: WorkQueue;
+  readonly #memories = new Map<string, ScaleMemory>();
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    this.#handle = handle;
+    this.#access = access;
+    this.#scope = scope;
+    this.#queue = scope.queue(this.#sync, 5);
+  }
+
+  start(): void {
+    this.#scope.onChange(this.#access.autoscalers, {
+      added: (autoscaler) => this.#queue.add(objectKey(autoscaler)),
+      updated: (autoscaler, old) => {
+        // A status update alone must not shorten the period.
+        if (!semanticEqual(autoscaler.spec, old.spec)) this.#queue.add(objectKey(autoscaler));
+      },
+      deleted: (autoscaler) => {
+        this.#memories.delete(objectKey(autoscaler));
+      },
+    });
+    this.#scope.every(PERIOD_MS, () => {
+      for (const autoscaler of this.#access.autoscalers.list()) this.#queue.add(objectKey(autoscaler));
+    });
+  }
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const autoscaler = this.#access.autoscalers.get(key);
+    if (autoscaler === undefined || autoscaler.metadata?.deletionTimestamp !== undefined) return;
+    const { nowMs } = this.#handle.plan();
+    const namespace = autoscaler.metadata?.namespace ?? '';
+    const target = autoscaler.spec?.scaleTargetRef;
+    const { signal } = this.#scope;
+    let path: string;
+    let scale: Scale;
+    try {
+      const apiVersion = target?.apiVersion ?? 'v1';
+      const { kind = '', name = '' } = target ?? {};
+      path = (await scaleEndpoint(this.#access.read, { apiVersion, kind, name }, namespace, signal)).path;
+      scale = await this.#access.read<Scale>(path, signal);
+    } catch (error) {
+      const failure = { reason: 'FailedGetScale', message: messageOf(error) } as const;
+      this.#handle.recorder.event(autoscaler, 'Warning', failure.reason, failure.message);
+      await this.#write(autoscaler, unableToScale(autoscaler, undefined, failure, nowMs));
+      return;
+    }
+    const selector = scale.status?.selector ?? '';
+    const pods = this.#podsOf(namespace, selector);
+    const metricScope: MetricScope = {
+      namespace,
+      selector,
+      resourceOf: async (apiVersion = 'v1', kind) =>
+        (await scaleEndpoint(this.#access.read, { apiVersion, kind, name: 'x' }, namespace, signal, false)).resource,
+    };
+    const readings = await Promise.all(
+      (autoscaler.spec?.metrics ?? []).map((spec) => readMetric(this.#access.read, spec, metricScope, signal)),
+    );
+    const size = { replicas: scale.spec?.replicas ?? 0, statusReplicas: scale.status?.replicas ?? 0, selector };
+    const memory = this.#memories.get(key) ?? NO_MEMORY;
+    const plan = planAutoscaler({ autoscaler, scale: size, pods, readings }, memory, this.#handle.plan());
+    this.#memories.set(key, plan.memory);
+    for (const event of plan.events) {
+      this.#handle.recorder.event(autoscaler, event.type, event.reason, event.message);
+    }
+    let { status } = plan;
+    if (plan.rescale !== undefined) {
+      const { replicas, reason } = plan.rescale;
+      const about = `New size: ${replicas}; reason: ${reason}`;
+      try {
+        await this.#access.updateScale(path, { ...scale, spec: { ...scale.spec, replicas } });
+        this.#memories.set(key, rescaled(plan.memory, size.replicas, replicas, nowMs));
+        this.#handle.recorder.event(autoscaler, 'Normal', 'SuccessfulRescale', about);
+        status = ableToScale(status, nowMs);
+      } catch (error) {
+        const failure = { reason: 'FailedUpdateScale', message: messageOf(error) } as const;
+        this.#handle.recorder.event(autoscaler, 'Warning', 'FailedRescale', `${about}; error: ${failure.message}`);
+        const { lastScaleTime } = autoscaler.status ?? {};
+        const unchanged = { ...status, desiredReplicas: size.replicas };
+        delete unchanged.lastScaleTime;
+        if (lastScaleTime !== undefined) unchanged.lastScaleTime = lastScaleTime;
+        status = unableToScale(autoscaler, unchanged, failure, nowMs);
+      }
+    }
+    await this.#write(autoscaler, status);
+  };
+
+  #podsOf(namespace: string, selector: string): Pod[] {
+    if (selector === '') return [];
+    const parsed = parseLabelSelector(selector);
+    return this.#access.pods.list(namespace).filter((pod) => matchesLabels(parsed, pod.metadata?.labels));
+  }
+
+  async #write(autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus): Promise<void> {
+    if (semanticEqual(autoscaler.status, status)) return;
+    await this.#access.client.update({ ...autoscaler, status }, { subresource: 'status' });
+  }
+}

@@ -1,0 +1,293 @@
+/** Jobs. Plans in controllers/workloads/job. */
+import type { Job } from 'kubernetes-types/batch/v1';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { objectKey } from '../../../api/meta/object.ts';
+import { resources } from '../../../api/resources.ts';
+import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import { carryOutClaim } from '../../framework/adoption.ts';
+import { claimObjects, controllerOf } from '../../framework/core/ownership.ts';
+import { Expectations } from '../../framework/expectations.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
+import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
+import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
+import { slowStart } from '../../framework/slow-start.ts';
+import { type Backoff, NO_BACKOFF } from './backoff.ts';
+import { type JobPlan, planJob } from './plan.ts';
+import { isTracked, TRACKING_FINALIZER, uidOf } from './pod.ts';
+
+export const jobController: ControllerSpec = {
+  name: 'job',
+  reads: [resources.jobs, resources.pods],
+  writes: [resources.jobs, resources.pods],
+  prepare,
+};
+
+const OWN_NAME = 'kubernetes.io/job-controller';
+/** Delay that combines a burst of pod changes into one plan for their job. */
+const BATCH_MS = 100;
+/** Maximum rounds per sync: finalizers, counters and the final condition depend on each other's writes. */
+const MAX_ROUNDS = 4;
+/** Maximum number of concurrent requests of one job. */
+const PARALLEL_PATCHES = 32;
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const access: Access = {
+    jobs: handle.informer(resources.jobs),
+    pods: handle.informer(resources.pods),
+    jobClient: handle.writer(resources.jobs),
+    podClient: handle.writer(resources.pods),
+  };
+  indexByController(access.pods);
+  return (scope) => new JobTerm(handle, access, scope).start();
+}
+
+interface Access {
+  readonly jobs: Informer<Job>;
+  readonly pods: Informer<Pod>;
+  readonly jobClient: ResourceClient<Job>;
+  readonly podClient: ResourceClient<Pod>;
+}
+
+/** State of a job kept between plans. */
+interface Memory {
+  readonly uid: string;
+  backoff: Backoff;
+  /** The job as last written. The informer's copy may be older and must not be used for counting. */
+  written: Job | undefined;
+  /** Pods whose finalizers were removed, until the watch shows it. */
+  readonly untracked: Set<string>;
+}
+
+class JobTerm {
+  readonly #handle: ControllerHandle;
+  readonly #scope: RunScope;
+  readonly #access: Access;
+  readonly #control: PodControl;
+  readonly #expectations: Expectations;
+  readonly #memories = new Map<string, Memory>();
+  readonly #batched = new Set<string>();
+  readonly #queue: WorkQueue;
+  readonly #orphans: WorkQueue;
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    this.#handle = handle;
+    this.#scope = scope;
+    this.#access = access;
+    this.#control = createPodControl(access.podClient, handle.recorder);
+    this.#expectations = new Expectations(handle.clock);
+    this.#queue = scope.queue(this.#sync, 5);
+    this.#orphans = scope.queue(this.#syncOrphan, 2);
+  }
+
+  start(): void {
+    this.#scope.onChange(this.#access.jobs, {
+      added: (job) => this.#queue.add(objectKey(job)),
+      updated: (job) => this.#queue.add(objectKey(job)),
+      deleted: (job) => {
+        this.#forget(objectKey(job));
+        for (const pod of controlledBy(this.#access.pods, job.metadata?.uid ?? '')) this.#checkOrphan(pod);
+      },
+    });
+    this.#scope.onChange(this.#access.pods, {
+      added: (pod) => {
+        const key = this.#ownerKey(pod);
+        if (key === undefined) return this.#onUnownedPod(pod);
+        if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
+        else this.#expectations.deletionObserved(key, uidOf(pod));
+        this.#wake(key);
+      },
+      updated: (pod, old) => {
+        const key = this.#ownerKey(pod);
+        const oldKey = this.#ownerKey(old);
+        if (oldKey !== undefined && oldKey !== key) this.#wake(oldKey);
+        if (key === undefined) return this.#onUnownedPod(pod);
+        if (!isTracked(pod)) this.#memories.get(key)?.untracked.delete(uidOf(pod));
+        if (pod.metadata?.deletionTimestamp !== undefined) this.#expectations.deletionObserved(key, uidOf(pod));
+        this.#wake(key);
+      },
+      deleted: (pod) => {
+        const key = this.#ownerKey(pod);
+        if (key === undefined) return;
+        this.#memories.get(key)?.untracked.delete(uidOf(pod));
+        this.#expectations.deletionObserved(key, uidOf(pod));
+        this.#wake(key);
+      },
+    });
+  }
+
+  #wake(key: string): void {
+    if (this.#batched.has(key)) return;
+    this.#batched.add(key);
+    this.#scope.after(BATCH_MS, () => {
+      this.#batched.delete(key);
+      this.#queue.add(key);
+    });
+  }
+
+  #forget(key: string): void {
+    this.#expectations.forget(key);
+    this.#memories.delete(key);
+  }
+
+  #ownerOf(pod: Pod): Job | undefined {
+    const reference = controllerOf(pod);
+    if (reference?.kind !== 'Job') return undefined;
+    const job = this.#access.jobs.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
+    return job?.metadata?.uid === reference.uid ? job : undefined;
+  }
+
+  #ownerKey(pod: Pod): string | undefined {
+    const job = this.#ownerOf(pod);
+    return job === undefined ? undefined : objectKey(job);
+  }
+
+  /** Handles a pod without a job: a job that selects it may adopt it; otherwise its finalizer is removed. */
+  #onUnownedPod(pod: Pod): void {
+    if (controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined) {
+      for (const job of this.#selecting(pod)) this.#queue.add(objectKey(job));
+    }
+    this.#checkOrphan(pod);
+  }
+
+  #selecting(pod: Pod): Job[] {
+    return this.#access.jobs
+      .list(pod.metadata?.namespace)
+      .filter((job) => matchesLabels(labelSelectorOf(job.spec?.selector), pod.metadata?.labels));
+  }
+
+  #checkOrphan(pod: Pod): void {
+    if (isTracked(pod)) this.#orphans.add(objectKey(pod));
+  }
+
+  readonly #syncOrphan = async (key: string): Promise<void> => {
+    const pod = this.#access.pods.get(key);
+    if (pod === undefined || !isTracked(pod) || this.#ownerOf(pod) !== undefined) return;
+    const isAdoptable = controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined;
+    if (isAdoptable && this.#selecting(pod).length > 0) return;
+    await this.#untrack(pod);
+  };
+
+  async #untrack(pod: Pod): Promise<void> {
+    const { name = '', namespace, uid } = pod.metadata ?? {};
+    const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [TRACKING_FINALIZER] } };
+    await ignoreNotFound(() => this.#access.podClient.patch(name, namespace, 'strategic', body));
+  }
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const observed = this.#access.jobs.get(key);
+    if (observed === undefined) return this.#forget(key);
+    if ((observed.spec?.managedBy ?? OWN_NAME) !== OWN_NAME) return;
+    const memory = this.#memoryOf(key, observed);
+    let job = newer(observed, memory.written);
+    // Adopted and released pods have a newer version now, and its event queues this key again.
+    if (await this.#claim(job)) return;
+    let failure: unknown;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const settled = this.#expectations.settled(key);
+      // Read without an await in between, because `untracked` covers exactly what this copy of the pods lacks.
+      const pods = this.#podsOf(job);
+      const plan = planJob({ job, pods, untracked: memory.untracked, settled }, memory.backoff, this.#handle.plan());
+      if (round === 0) failure = await this.#carryOut(key, job, plan);
+      if (plan.status !== undefined) {
+        job = await this.#access.jobClient.update({ ...job, status: plan.status }, { subresource: 'status' });
+        memory.written = job;
+      }
+      memory.backoff = plan.backoff;
+      for (const event of plan.events) this.#handle.recorder.event(job, event.type, event.reason, event.message);
+      if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+      if (plan.removeFinalizers.length === 0) break;
+      await this.#removeFinalizers(memory, plan.removeFinalizers);
+    }
+    if (failure !== undefined) throw failure;
+  };
+
+  #memoryOf(key: string, job: Job): Memory {
+    const uid = job.metadata?.uid ?? '';
+    let memory = this.#memories.get(key);
+    if (memory?.uid !== uid) {
+      memory = { uid, backoff: NO_BACKOFF, written: undefined, untracked: new Set() };
+      this.#memories.set(key, memory);
+      this.#expectations.forget(key);
+    }
+    return memory;
+  }
+
+  #podsOf(job: Job): Pod[] {
+    const selector = labelSelectorOf(job.spec?.selector);
+    return controlledBy(this.#access.pods, job.metadata?.uid ?? '').filter((pod) =>
+      matchesLabels(selector, pod.metadata?.labels),
+    );
+  }
+
+  /** Returns true when pods were adopted or released. An adopted pod gets the finalizer, so that it is counted. */
+  async #claim(job: Job): Promise<boolean> {
+    const { namespace = '', uid = '' } = job.metadata ?? {};
+    const selector = labelSelectorOf(job.spec?.selector);
+    const claim = claimObjects(
+      job,
+      [...controlledBy(this.#access.pods, uid), ...orphansIn(this.#access.pods, namespace)],
+      (pod) => matchesLabels(selector, pod.metadata?.labels),
+    );
+    if (claim.adopt.length === 0 && claim.release.length === 0) return false;
+    await carryOutClaim(job, claim, {
+      ownerType: resources.jobs,
+      owners: this.#access.jobClient,
+      objects: this.#access.podClient,
+    });
+    for (const pod of claim.adopt) {
+      const { name = '', uid: podUid } = pod.metadata ?? {};
+      const body = { metadata: { uid: podUid, finalizers: [TRACKING_FINALIZER] } };
+      await ignoreNotFound(() => this.#access.podClient.patch(name, namespace, 'strategic', body));
+    }
+    return true;
+  }
+
+  async #removeFinalizers(memory: Memory, pods: readonly Pod[]): Promise<void> {
+    for (let from = 0; from < pods.length; from += PARALLEL_PATCHES) {
+      await Promise.all(
+        pods.slice(from, from + PARALLEL_PATCHES).map(async (pod) => {
+          await this.#untrack(pod);
+          memory.untracked.add(uidOf(pod));
+        }),
+      );
+    }
+  }
+
+  async #carryOut(key: string, job: Job, plan: JobPlan): Promise<unknown> {
+    if (plan.create.length === 0 && plan.delete.length === 0) return undefined;
+    this.#expectations.expect(
+      key,
+      plan.create.length,
+      plan.delete.map(({ pod }) => uidOf(pod)),
+    );
+    const created = await slowStart(plan.create.length, async (index) => {
+      const pod = plan.create[index];
+      if (pod !== undefined) await this.#control.create(job, pod);
+    });
+    this.#expectations.creationObserved(key, plan.create.length - created.succeeded);
+    const deleted = await Promise.allSettled(
+      plan.delete.map(async ({ pod, uncounted }) => {
+        let awaited = false;
+        try {
+          if (uncounted && isTracked(pod)) {
+            await this.#untrack(pod);
+            this.#memories.get(key)?.untracked.add(uidOf(pod));
+          }
+          awaited = await this.#control.delete(job, pod);
+        } finally {
+          if (!awaited) this.#expectations.deletionObserved(key, uidOf(pod));
+        }
+      }),
+    );
+    if (created.error !== undefined && !isNamespaceTerminating(created.error)) return created.error;
+    return deleted.find((result) => result.status === 'rejected')?.reason;
+  }
+}
+
+/** Returns the informer's copy, unless this process wrote a later version. */
+function newer(observed: Job, written: Job | undefined): Job {
+  const version = (job: Job): bigint => BigInt(job.metadata?.resourceVersion ?? '0');
+  return written !== undefined && version(written) > version(observed) ? written : observed;
+}

@@ -1,0 +1,273 @@
+/** Jobs: the pods to create, delete and count, and the status. Source: upstream's pkg/controller/job. */
+import type { Job, JobCondition, JobStatus } from 'kubernetes-types/batch/v1';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../framework/core/equality.ts';
+import { type PlanContext, type PlannedEvent, timestamp } from '../../framework/core/plan-context.ts';
+import { isPodReady, podsToDelete } from '../../framework/core/pods.ts';
+import { type Backoff, nextBackoff, remainingMs } from './backoff.ts';
+import { Indexes } from './indexes.ts';
+import {
+  deadlineInMs,
+  isJobFinished,
+  isSuspended,
+  jobCondition,
+  newCondition,
+  type Outcome,
+  outcomeOf,
+} from './outcome.ts';
+import { failuresBefore, finishedMs, indexOf, isPodFailed, jobPod, replacesOnlyFailed, uidOf } from './pod.ts';
+import { failureTotal, JobProgress, type JobSnapshot } from './progress.ts';
+
+export interface JobPlan {
+  readonly create: readonly Pod[];
+  /** `uncounted`: the job itself deletes the pod, which is not a failure; the pod's finalizer is removed first. */
+  readonly delete: readonly { readonly pod: Pod; readonly uncounted: boolean }[];
+  /** Written before any finalizer is removed. Undefined if unchanged. */
+  readonly status: JobStatus | undefined;
+  readonly removeFinalizers: readonly Pod[];
+  readonly events: readonly PlannedEvent[];
+  /** Valid once the status is written. */
+  readonly backoff: Backoff;
+  readonly recheckAfterMs: number | undefined;
+}
+
+/** Upstream's limits on pods created or deleted, and on UIDs kept in the status, per plan. */
+const BURST = 500;
+const MAX_UNCOUNTED = 500;
+
+export function planJob(snapshot: JobSnapshot, record: Backoff, context: PlanContext): JobPlan {
+  const { job } = snapshot;
+  const { nowMs } = context;
+  const progress = new JobProgress(snapshot);
+  if (isJobFinished(job)) {
+    const idle = { create: [], delete: [], status: undefined, events: [], recheckAfterMs: undefined };
+    return { ...idle, removeFinalizers: progress.tracked, backoff: record };
+  }
+  const backoff = nextBackoff(record, progress.newSucceeded, progress.newFailed);
+  const outcome = outcomeOf(progress, nowMs);
+  const draft: Draft = { create: [], delete: [], events: [], waitMs: deadlineInMs(job, nowMs) };
+  const isManaged = outcome === undefined && snapshot.settled && job.metadata?.deletionTimestamp === undefined;
+  if (outcome !== undefined) draft.delete = progress.active.map((pod) => ({ pod, uncounted: false }));
+  else if (isManaged) planPods(progress, backoff, nowMs, draft);
+  const tally = count(progress, outcome);
+  const status = nextStatus(progress, outcome, tally, isManaged, draft.events, nowMs);
+  return {
+    create: draft.create,
+    delete: draft.delete,
+    status: job.status !== undefined && semanticEqual(job.status, status) ? undefined : status,
+    removeFinalizers: tally.remove,
+    events: draft.events,
+    backoff,
+    recheckAfterMs: draft.waitMs,
+  };
+}
+
+interface Draft {
+  create: Pod[];
+  delete: { readonly pod: Pod; readonly uncounted: boolean }[];
+  readonly events: PlannedEvent[];
+  waitMs: number | undefined;
+}
+
+function planPods(progress: JobProgress, backoff: Backoff, nowMs: number, draft: Draft): void {
+  const { job, active } = progress;
+  const isGone = (pods: readonly Pod[]): void => {
+    draft.delete = pods.slice(0, BURST).map((pod) => ({ pod, uncounted: true }));
+  };
+  if (isSuspended(job)) {
+    isGone(active);
+    return;
+  }
+  const wanted = wantedActive(progress);
+  const surplus = surplusOf(progress, Math.max(0, active.length - wanted), nowMs);
+  if (surplus.length > 0) {
+    isGone(surplus);
+    return;
+  }
+  const blocked = replacesOnlyFailed(job) ? progress.terminating.length : 0;
+  const missing = Math.min(wanted - active.length - blocked, BURST);
+  if (missing <= 0) return;
+  if (job.spec?.backoffLimitPerIndex !== undefined) {
+    createIndexes(progress, missing, nowMs, draft);
+    return;
+  }
+  const waitMs = remainingMs(backoff, nowMs);
+  if (waitMs > 0) {
+    draft.waitMs = Math.min(draft.waitMs ?? waitMs, waitMs);
+    return;
+  }
+  if (progress.indexed)
+    draft.create = [...freeIndexes(progress).take(missing)].map((index) => jobPod(job, index, undefined));
+  else draft.create = Array.from({ length: missing }, () => jobPod(job, undefined, undefined));
+}
+
+function wantedActive(progress: JobProgress): number {
+  const { job, active, parallelism, succeeded, failedIndexes } = progress;
+  const { completions } = job.spec ?? {};
+  // A job without `completions` is a work queue: after the first success no more pods are started.
+  if (completions === undefined) return succeeded > 0 ? Math.min(active.length, parallelism) : parallelism;
+  return Math.max(0, Math.min(parallelism, completions - succeeded - failedIndexes.total));
+}
+
+/** Pods to delete. Pods without a valid index and duplicates of an index come first. */
+function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
+  const { active, indexed, completions } = progress;
+  if (!indexed) return podsToDelete(active, active, count, nowMs);
+  const byIndex = new Map<number, Pod[]>();
+  const doomed: Pod[] = [];
+  for (const pod of active) {
+    const index = indexOf(pod);
+    if (index === undefined || index >= completions) doomed.push(pod);
+    else byIndex.set(index, [...(byIndex.get(index) ?? []), pod]);
+  }
+  const left: Pod[] = [];
+  for (const pods of byIndex.values()) {
+    const second = podsToDelete(pods, pods, pods.length - 1, nowMs);
+    doomed.push(...second);
+    left.push(...pods.filter((pod) => !second.includes(pod)));
+  }
+  if (doomed.length >= count) return doomed;
+  return [...doomed, ...podsToDelete(left, left, count - doomed.length, nowMs)];
+}
+
+/** The indexes that have neither finished nor a pod, ascending. */
+function freeIndexes(progress: JobProgress): IteratorObject<number> {
+  const { job, active, terminating } = progress;
+  const busy = [...active, ...(replacesOnlyFailed(job) ? terminating : [])]
+    .map(indexOf)
+    .filter((index) => index !== undefined);
+  return progress.succeededIndexes.union(progress.failedIndexes).union(Indexes.of(busy)).missing(progress.completions);
+}
+
+/** Each index has its own back-off. The next pod of an index carries the number of failures. */
+function createIndexes(progress: JobProgress, count: number, nowMs: number, draft: Draft): void {
+  const { job, lastFailed } = progress;
+  const ready: number[] = [];
+  for (const index of freeIndexes(progress)) {
+    const last = lastFailed.get(index);
+    const waitMs =
+      last === undefined
+        ? 0
+        : remainingMs({ failures: failureTotal(last) + 1, lastFailureMs: finishedMs(last) }, nowMs);
+    if (waitMs > 0) draft.waitMs = Math.min(draft.waitMs ?? waitMs, waitMs);
+    else ready.push(index);
+    if (ready.length === count) break;
+  }
+  draft.create = ready.map((index) => {
+    const last = lastFailed.get(index);
+    if (last === undefined) return jobPod(job, index, { counted: 0, ignored: 0 });
+    const { counted, ignored } = failuresBefore(last);
+    const isCounted = progress.verdictOn(last).counts;
+    return jobPod(job, index, { counted: counted + Number(isCounted), ignored: ignored + Number(!isCounted) });
+  });
+}
+
+interface Tally {
+  readonly remove: Pod[];
+  readonly succeeded: string[];
+  readonly failed: string[];
+}
+
+/** Pods that are counted now. A failed job counts all pods without success as failed. */
+function count(progress: JobProgress, outcome: Outcome | undefined): Tally {
+  const { job, uncounted } = progress;
+  const tally: Tally = { remove: [], succeeded: [...uncounted.succeeded], failed: [...uncounted.failed] };
+  const known = new Set([...uncounted.succeeded, ...uncounted.failed]);
+  for (const pod of progress.tracked) {
+    const isFailed = isPodFailed(pod, job);
+    const isSucceeded = pod.status?.phase === 'Succeeded';
+    const isOver = outcome !== undefined || job.metadata?.deletionTimestamp !== undefined;
+    const index = indexOf(pod);
+    const carriesFailures = index !== undefined && progress.lastFailed.get(index) === pod;
+    if (!isOver && !isSucceeded && (!isFailed || carriesFailures)) continue;
+    tally.remove.push(pod);
+    const hasPlace = !progress.indexed || (index !== undefined && index < progress.completions);
+    if (known.has(uidOf(pod)) || !hasPlace) continue;
+    if (isSucceeded) {
+      if (!progress.indexed) tally.succeeded.push(uidOf(pod));
+    } else if (isFailed ? progress.verdictOn(pod).counts : outcome?.type === 'FailureTarget') {
+      tally.failed.push(uidOf(pod));
+    }
+    if (tally.succeeded.length + tally.failed.length >= MAX_UNCOUNTED) break;
+  }
+  return tally;
+}
+
+function nextStatus(
+  progress: JobProgress,
+  outcome: Outcome | undefined,
+  tally: Tally,
+  isManaged: boolean,
+  events: PlannedEvent[],
+  nowMs: number,
+): JobStatus {
+  const { job, counted, indexed } = progress;
+  const old = job.status ?? {};
+  const conditions: JobCondition[] = [...(old.conditions ?? [])];
+  let startTime = old.startTime ?? (isSuspended(job) ? undefined : timestamp(nowMs));
+  if (isManaged && suspend(job, conditions, events, nowMs) === 'resumed') startTime = timestamp(nowMs);
+  if (outcome !== undefined && jobCondition(job, outcome.type)?.status !== 'True') {
+    conditions.push(newCondition(outcome.type, 'True', outcome.reason, outcome.message, nowMs));
+  }
+  const hasUncounted = tally.succeeded.length + tally.failed.length > 0;
+  const isOver =
+    outcome !== undefined &&
+    progress.active.length + progress.terminating.length === 0 &&
+    tally.remove.length === 0 &&
+    !hasUncounted;
+  if (isOver) conclude(progress, outcome, conditions, events, nowMs);
+  const succeeded = indexed ? progress.succeededIndexes.total : counted.succeeded;
+  const completedIndexes = progress.succeededIndexes.toString();
+  return {
+    ...(conditions.length === 0 ? {} : { conditions }),
+    ...(startTime === undefined ? (isOver ? { startTime: timestamp(nowMs) } : {}) : { startTime }),
+    ...(isOver && outcome.type === 'SuccessCriteriaMet' ? { completionTime: timestamp(nowMs) } : {}),
+    ...(progress.active.length === 0 ? {} : { active: progress.active.length }),
+    ...(succeeded === 0 ? {} : { succeeded }),
+    ...(counted.failed === 0 ? {} : { failed: counted.failed }),
+    terminating: progress.terminating.length,
+    ...(completedIndexes === '' ? {} : { completedIndexes }),
+    ...(job.spec?.backoffLimitPerIndex === undefined ? {} : { failedIndexes: progress.failedIndexes.toString() }),
+    uncountedTerminatedPods: {
+      ...(tally.succeeded.length === 0 ? {} : { succeeded: tally.succeeded }),
+      ...(tally.failed.length === 0 ? {} : { failed: tally.failed }),
+    },
+    ready: progress.active.filter(isPodReady).length,
+  };
+}
+
+function conclude(
+  { job, succeeded }: JobProgress,
+  { type, reason, message }: Outcome,
+  conditions: JobCondition[],
+  events: PlannedEvent[],
+  nowMs: number,
+): void {
+  if (type === 'FailureTarget') {
+    conditions.push(newCondition('Failed', 'True', reason, message, nowMs));
+    events.push({ type: 'Warning', reason, message });
+    return;
+  }
+  conditions.push(newCondition('Complete', 'True', reason, message, nowMs));
+  if (job.spec?.completions !== undefined && succeeded > job.spec.completions) {
+    events.push({
+      type: 'Warning',
+      reason: 'TooManySucceededPods',
+      message: 'Too many succeeded pods running after completion count reached',
+    });
+  }
+  events.push({ type: 'Normal', reason: 'Completed', message: 'Job completed' });
+}
+
+/** Maintains the Suspended condition. A job that was never suspended has none. */
+function suspend(job: Job, conditions: JobCondition[], events: PlannedEvent[], nowMs: number): 'resumed' | undefined {
+  const at = conditions.findIndex((condition) => condition.type === 'Suspended');
+  const status = isSuspended(job) ? 'True' : 'False';
+  if (conditions[at]?.status === status || (at < 0 && status === 'False')) return undefined;
+  const [reason, message] = status === 'True' ? ['JobSuspended', 'Job suspended'] : ['JobResumed', 'Job resumed'];
+  const condition = newCondition('Suspended', status, reason, message, nowMs);
+  if (at < 0) conditions.push(condition);
+  else conditions[at] = condition;
+  events.push({ type: 'Normal', reason: status === 'True' ? 'Suspended' : 'Resumed', message });
+  return status === 'False' ? 'resumed' : undefined;
+}

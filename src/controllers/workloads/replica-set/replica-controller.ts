@@ -1,0 +1,218 @@
+/** Executor shared by replica sets and replication controllers. Decisions are in controllers/workloads/replica-set. */
+import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import { type KubeObject, objectKey, type ResourceType, splitKey } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { isEverything, type LabelSelector, matchesLabels } from '../../../base/selector.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import { carryOutClaim } from '../../framework/adoption.ts';
+import { controllerOf, controllerReference } from '../../framework/core/ownership.ts';
+import { Expectations } from '../../framework/expectations.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
+import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
+import { slowStart } from '../../framework/slow-start.ts';
+import {
+  planReplicaStatus,
+  planReplicas,
+  podFromTemplate,
+  type ReplicaFailure,
+  type ReplicaOwner,
+  type ReplicaSnapshot,
+} from './plan.ts';
+
+/** Maps the fields of a kind to those of the planner. */
+export interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
+  readonly type: ResourceType<T>;
+  selector(owner: T): LabelSelector;
+  replicas(owner: T): number;
+  minReadySeconds(owner: T): number;
+  template(owner: T): PodTemplateSpec | undefined;
+  relatedUids(owner: T, informer: Informer<T>): string[];
+}
+
+export function replicaController<T extends KubeObject & ReplicaOwner>(
+  name: string,
+  eventSource: string,
+  kind: ReplicaKind<T>,
+): ControllerSpec {
+  return {
+    name,
+    eventSource,
+    reads: [kind.type, resources.pods],
+    writes: [kind.type, resources.pods],
+    prepare: (handle) => prepare(handle, kind),
+  };
+}
+
+function prepare<T extends KubeObject & ReplicaOwner>(handle: ControllerHandle, kind: ReplicaKind<T>): ControllerRun {
+  const access: Access<T> = {
+    owners: handle.informer(kind.type),
+    pods: handle.informer(resources.pods),
+    ownerClient: handle.writer(kind.type),
+    podClient: handle.writer(resources.pods),
+  };
+  indexByController(access.pods);
+  indexByController(access.owners);
+  return (scope) => new ReplicaTerm<T>(handle, kind, access, scope).start();
+}
+
+interface Access<T extends KubeObject & ReplicaOwner> {
+  readonly owners: Informer<T>;
+  readonly pods: Informer<Pod>;
+  readonly ownerClient: ResourceClient<T>;
+  readonly podClient: ResourceClient<Pod>;
+}
+
+class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
+  readonly #handle: ControllerHandle;
+  readonly #kind: ReplicaKind<T>;
+  readonly #scope: RunScope;
+  readonly #access: Access<T>;
+  readonly #control: PodControl;
+  readonly #expectations: Expectations;
+  readonly #queue: WorkQueue;
+
+  constructor(handle: ControllerHandle, kind: ReplicaKind<T>, access: Access<T>, scope: RunScope) {
+    this.#handle = handle;
+    this.#kind = kind;
+    this.#scope = scope;
+    this.#access = access;
+    this.#control = createPodControl(access.podClient, handle.recorder);
+    this.#expectations = new Expectations(handle.clock);
+    this.#queue = scope.queue(this.#sync, 8);
+  }
+
+  start(): void {
+    this.#scope.onChange(this.#access.owners, {
+      added: (owner) => this.#queue.add(objectKey(owner)),
+      updated: (owner) => this.#queue.add(objectKey(owner)),
+      deleted: (owner) => {
+        this.#expectations.forget(objectKey(owner));
+        this.#queue.add(objectKey(owner));
+      },
+    });
+    this.#scope.onChange(this.#access.pods, {
+      added: (pod) => {
+        const key = this.#ownerKeyOf(pod);
+        if (key === undefined) this.#wakeAdopters(pod);
+        else if (pod.metadata?.deletionTimestamp === undefined) {
+          this.#expectations.creationObserved(key);
+          this.#queue.add(key);
+        } else {
+          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
+          this.#queue.add(key);
+        }
+      },
+      updated: (pod, old) => {
+        const key = this.#ownerKeyOf(pod);
+        const oldKey = this.#ownerKeyOf(old);
+        if (oldKey !== undefined && oldKey !== key) this.#queue.add(oldKey);
+        if (key === undefined) {
+          if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
+          return;
+        }
+        // A deletion counts as observed when graceful termination begins. The object itself may exist for long.
+        if (pod.metadata?.deletionTimestamp !== undefined)
+          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
+        this.#queue.add(key);
+      },
+      deleted: (pod) => {
+        const key = this.#ownerKeyOf(pod);
+        if (key === undefined) return;
+        this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
+        this.#queue.add(key);
+      },
+    });
+  }
+
+  #ownerKeyOf(pod: Pod): string | undefined {
+    const reference = controllerOf(pod);
+    if (reference?.kind !== this.#kind.type.kind) return undefined;
+    const owner = this.#access.owners.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
+    return owner?.metadata?.uid === reference.uid ? objectKey(owner) : undefined;
+  }
+
+  #wakeAdopters(pod: Pod): void {
+    if (controllerOf(pod) !== undefined) return;
+    for (const owner of this.#access.owners.list(pod.metadata?.namespace)) {
+      const selector = this.#kind.selector(owner);
+      if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) this.#queue.add(objectKey(owner));
+    }
+  }
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const owner = this.#access.owners.get(key);
+    if (owner === undefined) {
+      this.#expectations.forget(key);
+      return;
+    }
+    const { namespace = '' } = splitKey(key);
+    const snapshot: ReplicaSnapshot = {
+      owner,
+      selector: this.#kind.selector(owner),
+      replicas: this.#kind.replicas(owner),
+      minReadySeconds: this.#kind.minReadySeconds(owner),
+      template: this.#kind.template(owner),
+      candidates: [
+        ...controlledBy(this.#access.pods, owner.metadata?.uid ?? ''),
+        ...orphansIn(this.#access.pods, namespace),
+      ],
+      related: this.#kind
+        .relatedUids(owner, this.#access.owners)
+        .flatMap((uid) => controlledBy(this.#access.pods, uid)),
+      settled: this.#expectations.settled(key),
+    };
+    const plan = planReplicas(snapshot, this.#handle.plan());
+    const claimed = await carryOutClaim(owner, plan.claim, {
+      ownerType: this.#kind.type,
+      owners: this.#access.ownerClient,
+      objects: this.#access.podClient,
+    });
+    const failure = await this.#carryOut(key, owner, snapshot, plan.create, plan.delete);
+    const next = planReplicaStatus(snapshot, claimed, failure?.condition, this.#handle.plan());
+    if (next.status !== undefined) {
+      await this.#access.ownerClient.update({ ...owner, status: next.status }, { subresource: 'status' });
+    }
+    if (next.recheckAfterMs !== undefined) this.#queue.addAfter(key, next.recheckAfterMs);
+    if (failure !== undefined) throw failure.error;
+  };
+
+  async #carryOut(
+    key: string,
+    owner: T,
+    snapshot: ReplicaSnapshot,
+    create: number,
+    doomed: readonly Pod[],
+  ): Promise<{ readonly condition: ReplicaFailure; readonly error: unknown } | undefined> {
+    if (create > 0) {
+      const reference = controllerReference(owner, this.#kind.type);
+      this.#expectations.expectCreations(key, create);
+      const { succeeded, error } = await slowStart(create, () =>
+        this.#control.create(owner, podFromTemplate(owner, snapshot.template, reference)),
+      );
+      this.#expectations.creationObserved(key, create - succeeded);
+      if (error === undefined || isNamespaceTerminating(error)) return undefined;
+      return { condition: { reason: 'FailedCreate', message: messageOf(error) }, error };
+    }
+    if (doomed.length === 0) return undefined;
+    this.#expectations.expectDeletions(
+      key,
+      doomed.map((pod) => pod.metadata?.uid ?? ''),
+    );
+    const results = await Promise.allSettled(
+      doomed.map(async (pod) => {
+        let awaited = false;
+        try {
+          awaited = await this.#control.delete(owner, pod);
+        } finally {
+          if (!awaited) this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
+        }
+      }),
+    );
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed === undefined || isApiError(failed.reason, 'NotFound')) return undefined;
+    return { condition: { reason: 'FailedDelete', message: messageOf(failed.reason) }, error: failed.reason };
+  }
+}

@@ -1,8 +1,0 @@
-/** Keeps a deleted volume while a claim is bound to it. Source: pkg/controller/volume/pvprotection. */
-import type { PersistentVolume } from 'kubernetes-types/core/v1';
-import { VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
-import { type ProtectionPlan, planFinalizer } from '../protection-finalizer.ts';
-
-export function planVolume(volume: PersistentVolume): ProtectionPlan {
-  return planFinalizer(volume, VOLUME_PROTECTION, volume.status?.phase === 'Bound');
-}

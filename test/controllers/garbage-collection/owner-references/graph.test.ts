@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeObject } from '../../../../src/api/meta/object.ts';
+import { decide, type OwnerState } from '../../../../src/controllers/garbage-collection/owner-references/decide.ts';
+import { OwnershipGraph } from '../../../../src/controllers/garbage-collection/owner-references/graph.ts';
+import { seeded } from '../../objects.ts';
+
+interface Facts {
+  owners?: string[];
+  blocking?: boolean;
+  finalizers?: string[];
+  deleting?: boolean;
+  namespace?: string;
+}
+
+function object(uid: string, facts: Facts = {}): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: uid,
+      namespace: facts.namespace ?? 'ns',
+      uid,
+      ...(facts.finalizers === undefined ? {} : { finalizers: facts.finalizers }),
+      ...(facts.deleting === true ? { deletionTimestamp: 'now' } : {}),
+      ownerReferences: (facts.owners ?? []).map((owner) => ({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        name: owner,
+        uid: owner,
+        ...(facts.blocking === true ? { blockOwnerDeletion: true } : {}),
+      })),
+    },
+  };
+}
+
+const list = (set: ReadonlySet<string>): string[] => [...set].sort();
+
+test('checks the dependent of an unknown owner until the owner was looked up', () => {
+  const graph = new OwnershipGraph();
+  assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['owner']);
+  assert.equal(graph.node('owner')?.isVirtual, true);
+  assert.deepEqual(list(graph.observe(object('owner')).delete), []);
+  assert.equal(graph.node('owner')?.isVirtual, false);
+});
+
+test('checks the dependents of a deleted owner', () => {
+  const graph = new OwnershipGraph();
+  graph.observe(object('owner'));
+  graph.observe(object('a', { owners: ['owner'] }));
+  graph.observe(object('b', { owners: ['owner'] }));
+  assert.deepEqual(list(graph.remove('owner').delete), ['a', 'b']);
+});
+
+test('checks the dependents on a foreground deletion, and the owner after each deleted dependent', () => {
+  const graph = new OwnershipGraph();
+  graph.observe(object('owner'));
+  graph.observe(object('a', { owners: ['owner'], blocking: true }));
+  graph.observe(object('b', { owners: ['owner'] }));
+  const marked = object('owner', { deleting: true, finalizers: ['foregroundDeletion'] });
+  assert.deepEqual(list(graph.observe(marked).delete), ['a', 'b', 'owner']);
+  assert.deepEqual(
+    graph.blockingDependents('owner').map((node) => node.uid),
+    ['a'],
+  );
+  assert.deepEqual(list(graph.remove('a').delete), ['owner']);
+});
+
+test('checks the waiting owner when a dependent stops blocking', () => {
+  const graph = new OwnershipGraph();
+  graph.observe(object('owner', { deleting: true, finalizers: ['foregroundDeletion'] }));
+  graph.observe(object('a', { owners: ['owner'], blocking: true }));
+  assert.deepEqual(list(graph.observe(object('a', { owners: ['owner'] })).delete), ['owner']);
+});
+
+test('reports an orphaning deletion once', () => {
+  const graph = new OwnershipGraph();
+  const marked = object('owner', { deleting: true, finalizers: ['orphan'] });
+  assert.deepEqual(list(graph.observe(marked).orphan), ['owner']);
+  assert.deepEqual(list(graph.observe(marked).orphan), []);
+});
+
+test('checks a dependent whose owner is in another namespace than the reference implies', () => {
+  const graph = new OwnershipGraph();
+  graph.observe(object('owner', { namespace: 'other' }));
+  assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['child']);
+});
+
+test('frees all memory when all objects are deleted', () => {
+  for (let seed = 1; seed <= 100; seed++) {
+    const random = seeded(seed);
+    const graph = new OwnershipGraph();
+    const uids = Array.from({ length: 12 }, (_, index) => `o${index}`);
+    const alive = new Set<string>();
+    for (let step = 0; step < 150; step++) {
+      const uid = uids[Math.floor(random() * uids.length)] ?? '';
+      if (random() < 0.3) {
+        graph.remove(uid);
+        alive.delete(uid);
+      } else {
+        graph.observe(object(uid, { owners: uids.filter(() => random() < 0.2), blocking: random() < 0.5 }));
+        alive.add(uid);
+      }
+    }
+    for (const uid of alive) graph.remove(uid);
+    assert.equal(graph.size, 0, `seed ${seed}`);
+  }
+});
+
+const owners = (...states: OwnerState[]) =>
+  states.map((state, index) => ({ reference: { apiVersion: 'v1', kind: 'K', name: 'n', uid: `${index}` }, state }));
+const judge = (
+  states: OwnerState[],
+  more: { finalizers?: string[]; hasDependents?: boolean; waiting?: boolean } = {},
+) =>
+  decide({
+    object: object('x', { finalizers: more.finalizers ?? [] }),
+    owners: owners(...states),
+    hasDependents: more.hasDependents ?? false,
+    hasWaitingDependents: more.waiting ?? false,
+  });
+
+test('decides about an object by the state of its owners', () => {
+  assert.deepEqual(judge([]), { kind: 'keep' });
+  assert.deepEqual(judge(['solid']), { kind: 'keep' });
+  assert.deepEqual(judge(['solid', 'dangling', 'waiting']), { kind: 'forget-owners', uids: ['1', '2'] });
+  assert.deepEqual(judge(['dangling']), { kind: 'delete', propagation: 'Background', unblockOwners: false });
+  assert.deepEqual(judge(['waiting'], { hasDependents: true }), {
+    kind: 'delete',
+    propagation: 'Foreground',
+    unblockOwners: false,
+  });
+  assert.deepEqual(judge(['waiting'], { hasDependents: true, waiting: true }), {
+    kind: 'delete',
+    propagation: 'Foreground',
+    unblockOwners: true,
+  });
+  assert.equal(judge(['dangling'], { finalizers: ['orphan'] }).kind, 'delete');
+  const orphaned = judge(['dangling'], { finalizers: ['orphan'] });
+  assert.equal(orphaned.kind === 'delete' && orphaned.propagation, 'Orphan');
+});

@@ -1,0 +1,107 @@
+/** Nodes of hosts that the gossip ring has declared dead. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../../../src/api/resources.ts';
+import { createInformerFactory } from '../../../../src/client/index.ts';
+import { followFailedHosts } from '../../../../src/controllers/nodes/node-lifecycle/failed-hosts-controller.ts';
+import {
+  failedBefore,
+  newlyFailed,
+  type RingMemberState,
+} from '../../../../src/controllers/nodes/node-lifecycle/gossip.ts';
+import { systemClock as clock, systemRandom as random } from '../../../../src/host/process/process.ts';
+import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';
+
+/** Longer than the preceding steps take on a busy machine. */
+const GRACE_MS = 15_000;
+let plane: ControlPlane;
+before(async () => {
+  plane = await startControlPlane({ controllers: { nodeMonitorGracePeriodMs: GRACE_MS } });
+});
+after(() => plane.stop());
+
+const ring = (...states: RingMemberState['state'][]): RingMemberState[] =>
+  states.map((state, index) => ({ name: `h${index}`, state }));
+
+test('accepts a new death only if this host can reach other hosts, or has only one other', () => {
+  const all = ring('alive', 'alive', 'suspect');
+  assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'dead')), ['h2']);
+  assert.deepEqual(newlyFailed(all, ring('alive', 'dead', 'dead')), []);
+  assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'left')), []);
+  assert.deepEqual(newlyFailed([], ring('alive', 'alive', 'dead')), []);
+  assert.deepEqual(newlyFailed(ring('alive', 'alive'), ring('alive', 'dead')), ['h1']);
+  assert.deepEqual(newlyFailed(ring('alive', 'alive', 'alive', 'alive'), ring('alive', 'alive', 'dead', 'dead')), [
+    'h2',
+    'h3',
+  ]);
+  assert.deepEqual(failedBefore([], ring('alive', 'alive', 'dead')), ['h2']);
+  assert.deepEqual(failedBefore(ring('alive', 'alive', 'dead'), ring('alive', 'alive', 'dead')), []);
+  assert.deepEqual(failedBefore([], ring('alive', 'dead', 'dead')), []);
+  assert.deepEqual(newlyFailed(ring('alive', 'alive', 'dead'), ring('alive', 'alive', 'dead')), []);
+});
+
+const node = (name: string): Promise<Node> => plane.of(resources.nodes).get(name);
+const ready = async (name: string) => (await node(name)).status?.conditions?.find(({ type }) => type === 'Ready');
+const taints = async (name: string): Promise<string> =>
+  ((await node(name)).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).join();
+
+async function renew(name: string, create = false): Promise<void> {
+  const spec = { holderIdentity: name, renewTime: new Date().toISOString().replace('Z', '000Z') };
+  const leases = plane.of(resources.leases);
+  if (create) await leases.create({ metadata: { name, namespace: 'kube-node-lease' }, spec });
+  else await leases.patch(name, 'kube-node-lease', 'merge', { spec });
+}
+
+test('marks the node of a dead host as not ready immediately, and evicts its pods only after its lease expired', {
+  timeout: 90_000,
+}, async () => {
+  for (const name of ['h0', 'h1', 'h2']) {
+    await plane.addNode(name);
+    await renew(name, true);
+  }
+  const beating = setInterval(() => void Promise.all([renew('h0'), renew('h1')]).catch(() => {}), 500);
+  await plane.of(resources.pods).create({
+    metadata: { name: 'p', namespace: 'default' },
+    spec: { nodeName: 'h2', containers: [{ name: 'c', image: 'i' }] },
+  });
+  await eventually(
+    async () => (await plane.of(resources.pods).get('p', 'default')).status?.phase === 'Running',
+    'the pod runs',
+  );
+  const informers = createInformerFactory({ client: plane.admin, log: plane.log, clock, random });
+  let report = (_members: readonly RingMemberState[]): void => {};
+  const followed = followFailedHosts({
+    ring: { follow: (changed) => (report = changed), stop: () => {} },
+    client: plane.admin,
+    informers,
+    recorder: { event: () => {}, stop: async () => {} },
+    clock,
+    log: plane.log,
+  });
+  try {
+    await informers.startAndSync();
+    report(ring('alive', 'alive', 'alive'));
+    await renew('h2');
+    const began = performance.now();
+    report(ring('alive', 'alive', 'dead'));
+    await eventually(async () => (await ready('h2'))?.status === 'Unknown', 'not ready');
+    assert.equal((await ready('h2'))?.reason, 'NodeStatusUnknown');
+    await eventually(
+      async () => (await taints('h2')) === 'node.kubernetes.io/unreachable:NoSchedule',
+      'NoSchedule only',
+    );
+    await eventually(async () => {
+      const pod = await plane.of(resources.pods).get('p', 'default');
+      return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'False');
+    }, 'the pod takes no traffic');
+    assert.ok(performance.now() - began < GRACE_MS - 500, 'all before the lease expires');
+    await eventually(async () => (await taints('h2')).includes(':NoExecute'), 'eviction by the lease', 30_000);
+    assert.ok(performance.now() - began >= GRACE_MS - 500);
+    assert.equal((await ready('h2'))?.message, 'Kubelet stopped posting node status.');
+  } finally {
+    clearInterval(beating);
+    followed.stop();
+    await informers.stop();
+  }
+});
