@@ -1,0 +1,56 @@
+/**
+ * Determines which changes of a pod or node are relevant to scheduling. Heartbeats and status updates must not queue
+ * pods.
+ */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { ClusterEvent } from './core/hints.ts';
+
+type NodeEvent = Exclude<Extract<ClusterEvent, { readonly node: Node }>['kind'], 'NodeAdded'>;
+
+export function nodeEvents(node: Node, old: Node): NodeEvent[] {
+  const events: NodeEvent[] = [];
+  if (differs(node.status?.allocatable, old.status?.allocatable)) events.push('NodeAllocatableChanged');
+  if (differs(node.metadata?.labels, old.metadata?.labels)) events.push('NodeLabelsChanged');
+  if (
+    differs(node.spec?.taints, old.spec?.taints) ||
+    (node.spec?.unschedulable ?? false) !== (old.spec?.unschedulable ?? false)
+  ) {
+    events.push('NodeTaintsChanged');
+  }
+  return events;
+}
+
+/** Whether the scheduler's copy of the node must be updated. */
+export function isNodeRelevant(node: Node, old: Node): boolean {
+  return nodeEvents(node, old).length > 0 || differs(node.status?.images, old.status?.images);
+}
+
+export function isTerminal(pod: Pod): boolean {
+  return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+}
+
+export function isPlaced(pod: Pod): boolean {
+  return (pod.spec?.nodeName ?? '') !== '';
+}
+
+/** Whether a change of a pending pod may make it schedulable. Its status is written by the scheduler and is ignored. */
+export function isPodRelevant(pod: Pod, old: Pod): boolean {
+  return (
+    differs(pod.spec, old.spec) ||
+    differs(pod.metadata?.labels, old.metadata?.labels) ||
+    differs(claimStatuses(pod), claimStatuses(old)) ||
+    (pod.metadata?.deletionTimestamp === undefined) !== (old.metadata?.deletionTimestamp === undefined)
+  );
+}
+
+/** Claims created from the pod's templates. kubernetes-types lacks the field. */
+const claimStatuses = ({ status }: Pod): unknown =>
+  (status as { readonly resourceClaimStatuses?: unknown } | undefined)?.resourceClaimStatuses;
+
+export function differs(a: unknown, b: unknown): boolean {
+  return a !== b && JSON.stringify(a) !== JSON.stringify(b);
+}
+
+export function hasGates(pod: Pod): boolean {
+  return (pod.spec?.schedulingGates?.length ?? 0) > 0;
+}

@@ -1,0 +1,292 @@
+/**
+ * The scheduler's state of the cluster: nodes and their pods, including pods whose binding is in progress (assumed) and
+ * pods for which a preemption has made room (nominated).
+ */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { sameAmounts } from '../../api/podspec/scheduling/node-resources.ts';
+import { type PodInfo, podInfoOf } from '../../api/podspec/scheduling/pod-info.ts';
+import type { LabelSelector } from '../../base/selector.ts';
+import type { DeviceLister } from './devices/device-lister.ts';
+import { NodeInfo } from './node-info.ts';
+import { IncrementalPodCounts, type PodCounts } from './pod-counts.ts';
+import type { VolumeLister } from './volumes/pod-volumes.ts';
+
+/** Read-only view for filters and scorers. */
+export interface ClusterView {
+  readonly nodes: readonly NodeInfo[];
+  readonly counts: PodCounts;
+  /** Distinct values of a node label. */
+  domains(topologyKey: string): ReadonlySet<string>;
+  /** Number of nodes with an image. */
+  imageHolders(image: string): number;
+  namespaceLabels(namespace: string): Readonly<Record<string, string>>;
+  readonly volumes: VolumeLister | undefined;
+  /** Undefined if the server has no resource claims. */
+  readonly devices?: DeviceLister | undefined;
+  /** Selectors of the services and controllers of a pod, for default spreading; empty if there are none. */
+  peersOf?(pod: Pod): readonly LabelSelector[];
+}
+
+/** Inputs of a view besides the cluster itself. */
+export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
+
+const ZONE = 'topology.kubernetes.io/zone';
+
+export class Cluster {
+  readonly #nodes = new Map<string, NodeInfo>();
+  readonly #counts = new IncrementalPodCounts(this.#nodes);
+  readonly #imageHolders = new Map<string, number>();
+  /** Pods whose node is unknown; they are counted once it appears. */
+  readonly #homeless = new Map<string, Map<string, PodInfo>>();
+  /** Node name by pod UID, for bound and assumed pods. */
+  readonly #nodeOf = new Map<string, string>();
+  readonly #assumed = new Set<string>();
+  readonly #nominated = new Map<string, string>();
+  readonly #nominatedOn = new Map<string, Map<string, PodInfo>>();
+  readonly #domains = new Map<string, Set<string>>();
+  #list: NodeInfo[] | undefined;
+  #cursor = 0;
+
+  get nodes(): readonly NodeInfo[] {
+    this.#list ??= alternatingZones([...this.#nodes.values()]);
+    return this.#list;
+  }
+
+  view(support: ViewSupport): ClusterView {
+    return {
+      ...support,
+      nodes: this.nodes,
+      counts: this.#counts,
+      domains: (topologyKey) => this.#domainsOf(topologyKey),
+      imageHolders: (image) => this.#imageHolders.get(image) ?? 0,
+    };
+  }
+
+  /** Index at which the search for feasible nodes starts. It continues there for the next pod. */
+  get cursor(): number {
+    return this.#cursor;
+  }
+
+  moveCursor(by: number): void {
+    this.#cursor = (this.#cursor + by) % Math.max(1, this.#nodes.size);
+  }
+
+  namespaceChanged(): void {
+    this.#counts.forgetNamespaces();
+  }
+
+  node(name: string): NodeInfo | undefined {
+    return this.#nodes.get(name);
+  }
+
+  setNode(node: Node): void {
+    const name = node.metadata?.name ?? '';
+    const known = this.#nodes.get(name);
+    const info = known === undefined ? new NodeInfo(node) : known.withNode(node);
+    const arrived = this.#homeless.get(name);
+    for (const pod of arrived?.values() ?? []) info.add(pod);
+    this.#homeless.delete(name);
+    // Counts by domain depend on the labels of the node at the time of counting.
+    if (known !== undefined) this.#forgetNode(known);
+    this.#nodes.set(name, info);
+    for (const pod of info.pods.values()) this.#counts.add(pod, info);
+    this.#countImages(info, 1);
+    this.#list = undefined;
+    this.#domains.clear();
+  }
+
+  removeNode(name: string): void {
+    const known = this.#nodes.get(name);
+    if (known === undefined) return;
+    this.#forgetNode(known);
+    this.#nodes.delete(name);
+    this.#list = undefined;
+    this.#domains.clear();
+    if (known.pods.size > 0) this.#homeless.set(name, new Map(known.pods));
+  }
+
+  /** Sets a bound pod from the API, which confirms an assumption. */
+  setPod(pod: Pod): PodInfo {
+    const info = podInfoOf(pod, this.placedPod(pod.metadata?.uid ?? ''));
+    this.#assumed.delete(info.uid);
+    const node = pod.spec?.nodeName ?? '';
+    if (!this.#replaced(info, node)) this.#place(info, node);
+    this.clearNomination(info.uid);
+    return info;
+  }
+
+  /** A bound or assumed pod as it is counted now. */
+  placedPod(uid: string): PodInfo | undefined {
+    return this.#nodes.get(this.#nodeOf.get(uid) ?? '')?.pods.get(uid);
+  }
+
+  /**
+   * Replaces the pod without recounting, if the counted fields are equal. Most changes of a bound pod, and the binding
+   * of an assumed one, are of this kind.
+   */
+  #replaced(info: PodInfo, node: string): boolean {
+    const known = this.placedPod(info.uid);
+    if (known === undefined || this.#nodeOf.get(info.uid) !== node || !countsAs(known, info)) return false;
+    this.#nodes.get(node)?.pods.set(info.uid, info);
+    return true;
+  }
+
+  /** Returns true if the pod occupied a node: it was bound, assumed or nominated. */
+  removePod(uid: string): boolean {
+    const wasPlaced = this.#nodeOf.has(uid);
+    this.#assumed.delete(uid);
+    const wasNominated = this.clearNomination(uid);
+    this.#displace(uid);
+    return wasPlaced || wasNominated;
+  }
+
+  /** Counts a pod on a node before the API has confirmed the binding. */
+  assume(pod: PodInfo, node: string): void {
+    this.#assumed.add(pod.uid);
+    this.#place(pod, node);
+  }
+
+  /** Ends an assumption after a failed binding. No effect once the API has reported the pod as bound. */
+  forget(uid: string): void {
+    if (!this.#assumed.delete(uid)) return;
+    this.#displace(uid);
+  }
+
+  /** Temporarily removes a placed pod. The returned function restores it. */
+  without(uid: string): () => void {
+    const node = this.#nodeOf.get(uid);
+    const info = this.placedPod(uid);
+    if (node === undefined || info === undefined) return () => {};
+    this.#displace(uid);
+    return () => this.#place(info, node);
+  }
+
+  /** Whether the pod is bound or assumed. */
+  isPlaced(uid: string): boolean {
+    return this.#nodeOf.has(uid);
+  }
+
+  /** Nodes on which the pod occupies resources: where it is bound or assumed, and where it is nominated. */
+  holds(uid: string): readonly string[] {
+    return [this.#nodeOf.get(uid), this.#nominated.get(uid)].filter((node) => node !== undefined);
+  }
+
+  isAssumed(uid: string): boolean {
+    return this.#assumed.has(uid);
+  }
+
+  nominate(pod: PodInfo, node: string): void {
+    this.clearNomination(pod.uid);
+    this.#nominated.set(pod.uid, node);
+    const pods = this.#nominatedOn.get(node);
+    if (pods === undefined) this.#nominatedOn.set(node, new Map([[pod.uid, pod]]));
+    else pods.set(pod.uid, pod);
+  }
+
+  /** Returns true if the pod was nominated. */
+  clearNomination(uid: string): boolean {
+    const node = this.#nominated.get(uid);
+    if (node === undefined) return false;
+    this.#nominated.delete(uid);
+    const pods = this.#nominatedOn.get(node);
+    pods?.delete(uid);
+    if (pods?.size === 0) this.#nominatedOn.delete(node);
+    return true;
+  }
+
+  get hasNominations(): boolean {
+    return this.#nominatedOn.size > 0;
+  }
+
+  nominatedNode(uid: string): string | undefined {
+    return this.#nominated.get(uid);
+  }
+
+  nominatedOn(node: string): PodInfo[] {
+    return [...(this.#nominatedOn.get(node)?.values() ?? [])];
+  }
+
+  #domainsOf(topologyKey: string): ReadonlySet<string> {
+    const known = this.#domains.get(topologyKey);
+    if (known !== undefined) return known;
+    const values = new Set<string>();
+    for (const node of this.#nodes.values()) {
+      const value = node.label(topologyKey);
+      if (value !== undefined) values.add(value);
+    }
+    this.#domains.set(topologyKey, values);
+    return values;
+  }
+
+  #forgetNode(info: NodeInfo): void {
+    for (const uid of info.pods.keys()) this.#counts.remove(uid);
+    this.#countImages(info, -1);
+  }
+
+  #countImages({ images }: NodeInfo, by: 1 | -1): void {
+    for (const image of images.keys()) {
+      const count = (this.#imageHolders.get(image) ?? 0) + by;
+      if (count === 0) this.#imageHolders.delete(image);
+      else this.#imageHolders.set(image, count);
+    }
+  }
+
+  #place(pod: PodInfo, node: string): void {
+    this.#displace(pod.uid);
+    this.#nodeOf.set(pod.uid, node);
+    const info = this.#nodes.get(node);
+    if (info !== undefined) {
+      info.add(pod);
+      this.#counts.add(pod, info);
+      return;
+    }
+    const waiting = this.#homeless.get(node);
+    if (waiting === undefined) this.#homeless.set(node, new Map([[pod.uid, pod]]));
+    else waiting.set(pod.uid, pod);
+  }
+
+  #displace(uid: string): void {
+    const node = this.#nodeOf.get(uid);
+    if (node === undefined) return;
+    this.#nodeOf.delete(uid);
+    this.#nodes.get(node)?.remove(uid);
+    this.#counts.remove(uid);
+    const waiting = this.#homeless.get(node);
+    waiting?.delete(uid);
+    if (waiting?.size === 0) this.#homeless.delete(node);
+  }
+}
+
+/** Whether both versions of a bound pod count equally. Only its requests can change. */
+function countsAs(known: PodInfo, info: PodInfo): boolean {
+  const [before, now] = [known.pod.metadata, info.pod.metadata];
+  return (
+    before?.deletionTimestamp === now?.deletionTimestamp &&
+    sameAmounts(known.requests, info.requests) &&
+    sameAmounts(known.assumed, info.assumed) &&
+    (before?.labels === now?.labels || JSON.stringify(before?.labels) === JSON.stringify(now?.labels))
+  );
+}
+
+/**
+ * Orders nodes alternately by zone, as upstream's node tree, so that a search that ends early has covered every zone.
+ */
+function alternatingZones(nodes: readonly NodeInfo[]): NodeInfo[] {
+  const zones = new Map<string, NodeInfo[]>();
+  for (const node of nodes) {
+    const zone = node.label(ZONE) ?? '';
+    const members = zones.get(zone);
+    if (members === undefined) zones.set(zone, [node]);
+    else members.push(node);
+  }
+  if (zones.size <= 1) return [...nodes];
+  const ordered: NodeInfo[] = [];
+  const lists = [...zones.values()];
+  for (let index = 0; ordered.length < nodes.length; index++) {
+    for (const list of lists) {
+      const node = list[index];
+      if (node !== undefined) ordered.push(node);
+    }
+  }
+  return ordered;
+}

@@ -1,0 +1,134 @@
+/**
+ * Claim for a pod's extended resources on a node: those that device classes provide and the node itself does not.
+ * Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import {
+  EXTENDED_CLAIM_ANNOTATION,
+  mayBeDevices,
+  type RequestMapping,
+} from '../../../api/devices/extended-resources.ts';
+import type { DeviceRequest, ResourceClaim } from '../../../api/devices/types.ts';
+import { type Amounts, amountsOf } from '../../../api/podspec/scheduling/node-resources.ts';
+import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
+import type { DeviceLister } from './device-lister.ts';
+
+export interface ExtendedClaim {
+  /** Claim to create, without a name. */
+  readonly claim: ResourceClaim;
+  readonly mappings: readonly RequestMapping[];
+}
+
+/** Whether devices provide the resource on a node. A device plug-in's resource has precedence. */
+export const isFromDevices = (resource: string, allocatable: Amounts, lister: DeviceLister | undefined): boolean =>
+  lister !== undefined &&
+  mayBeDevices(resource) &&
+  (allocatable.get(resource) ?? 0) === 0 &&
+  lister.classOfResource(resource) !== undefined;
+
+/** The pod's resources that a device class provides, sorted. */
+export function classedResources({ requests }: PodInfo, lister: DeviceLister): string[] {
+  const wanted = [...requests].filter(([name, amount]) => amount > 0 && mayBeDevices(name)).map(([name]) => name);
+  return wanted.filter((name) => lister.classOfResource(name) !== undefined).sort();
+}
+
+/** Undefined if the pod needs no such claim on this node. */
+export function extendedClaimOn(pod: PodInfo, allocatable: Amounts, lister: DeviceLister): ExtendedClaim | undefined {
+  const names = classedResources(pod, lister).filter((name) => isFromDevices(name, allocatable, lister));
+  if (names.length === 0) return undefined;
+  const requests: DeviceRequest[] = [];
+  const mappings: RequestMapping[] = [];
+  for (const name of names) {
+    const shares = sharesOf(pod.pod, name, lister.classOfResource(name)?.metadata?.name ?? '');
+    requests.push(...shares.requests);
+    mappings.push(...shares.mappings);
+  }
+  requests.sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
+  const { name = '', namespace = '', uid = '' } = pod.pod.metadata ?? {};
+  const claim: ResourceClaim = {
+    metadata: {
+      namespace,
+      generateName: `${name}-extended-resources-`,
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid, controller: true }],
+      annotations: { [EXTENDED_CLAIM_ANNOTATION]: 'true' },
+    },
+    spec: { devices: { requests } },
+  };
+  return { claim, mappings };
+}
+
+interface Share {
+  readonly request: string;
+  readonly count: number;
+}
+
+interface Member {
+  readonly container: Container;
+  /** Index among all containers, init containers first. */
+  readonly index: number;
+  /** The container exits before later ones start. */
+  readonly isShortLived: boolean;
+}
+
+/**
+ * Requests of one resource. Init containers that exit reuse the devices of later containers; missing devices come from
+ * one request that they share.
+ */
+function sharesOf(
+  pod: Pod,
+  resource: string,
+  deviceClassName: string,
+): { readonly requests: DeviceRequest[]; readonly mappings: RequestMapping[] } {
+  const members = membersOf(pod);
+  const mappings: RequestMapping[] = [];
+  const map = ({ container }: Member, requestName: string): void => {
+    mappings.push({ containerName: container.name, resourceName: resource, requestName });
+  };
+  const wantedBy = ({ container }: Member): number => amountsOf(container.resources?.requests).get(resource) ?? 0;
+  const lasting = new Map<number, Share>();
+  for (const member of members) {
+    const count = wantedBy(member);
+    if (member.isShortLived || count === 0) continue;
+    const share = { request: requestName(member, resource), count };
+    lasting.set(member.index, share);
+    map(member, share.request);
+  }
+  let extra: Share | undefined;
+  const sharing: Member[] = [];
+  for (const member of members) {
+    let missing = wantedBy(member);
+    if (!member.isShortLived || missing === 0) continue;
+    for (const [index, share] of lasting) {
+      if (index < member.index || missing <= 0) continue;
+      missing -= share.count;
+      map(member, share.request);
+    }
+    if (missing <= 0) continue;
+    sharing.push(member);
+    if (extra === undefined || extra.count < missing) {
+      extra = { request: requestName(member, resource), count: missing };
+    }
+  }
+  for (const member of sharing) map(member, extra?.request ?? '');
+  const shares = [...(extra === undefined ? [] : [extra]), ...lasting.values()];
+  const requests = shares.map(({ request, count }) => ({
+    name: request,
+    exactly: { deviceClassName, allocationMode: 'ExactCount', count },
+  }));
+  return { requests, mappings };
+}
+
+function membersOf({ spec }: Pod): Member[] {
+  const init = spec?.initContainers ?? [];
+  return [...init, ...(spec?.containers ?? [])].map((container, index) => ({
+    container,
+    index,
+    isShortLived: index < init.length && container.restartPolicy !== 'Always',
+  }));
+}
+
+/** Request name, made of the container's index and the index of the resource in the container's sorted requests. */
+function requestName({ container, index }: Member, resource: string): string {
+  const names = Object.keys(container.resources?.requests ?? {}).sort();
+  return `container-${index}-request-${names.indexOf(resource)}`;
+}

@@ -1,0 +1,43 @@
+/** Required pod affinity and anti-affinity. Source: upstream's interpodaffinity plug-in and its documentation. */
+import { termSelects } from '../../../api/podspec/scheduling/pod-info.ts';
+import { selectionOfTerms } from '../pod-selection.ts';
+import { type Filter, reject } from './filter.ts';
+
+export const interPodAffinity: Filter = (pod, view) => {
+  const { counts, namespaceLabels } = view;
+  const refusing = [...counts.groups()].filter(
+    ({ kind, term }) => kind === 'anti' && termSelects(term, pod, namespaceLabels),
+  );
+  if (refusing.length === 0 && pod.affinity.length === 0 && pod.antiAffinity.length === 0) return undefined;
+  // An existing pod counts for an affinity term only when it satisfies all of the pod's affinity terms.
+  const kin = pod.affinity.length === 0 ? undefined : counts.selected(selectionOfTerms(pod.affinity, namespaceLabels));
+  const unwanted = pod.antiAffinity.map(({ topologyKey }, index) => ({
+    topologyKey,
+    pods: counts.selected(selectionOfTerms(pod.antiAffinity.slice(index, index + 1), namespaceLabels)),
+  }));
+  // If the first pod of a group with affinity to itself matches no existing pod, it may run on any node.
+  const startsGroup =
+    kin !== undefined &&
+    pod.affinity.every((term) => kin.withKey(term.topologyKey) === 0 && termSelects(term, pod, namespaceLabels));
+  return (node) => {
+    for (const { topologyKey } of pod.affinity) {
+      const domain = node.label(topologyKey);
+      if (domain === undefined || ((kin?.inDomain(topologyKey, domain) ?? 0) === 0 && !startsGroup)) {
+        return reject('InterPodAffinity', "node(s) didn't match pod affinity rules", true);
+      }
+    }
+    for (const { topologyKey, pods } of unwanted) {
+      const domain = node.label(topologyKey);
+      if (domain !== undefined && pods.inDomain(topologyKey, domain) > 0) {
+        return reject('InterPodAffinity', "node(s) didn't match pod anti-affinity rules", false);
+      }
+    }
+    for (const { term, inDomain } of refusing) {
+      const domain = node.label(term.topologyKey);
+      if (domain !== undefined && inDomain(domain) > 0) {
+        return reject('InterPodAffinity', "node(s) didn't satisfy existing pods anti-affinity rules", false);
+      }
+    }
+    return undefined;
+  };
+};

@@ -1,0 +1,21 @@
+/** Filter for claims: they must be bound or wait for this pod, and their volumes must be accessible from the node. */
+import { matchesTerm } from '../../../api/podspec/node-terms.ts';
+import { unboundVolumesOn, volumesOfPod } from '../volumes/pod-volumes.ts';
+import { type Filter, reject } from './filter.ts';
+
+export const volumeBinding: Filter = (pod, view) => {
+  const volumes = volumesOfPod(pod.pod, view.volumes);
+  if (volumes === undefined) return undefined;
+  if (volumes.problem !== undefined) {
+    const rejection = { ...reject('VolumeBinding', volumes.problem, true), isOfPod: true };
+    return () => rejection;
+  }
+  const { terms, unbound } = volumes;
+  return (node) => {
+    if (!terms.every((alternatives) => alternatives.some((term) => matchesTerm(term, node.node)))) {
+      return reject('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity", true);
+    }
+    const found = unboundVolumesOn(node.node, unbound, view.volumes);
+    return typeof found === 'string' ? reject('VolumeBinding', found, true) : undefined;
+  };
+};

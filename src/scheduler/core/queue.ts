@@ -1,0 +1,262 @@
+/**
+ * Queue of pods without a node. Pods are ready to be tried (active), delayed after a failure (back-off), or waiting for
+ * a change of the cluster (unschedulable). Time is an argument; the queue has no timers. Source: KEP-4247 and
+ * upstream's scheduling queue.
+ */
+
+import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { FilterName } from './filters/filter.ts';
+import { Heap } from './heap.ts';
+import { type ClusterEvent, helps, mayHelp } from './hints.ts';
+
+export interface QueueOptions {
+  readonly initialBackoffMs: number;
+  readonly maxBackoffMs: number;
+}
+
+/** Shorter than upstream's second, because a decision takes well under a millisecond on clusters of this size. */
+const DEFAULTS: QueueOptions = { initialBackoffMs: 100, maxBackoffMs: 10_000 };
+/** A pod is retried after this time even without an event, in case the event logic missed one. Upstream's value. */
+export const MAX_WAIT_MS = 5 * 60_000;
+/** Number of outdated items in a heap, beyond the number of pods, at which they are removed. */
+const MAX_OUTDATED = 1_024;
+
+interface Entry {
+  pod: PodInfo;
+  readonly sequence: number;
+  attempts: number;
+  state: 'active' | 'backoff' | 'waiting' | 'inFlight';
+  /** Changes with the state; items in the heaps with another generation are outdated. */
+  generation: number;
+  sinceMs: number;
+  readyAtMs: number;
+  filters: ReadonlySet<FilterName>;
+  /** Number of the last event before the attempt started. Later events are applied after the attempt. */
+  startedAt: number;
+  isDirty: boolean;
+}
+
+interface Item {
+  readonly entry: Entry;
+  readonly generation: number;
+  readonly readyAtMs: number;
+}
+
+export class SchedulingQueue {
+  readonly #options: QueueOptions;
+  readonly #entries = new Map<string, Entry>();
+  #active = new Heap<Item>((a, b) => isBefore(a.entry, b.entry));
+  #backoff = new Heap<Item>((a, b) => a.readyAtMs < b.readyAtMs);
+  /** Longest waiting first. */
+  readonly #waiting = new Set<Entry>();
+  /** Waiting pods by the filters that rejected them. Pods without such a filter wait for any event. */
+  readonly #waitingFor = new Map<FilterName | 'anything', Set<Entry>>();
+  readonly #lastEvents = new Map<ClusterEvent['kind'], number>();
+  #sequence = 0;
+  #events = 0;
+
+  constructor(options: Partial<QueueOptions> = {}) {
+    this.#options = { ...DEFAULTS, ...options };
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Adds a new pod, or one whose spec has changed, to be tried now. */
+  add(pod: PodInfo, nowMs: number): void {
+    const known = this.#entries.get(pod.uid);
+    if (known?.state === 'inFlight') {
+      known.isDirty = true;
+      known.pod = pod;
+      return;
+    }
+    if (known !== undefined) this.remove(pod.uid);
+    const entry: Entry = {
+      pod,
+      sequence: known?.sequence ?? this.#sequence++,
+      attempts: known?.attempts ?? 0,
+      state: 'active',
+      generation: 0,
+      sinceMs: nowMs,
+      readyAtMs: nowMs,
+      filters: new Set(),
+      startedAt: this.#events,
+      isDirty: false,
+    };
+    this.#entries.set(pod.uid, entry);
+    this.#activate(entry);
+    this.#compact();
+  }
+
+  /** Removes a pod that was bound, deleted, or belongs to another scheduler. */
+  remove(uid: string): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined) return;
+    this.#entries.delete(uid);
+    this.#leave(entry);
+  }
+
+  get(uid: string): PodInfo | undefined {
+    return this.#entries.get(uid)?.pod;
+  }
+
+  /**
+   * Removes and returns the most important pod that is due; among equals, the one queued first. It is in flight until
+   * `rejected`, `failed` or `remove`.
+   */
+  pop(nowMs: number): PodInfo | undefined {
+    this.#wakeDue(nowMs);
+    const item = top(this.#active);
+    if (item === undefined) return undefined;
+    this.#active.pop();
+    return this.#start(item.entry);
+  }
+
+  /** Removes a pod from the queue out of order, in whatever state it waits; undefined if it is unknown or in flight. */
+  take(uid: string): PodInfo | undefined {
+    const entry = this.#entries.get(uid);
+    return entry === undefined || entry.state === 'inFlight' ? undefined : this.#start(entry);
+  }
+
+  /** Records that no node fits. The pod waits for an event that can change the result of one of `filters`. */
+  rejected(uid: string, filters: ReadonlySet<FilterName>, nowMs: number): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined) return;
+    entry.filters = filters;
+    entry.sinceMs = nowMs;
+    entry.readyAtMs = nowMs + this.#backoffMs(entry.attempts);
+    const isMissed = (kind: ClusterEvent['kind']): boolean => (this.#lastEvents.get(kind) ?? 0) > entry.startedAt;
+    if (entry.isDirty || [...this.#lastEvents.keys()].some((kind) => isMissed(kind) && mayHelp(filters, kind))) {
+      this.#rest(entry);
+      return;
+    }
+    this.#leave(entry);
+    entry.state = 'waiting';
+    this.#waiting.add(entry);
+    for (const name of keysOf(filters)) this.#bucket(name).add(entry);
+  }
+
+  /** Records that the attempt failed for a reason outside of the cluster's state (the API rejected the binding). */
+  failed(uid: string, nowMs: number): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined) return;
+    entry.readyAtMs = nowMs + this.#backoffMs(entry.attempts);
+    this.#rest(entry);
+  }
+
+  /** Requeues the waiting pods that an event may help. Returns their number. */
+  onEvent(event: ClusterEvent): number {
+    this.#lastEvents.set(event.kind, ++this.#events);
+    let woken = 0;
+    for (const [name, entries] of this.#waitingFor) {
+      if (name !== 'anything' && !mayHelp(new Set([name]), event.kind)) continue;
+      for (const entry of entries) {
+        if (name !== 'anything' && !helps(name, entry.pod, event)) continue;
+        this.#rest(entry);
+        woken++;
+      }
+    }
+    return woken;
+  }
+
+  /** Requeues the pods that have waited for MAX_WAIT_MS. */
+  flush(nowMs: number): void {
+    for (const entry of this.#waiting) {
+      if (nowMs - entry.sinceMs < MAX_WAIT_MS) return;
+      this.#rest(entry);
+    }
+  }
+
+  /** Milliseconds until a pod becomes due; 0 for now, undefined if none will without an event. */
+  nextDueInMs(nowMs: number): number | undefined {
+    if (top(this.#active) !== undefined) return 0;
+    const due: number[] = [];
+    const resting = top(this.#backoff);
+    if (resting !== undefined) due.push(resting.readyAtMs);
+    for (const { sinceMs } of this.#waiting) {
+      due.push(sinceMs + MAX_WAIT_MS);
+      break;
+    }
+    return due.length === 0 ? undefined : Math.max(0, Math.min(...due) - nowMs);
+  }
+
+  #start(entry: Entry): PodInfo {
+    this.#leave(entry);
+    entry.state = 'inFlight';
+    entry.attempts++;
+    entry.startedAt = this.#events;
+    entry.isDirty = false;
+    return entry.pod;
+  }
+
+  #activate(entry: Entry): void {
+    this.#leave(entry);
+    entry.state = 'active';
+    this.#active.push({ entry, generation: entry.generation, readyAtMs: 0 });
+  }
+
+  #rest(entry: Entry): void {
+    this.#leave(entry);
+    entry.state = 'backoff';
+    this.#backoff.push({ entry, generation: entry.generation, readyAtMs: entry.readyAtMs });
+  }
+
+  #leave(entry: Entry): void {
+    entry.generation++;
+    if (!this.#waiting.delete(entry)) return;
+    for (const name of keysOf(entry.filters)) this.#bucket(name).delete(entry);
+  }
+
+  #wakeDue(nowMs: number): void {
+    for (let item = top(this.#backoff); item !== undefined && item.readyAtMs <= nowMs; item = top(this.#backoff)) {
+      this.#backoff.pop();
+      this.#activate(item.entry);
+    }
+  }
+
+  #bucket(name: FilterName | 'anything'): Set<Entry> {
+    let bucket = this.#waitingFor.get(name);
+    if (bucket === undefined) {
+      bucket = new Set();
+      this.#waitingFor.set(name, bucket);
+    }
+    return bucket;
+  }
+
+  #compact(): void {
+    if (this.#active.size + this.#backoff.size <= this.#entries.size + MAX_OUTDATED) return;
+    const active = new Heap<Item>((a, b) => isBefore(a.entry, b.entry));
+    const backoff = new Heap<Item>((a, b) => a.readyAtMs < b.readyAtMs);
+    for (const entry of this.#entries.values()) {
+      const item = { entry, generation: entry.generation, readyAtMs: entry.readyAtMs };
+      if (entry.state === 'active') active.push(item);
+      if (entry.state === 'backoff') backoff.push(item);
+    }
+    this.#active = active;
+    this.#backoff = backoff;
+  }
+
+  #backoffMs(attempts: number): number {
+    const { initialBackoffMs, maxBackoffMs } = this.#options;
+    return Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.max(0, attempts - 1));
+  }
+}
+
+/** The first item that is not outdated. */
+function top(heap: Heap<Item>): Item | undefined {
+  for (let item = heap.peek(); item !== undefined; item = heap.peek()) {
+    if (item.generation === item.entry.generation) return item;
+    heap.pop();
+  }
+  return undefined;
+}
+
+/** An empty set of filters (no nodes, or an internal error) matches every event. */
+const keysOf = (filters: ReadonlySet<FilterName>): Iterable<FilterName | 'anything'> =>
+  filters.size === 0 ? ['anything'] : filters;
+
+function isBefore(a: Entry, b: Entry): boolean {
+  if (a.pod.priority !== b.pod.priority) return a.pod.priority > b.pod.priority;
+  return a.sequence < b.sequence;
+}

@@ -1,0 +1,76 @@
+/** Decision about one pod: synchronous, or with requests to extenders in between. */
+
+import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
+import { messageOf } from '../base/errors.ts';
+import { reject } from './core/filters/filter.ts';
+import { choosePreemption, preemptionCandidates } from './core/preemption.ts';
+import type { Profile } from './core/profile.ts';
+import {
+  chooseNode,
+  type Decision,
+  findNodes,
+  type ScheduleInput,
+  schedulePod,
+  type Unschedulable,
+  unschedulable,
+} from './core/schedule.ts';
+import type { Extenders } from './extenders.ts';
+import { disruptionBudgets } from './sources.ts';
+import type { EpochState } from './state.ts';
+
+/** `mayPreempt` false: the pod waits for free resources instead of preempting pods. */
+export function decide(
+  state: EpochState,
+  pod: PodInfo,
+  profile: Profile,
+  mayPreempt = true,
+): Decision | Promise<Decision> {
+  const { cluster, deps, extenders } = state;
+  const input: ScheduleInput = {
+    pod,
+    cluster,
+    view: state.view(),
+    profile: mayPreempt ? profile : { ...profile, preempts: false },
+    budgets: disruptionBudgets(state.more),
+    random: () => deps.random.random(),
+  };
+  return extenders?.concern(pod) === true ? decideWith(extenders, input) : schedulePod(input);
+}
+
+async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<Decision> {
+  try {
+    const found = await extenders.filter(input.pod, findNodes(input));
+    if (found.feasible.length > 0) {
+      const extra = await extenders.prioritize(input.pod, found.feasible);
+      // Nodes may have been deleted during the request to the extenders.
+      const present = found.feasible.filter(({ name }) => input.cluster.node(name) !== undefined);
+      const chosen = chooseNode(input, present, extra);
+      if (chosen !== undefined) return { kind: 'bind', node: chosen.name, feasible: present.length };
+    }
+    const failed = unschedulable(input, found.rejections, false);
+    return input.profile.preempts ? await makeRoom(extenders, input, failed, found.rejections) : failed;
+  } catch (error) {
+    const rejection = reject('Extender', messageOf(error), true);
+    return {
+      kind: 'unschedulable',
+      message: rejection.reasons.join(),
+      filters: new Set([rejection.filter]),
+      preemption: undefined,
+    };
+  }
+}
+
+async function makeRoom(
+  extenders: Extenders,
+  input: ScheduleInput,
+  failed: Unschedulable,
+  rejections: Parameters<typeof unschedulable>[1],
+): Promise<Decision> {
+  const { candidates, message } = preemptionCandidates({ ...input, rejections });
+  const preemption = choosePreemption(input, await extenders.preempt(input.pod, candidates));
+  return {
+    ...failed,
+    message: message === '' ? failed.message : `${failed.message} preemption: ${message}`,
+    preemption,
+  };
+}

@@ -1,0 +1,33 @@
+import type { Clock, RandomSource } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../client/types.ts';
+import type { ProfileSettings } from './core/profile.ts';
+import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
+
+export const SCHEDULER_LEASE = { namespace: 'kube-system', name: 'kube-scheduler' } as const;
+
+/** Dependencies that the composition passes to the scheduler. */
+export interface SchedulerDeps {
+  readonly client: ApiClient;
+  /** Shared with the controllers in the same process. */
+  readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
+  /** Elector for the Lease `kube-system/kube-scheduler` (see `SCHEDULER_LEASE`). */
+  readonly elector: LeaderElector;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Default: upstream's settings. */
+  readonly settings?: SchedulerSettings;
+  /** Required with `settings.extenders`. */
+  readonly extenders?: ExtenderCaller;
+}
+
+/** Settings from a KubeSchedulerConfiguration. */
+export interface SchedulerSettings {
+  /** Profiles by `spec.schedulerName` of the pods to schedule. Pods with other names belong to other schedulers. */
+  readonly profiles: readonly ProfileSettings[];
+  readonly extenders: readonly ExtenderSettings[];
+  readonly initialBackoffMs: number | undefined;
+  readonly maxBackoffMs: number | undefined;
+}

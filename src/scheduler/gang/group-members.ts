@@ -1,0 +1,34 @@
+/** Pods by their pod group. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { podGroupKey } from '../core/pod-group.ts';
+
+export class GroupMembers {
+  readonly #groups = new Map<string, Set<string>>();
+  readonly #groupOf = new Map<string, string>();
+
+  set(pod: Pod): void {
+    const uid = pod.metadata?.uid ?? '';
+    const key = podGroupKey(pod);
+    if (this.#groupOf.get(uid) === key) return;
+    this.remove(uid);
+    if (key === undefined) return;
+    this.#groupOf.set(uid, key);
+    const members = this.#groups.get(key);
+    if (members === undefined) this.#groups.set(key, new Set([uid]));
+    else members.add(uid);
+  }
+
+  remove(uid: string): void {
+    const key = this.#groupOf.get(uid);
+    if (key === undefined) return;
+    this.#groupOf.delete(uid);
+    const members = this.#groups.get(key);
+    members?.delete(uid);
+    if (members?.size === 0) this.#groups.delete(key);
+  }
+
+  /** UIDs of the pods of a group that have not terminated. */
+  of(key: string): ReadonlySet<string> {
+    return this.#groups.get(key) ?? new Set();
+  }
+}

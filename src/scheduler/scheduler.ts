@@ -1,0 +1,54 @@
+/**
+ * Scheduler: watches pods without a node, decides with scheduler/core and binds through the API. Its informers are
+ * filled before it leads, so that a standby takes over immediately.
+ */
+import { messageOf } from '../base/errors.ts';
+import type { SchedulerDeps } from './deps.ts';
+import { startEpoch } from './epoch.ts';
+import { createSources } from './sources.ts';
+
+export interface Scheduler {
+  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
+  start(): Promise<void>;
+  /** Stops binding, releases the lease and resolves when no part of this component runs any more. */
+  stop(): Promise<void>;
+  readonly leading: boolean;
+}
+
+export function createScheduler(deps: SchedulerDeps): Scheduler {
+  const stopping = new AbortController();
+  let leading = false;
+  let election: Promise<void> | undefined;
+  return {
+    get leading() {
+      return leading;
+    },
+    async start() {
+      const sources = createSources(deps);
+      const synced = deps.informers.startAndSync(stopping.signal);
+      synced.catch((error: unknown) => {
+        if (!stopping.signal.aborted) deps.log.error('informers did not sync', { error: messageOf(error) });
+      });
+      election = deps.elector.run(async (signal) => {
+        await synced;
+        if (signal.aborted) return;
+        leading = true;
+        deps.log.info('leading, scheduling starts');
+        const stop = startEpoch(deps, sources);
+        await new Promise<void>((resolve) => {
+          if (signal.aborted) resolve();
+          else signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+        leading = false;
+        await stop();
+        deps.log.info('scheduling stopped');
+      });
+      election.catch((error: unknown) => deps.log.error('leader election ended', { error: messageOf(error) }));
+    },
+    async stop() {
+      stopping.abort();
+      await deps.elector.stop();
+      await election?.catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import type { Clock } from '../base/clock.ts';
+
+/** Pods that wait in PreBind for informer updates. Each is checked at every change. */
+export class Waits {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<() => void>();
+  #stopped = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Call when a change may end a wait. */
+  readonly changed = (): void => {
+    for (const check of this.#waiting) check();
+  };
+
+  /** Rejects all waits. */
+  stop(): void {
+    this.#stopped = true;
+    this.changed();
+  }
+
+  /** Resolves when `isDone` returns true. Rejects with its error, or with `late` after `timeoutMs`. */
+  until(isDone: () => boolean, timeoutMs: number, late: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = (error?: unknown): void => {
+        this.#waiting.delete(check);
+        timer.cancel();
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const check = (): void => {
+        try {
+          if (this.#stopped) throw new Error('scheduler is stopping');
+          if (isDone()) end();
+        } catch (error) {
+          end(error);
+        }
+      };
+      const timer = this.#clock.setTimer(timeoutMs, () => end(new Error(late)));
+      this.#waiting.add(check);
+      check();
+    });
+  }
+}

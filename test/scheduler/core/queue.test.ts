@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
+import type { ClusterEvent } from '../../../src/scheduler/core/hints.ts';
+import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/scheduler/core/queue.ts';
+import { node, pod } from './cluster-objects.ts';
+
+const entry = (uid: string, priority = 0) => {
+  const made = pod({ name: uid, priority, cpu: '1' });
+  return podInfoOf({ ...made, metadata: { ...made.metadata, uid } });
+};
+const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cpu: '1' })) };
+const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n') };
+const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
+
+test('returns important pods first, then in order of arrival', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.add(entry('b', 5), 0);
+  queue.add(entry('c'), 0);
+  assert.deepEqual(
+    [queue.pop(0)?.uid, queue.pop(0)?.uid, queue.pop(0)?.uid, queue.pop(0)?.uid],
+    ['b', 'a', 'c', undefined],
+  );
+});
+
+test('holds a rejected pod until a relevant event and the end of its back-off', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  assert.equal(queue.onEvent(labels), 0);
+  assert.equal(queue.pop(50), undefined);
+  assert.equal(queue.onEvent(left), 1);
+  assert.equal(queue.pop(60), undefined, 'its back-off is not over');
+  assert.equal(queue.nextDueInMs(60), 40);
+  assert.equal(queue.pop(100)?.uid, 'a');
+});
+
+test('doubles the back-off up to ten seconds', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  const waits: number[] = [];
+  let now = 0;
+  for (let attempt = 0; attempt < 9; attempt++) {
+    queue.pop(now);
+    queue.failed('a', now);
+    const due = queue.nextDueInMs(now) ?? 0;
+    waits.push(due);
+    now += due;
+  }
+  assert.deepEqual(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
+});
+
+test('keeps an event that occurs during the attempt', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.onEvent(left);
+  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  assert.equal(queue.pop(1_000)?.uid, 'a');
+});
+
+test('retries a changed pod at once, also if the change occurs during the attempt', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeAffinity'), 0);
+  queue.add(entry('a'), 10);
+  assert.equal(queue.pop(10)?.uid, 'a');
+  queue.add(entry('a'), 20);
+  queue.rejected('a', filters('NodeAffinity'), 20);
+  assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
+});
+
+test('requeues on every event if there was no node', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters(), 0);
+  assert.equal(queue.onEvent({ kind: 'NodeAdded', node: node('n') }), 1);
+});
+
+test('retries a pod after five minutes without an event', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeAffinity'), 0);
+  assert.equal(queue.nextDueInMs(0), MAX_WAIT_MS);
+  queue.flush(MAX_WAIT_MS);
+  assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
+});
+
+test('removes a pod in any state', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.remove('a');
+  queue.rejected('a', filters(), 0);
+  assert.equal(queue.size, 0);
+});
