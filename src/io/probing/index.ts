@@ -1,6 +1,0 @@
-import type { ProbeNetwork } from '../../components/kubelet/probes/port.ts';
-import { grpcHealth } from './grpc-health.ts';
-import { httpGet } from './http-get.ts';
-import { connect } from './tcp-connect.ts';
-
-export const probeNetwork: ProbeNetwork = { connect, httpGet, grpcHealth };

@@ -1,3 +1,0 @@
-export { createHostUnits } from './host-units.ts';
-export { createLoginManager } from './login-manager.ts';
-export { createServiceManager, type ServiceManager, systemdRuns } from './service-manager.ts';

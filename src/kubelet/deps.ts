@@ -1,0 +1,73 @@
+import type { Clock, RandomSource } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { LastKnown } from '../client/informers/last-known.ts';
+import type { ApiClient, EventRecorder, InformerFactory } from '../client/types.ts';
+import type { Trees } from '../runtime/directory-removal/port.ts';
+import type { Runtime } from '../runtime/port.ts';
+import type { KubeletConfig } from './config/kubelet-config.ts';
+import type { CgroupFileSystem, SliceManager } from './core/cgroups/port.ts';
+import type { CredentialProviders } from './credentials-port.ts';
+import type { KubeletDevices } from './devices/node-devices.ts';
+import type { KubeletFiles } from './files-port.ts';
+import type { HostLogSource } from './host-logs-port.ts';
+import type { StreamingServer } from './io/streaming/port.ts';
+import type { HostCondition } from './node/node-status.ts';
+import type { FileWatch, HostFacts, ManifestFeed, Mounter } from './port.ts';
+import type { ProbeNetwork } from './probes/port.ts';
+import type { KubeletListen } from './server/port.ts';
+import type { LoginManager } from './shutdown/port.ts';
+import type { VolumeDeps } from './volumes/compose.ts';
+
+/** Connection to the API server. Calls fail while the server is down; the kubelet continues without it. */
+export interface ApiAccess {
+  readonly client: ApiClient;
+  /** Factory used by the kubelet alone. The kubelet starts and stops its informers. */
+  readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
+}
+
+export interface ServingCertificate {
+  /** PEM, leaf certificate first. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface KubeletDeps {
+  readonly config: KubeletConfig;
+  readonly runtime: Runtime;
+  readonly cgroups: CgroupFileSystem;
+  /** Client of systemd when the systemd cgroup driver is used. Undefined for the cgroupfs driver. */
+  readonly slices: SliceManager | undefined;
+  /** Source of machine shutdown announcements. Undefined: shutdowns are not announced. */
+  readonly login?: LoginManager | undefined;
+  readonly host: HostFacts;
+  readonly files: KubeletFiles;
+  readonly fileWatch: FileWatch;
+  readonly hostLogs: HostLogSource;
+  readonly mounts: Mounter;
+  readonly volumes: VolumeDeps;
+  readonly trees: Trees;
+  /** Undefined: the node offers no devices, neither from plug-ins nor its own. */
+  readonly devices?: KubeletDevices;
+  readonly listen: KubeletListen;
+  readonly streaming: StreamingServer;
+  readonly probeNetwork: ProbeNetwork;
+  readonly credentials?: CredentialProviders | undefined;
+  /** Further sources of static pod manifests, beside the directory and the URL of the configuration. */
+  readonly feeds?: readonly ManifestFeed[];
+  /** Undefined: no API server, static pods only. Resolves later when the credentials come from node bootstrapping. */
+  readonly api: ApiAccess | Promise<ApiAccess> | undefined;
+  /** Store of pods and their objects that survives a restart of the process. Undefined: pods are not saved. */
+  readonly lastKnown?: LastKnown | undefined;
+  /** Called at start and before every hourly renewal of the server's TLS context. */
+  readonly servingCertificate: () => Promise<ServingCertificate>;
+  /** PEM of the certificate authorities that verify client certificates. */
+  readonly clientCa: () => Promise<string>;
+  /** Reason why the host is not ready, such as a missing pod CIDR. The node is not Ready while it is defined. */
+  readonly notReady?: () => string | undefined;
+  /** Further conditions that the host reports on its Node. `said`: types of the conditions that the Node has now. */
+  readonly conditions?: (said: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}

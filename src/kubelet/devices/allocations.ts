@@ -1,0 +1,86 @@
+/** Records which container has which devices, in a file that survives a restart of the kubelet. */
+import type { DeviceEdits } from '../core/pod-plan/devices.ts';
+import { NO_EDITS } from '../core/pod-plan/devices.ts';
+
+export interface Allocation {
+  readonly podUid: string;
+  readonly container: string;
+  /** Whether the container ends before the pod's regular containers start, which may then reuse its devices. */
+  readonly isInit: boolean;
+  readonly resource: string;
+  readonly ids: readonly string[];
+  readonly edits: DeviceEdits;
+  readonly cdiDevices: readonly string[];
+}
+
+export class Allocations {
+  readonly #all = new Map<string, Allocation>();
+
+  get list(): readonly Allocation[] {
+    return [...this.#all.values()];
+  }
+
+  find(podUid: string, container: string, resource: string): Allocation | undefined {
+    return this.#all.get(keyOf({ podUid, container, resource }));
+  }
+
+  of(podUid: string, container?: string): Allocation[] {
+    return this.list.filter((each) => each.podUid === podUid && (container ?? each.container) === each.container);
+  }
+
+  set(allocation: Allocation): void {
+    this.#all.set(keyOf(allocation), allocation);
+  }
+
+  release(podUid: string): boolean {
+    const held = this.of(podUid);
+    for (const each of held) this.#all.delete(keyOf(each));
+    return held.length > 0;
+  }
+
+  /** Devices of a resource that are not available to a container. */
+  taken(resource: string, podUid: string, isInit: boolean): Set<string> {
+    const others = this.list.filter(
+      (each) => each.resource === resource && (each.podUid !== podUid || !(isInit || each.isInit)),
+    );
+    return new Set(others.flatMap(({ ids }) => ids));
+  }
+}
+
+const keyOf = ({ podUid, container, resource }: Pick<Allocation, 'podUid' | 'container' | 'resource'>): string =>
+  `${podUid}/${container}/${resource}`;
+
+interface CheckpointFile {
+  readonly version: 1;
+  readonly resources: readonly string[];
+  readonly allocations: readonly (Omit<Allocation, 'edits'> & {
+    readonly edits: Omit<DeviceEdits, 'annotations'> & { readonly annotations: Readonly<Record<string, string>> };
+  })[];
+}
+
+export function writeCheckpoint(allocations: Allocations, resources: readonly string[]): string {
+  const file: CheckpointFile = {
+    version: 1,
+    resources,
+    allocations: allocations.list.map((each) => ({
+      ...each,
+      edits: { ...each.edits, annotations: Object.fromEntries(each.edits.annotations) },
+    })),
+  };
+  return `${JSON.stringify(file)}\n`;
+}
+
+/** Throws an Error for a file that this kubelet did not write. */
+export function readCheckpoint(text: string, into: Allocations): readonly string[] {
+  const file = JSON.parse(text) as CheckpointFile;
+  if (file.version !== 1 || !Array.isArray(file.allocations) || !Array.isArray(file.resources))
+    throw new Error('not a device checkpoint of version 1');
+  for (const each of file.allocations) {
+    const { edits } = each;
+    into.set({
+      ...each,
+      edits: { ...NO_EDITS, ...edits, annotations: new Map(Object.entries(edits.annotations)) },
+    });
+  }
+  return file.resources;
+}

@@ -1,0 +1,287 @@
+/**
+ * Device claims of this node's pods. Drivers prepare them before a container starts and unprepare them when the last
+ * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { extendedClaimStatus } from '../../api/devices/extended-resources.ts';
+import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
+import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient } from '../../client/types.ts';
+import { cdiEdits } from '../core/pod-plan/cdi.ts';
+import { type DeviceEdits, type DynamicResource, joinEdits, NO_EDITS } from '../core/pod-plan/devices.ts';
+import type { DraPlugins } from './dra-plugins.ts';
+import type { CdiFiles, ClaimReference, DraPluginConnection } from './port.ts';
+import { isCdiName } from './validate-plugin.ts';
+
+const MAX_PREPARED = 1024;
+
+/** Driver that is part of this node's kubelet. */
+export interface OwnDriver {
+  /**
+   * Returns the edits that give a device to a container. Throws an Error when the device does not exist or is in use.
+   */
+  prepare(claim: ClaimReference, result: AllocationResult): DeviceEdits;
+  unprepare(claim: ClaimReference): void;
+}
+
+interface Prepared {
+  readonly request: string;
+  readonly driver: string;
+  readonly pool: string;
+  readonly device: string;
+  readonly cdiDevices: readonly string[];
+  readonly shareId?: string;
+}
+
+interface ClaimState {
+  readonly claim: ClaimReference;
+  readonly drivers: readonly string[];
+  readonly devices: readonly Prepared[];
+  readonly pods: string[];
+}
+
+export interface ClaimManagerOptions {
+  readonly plugins: Pick<DraPlugins, 'plugin'>;
+  readonly drivers: ReadonlyMap<string, OwnDriver>;
+  readonly cdi: CdiFiles;
+  readonly checkpoint: { read(): Promise<string | undefined>; write(content: string): Promise<void> };
+  readonly log: Log;
+}
+
+export class ClaimManager {
+  readonly #options: ClaimManagerOptions;
+  readonly #states = new Map<string, ClaimState>();
+  /** Edits returned by this node's own drivers, by claim and device. */
+  readonly #own = new Map<string, DeviceEdits>();
+  #client: ApiClient | undefined;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ClaimManagerOptions) {
+    this.#options = options;
+  }
+
+  connect(client: ApiClient): void {
+    this.#client = client;
+  }
+
+  async start(): Promise<void> {
+    const { checkpoint, log } = this.#options;
+    try {
+      const text = await checkpoint.read();
+      if (text === undefined) return;
+      const file = JSON.parse(text) as { readonly version?: number; readonly claims?: readonly ClaimState[] };
+      if (file.version !== 1 || !Array.isArray(file.claims)) throw new Error('not a claim checkpoint of version 1');
+      for (const state of file.claims) this.#states.set(state.claim.uid, state);
+    } catch (error) {
+      log.error('prepared claims lost: checkpoint not read', { error: messageOf(error) });
+    }
+  }
+
+  podsOf(claimUid: string): readonly string[] {
+    return this.#states.get(claimUid)?.pods ?? [];
+  }
+
+  /** Edits that the claims of a container require. Prepares claims first. Rejects when a claim cannot be prepared. */
+  editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
+    const wanted = claimsOf(pod, container);
+    if (claimNamesOf(pod).size === 0) return Promise.resolve(NO_EDITS);
+    const next = this.#queue.then(() => this.#editsFor(pod, wanted));
+    this.#queue = next.catch(() => {});
+    return next;
+  }
+
+  heldBy(pod: Pod, container: Container): DynamicResource[] {
+    const names = claimNamesOf(pod);
+    return claimsOf(pod, container).flatMap(({ name, request }) => {
+      const claimName = names.get(name);
+      const state = [...this.#states.values()].find(
+        (each) => each.claim.name === claimName && each.claim.namespace === pod.metadata?.namespace,
+      );
+      return (state?.devices ?? [])
+        .filter((each) => isRequested(each, request))
+        .map(({ request: _, ...device }) => ({
+          ...device,
+          claimName: claimName ?? '',
+          claimNamespace: pod.metadata?.namespace ?? '',
+        }));
+    });
+  }
+
+  /** Handles an ended pod: unprepares claims that no other pod of this node uses. Never rejects. */
+  release(podUid: string): Promise<void> {
+    const next = this.#queue.then(async () => {
+      for (const state of [...this.#states.values()].filter(({ pods }) => pods.includes(podUid))) {
+        state.pods.splice(state.pods.indexOf(podUid), 1);
+        if (state.pods.length === 0) await this.#unprepare(state);
+      }
+    });
+    this.#queue = next.catch(() => {});
+    return next.catch((error: unknown) =>
+      this.#options.log.warn('claims not unprepared', { pod: podUid, error: messageOf(error) }),
+    );
+  }
+
+  async retain(podUids: ReadonlySet<string>): Promise<void> {
+    const gone = new Set([...this.#states.values()].flatMap(({ pods }) => pods).filter((uid) => !podUids.has(uid)));
+    for (const uid of gone) await this.release(uid);
+    // Also retry claims whose driver was not registered when their last pod ended.
+    for (const state of this.#states.values()) if (state.pods.length === 0) await this.#unprepare(state);
+  }
+
+  async #editsFor(pod: Pod, wanted: ReturnType<typeof claimsOf>): Promise<DeviceEdits> {
+    const states = new Map<string, ClaimState>();
+    for (const [entry, name] of claimNamesOf(pod)) states.set(entry, await this.#prepared(pod, name));
+    const edits: DeviceEdits[] = [];
+    for (const { name, request } of wanted) {
+      const state = states.get(name);
+      for (const device of state?.devices.filter((each) => isRequested(each, request)) ?? []) {
+        const own = this.#own.get(keyOf(state?.claim.uid ?? '', device));
+        if (own !== undefined) edits.push(own);
+        if (device.cdiDevices.length === 0) continue;
+        const specs = await this.#options.cdi.read();
+        edits.push(
+          cdiEdits(
+            specs.map(({ content }) => content),
+            device.cdiDevices,
+          ),
+        );
+      }
+    }
+    return joinEdits(edits);
+  }
+
+  async #prepared(pod: Pod, name: string): Promise<ClaimState> {
+    const namespace = pod.metadata?.namespace ?? '';
+    const podUid = pod.metadata?.uid ?? '';
+    if (this.#client === undefined) throw new Error(`resourceclaim "${name}": the API server is not known yet`);
+    const claim: ResourceClaim = await this.#client.resource(resources.resourceClaims).get(name, namespace);
+    const reference = { namespace, name, uid: claim.metadata?.uid ?? '' };
+    const { allocation, reservedFor = [] } = claim.status ?? {};
+    if (allocation === undefined) throw new Error(`resourceclaim "${name}" is not allocated`);
+    if (!reservedFor.some(({ uid }) => uid === podUid))
+      throw new Error(
+        `pod ${pod.metadata?.name}(${podUid}) is not allowed to use ResourceClaim ${name}(${reference.uid})`,
+      );
+    const known = this.#states.get(reference.uid);
+    const results = allocation.devices?.results ?? [];
+    const complete = known?.devices.every(
+      (each) => !this.#options.drivers.has(each.driver) || this.#own.has(keyOf(reference.uid, each)),
+    );
+    if (known !== undefined && complete === true) {
+      if (!known.pods.includes(podUid)) known.pods.push(podUid);
+      return known;
+    }
+    if (this.#states.size >= MAX_PREPARED) throw new Error(`${MAX_PREPARED} claims are prepared on this node already`);
+    const drivers = [...new Set(results.map(({ driver = '' }) => driver))];
+    const devices: Prepared[] = [];
+    for (const driver of drivers) {
+      const ofDriver = results.filter((each) => each.driver === driver);
+      devices.push(...(await this.#prepare(driver, reference, ofDriver)));
+    }
+    const pods = [...new Set([...(known?.pods ?? []), podUid])];
+    const state: ClaimState = { claim: reference, drivers, devices, pods };
+    this.#states.set(reference.uid, state);
+    this.#options.log.info('claim prepared', { claim: `${namespace}/${name}`, drivers });
+    await this.#write();
+    return state;
+  }
+
+  async #prepare(driver: string, claim: ClaimReference, results: readonly AllocationResult[]): Promise<Prepared[]> {
+    const own = this.#options.drivers.get(driver);
+    if (own !== undefined) {
+      return results.map((result) => {
+        const prepared = { ...namesOf(result), driver, cdiDevices: [] };
+        this.#own.set(keyOf(claim.uid, prepared), own.prepare(claim, result));
+        return prepared;
+      });
+    }
+    const listed = await this.#plugin(driver).prepare(claim);
+    return listed.flatMap(({ requests, pool, device, cdiDevices, shareId }) => {
+      const wrong = cdiDevices.find((name) => !isCdiName(name));
+      if (wrong !== undefined)
+        throw new Error(`driver ${driver}: CDI device ${JSON.stringify(wrong.slice(0, 64))} is not a qualified name`);
+      const known = results.some(
+        (each) => each.pool === pool && each.device === device && (shareId ?? each.shareID) === each.shareID,
+      );
+      if (!known) throw new Error(`driver ${driver}: device ${pool}/${device} was not allocated to the claim`);
+      const names = requests.length === 0 ? [''] : requests;
+      const share = shareId === undefined ? {} : { shareId };
+      return names.map((request) => ({ request, driver, pool, device, cdiDevices, ...share }));
+    });
+  }
+
+  #plugin(driver: string): DraPluginConnection {
+    const plugin = this.#options.plugins.plugin(driver);
+    if (plugin === undefined) throw new Error(`DRA driver ${driver} is not registered`);
+    return plugin;
+  }
+
+  async #unprepare(state: ClaimState): Promise<void> {
+    const { log, drivers } = this.#options;
+    try {
+      for (const driver of state.drivers) {
+        const own = drivers.get(driver);
+        if (own !== undefined) own.unprepare(state.claim);
+        else await this.#plugin(driver).unprepare(state.claim);
+      }
+    } catch (error) {
+      log.warn('claim not unprepared, trying again', { claim: state.claim.name, error: messageOf(error) });
+      return;
+    }
+    for (const device of state.devices) this.#own.delete(keyOf(state.claim.uid, device));
+    this.#states.delete(state.claim.uid);
+    await this.#write();
+  }
+
+  #write(): Promise<void> {
+    return this.#options.checkpoint.write(`${JSON.stringify({ version: 1, claims: [...this.#states.values()] })}\n`);
+  }
+}
+
+const keyOf = (claimUid: string, { driver, pool, device }: Omit<Prepared, 'request' | 'cdiDevices'>): string =>
+  `${claimUid}/${driver}/${pool}/${device}`;
+
+const namesOf = ({
+  request = '',
+  pool = '',
+  device = '',
+}: AllocationResult): Pick<Prepared, 'request' | 'pool' | 'device'> => ({
+  ...{ request, pool, device },
+});
+
+/** The allocation names a request of `firstAvailable` as `request/subrequest`. */
+const isRequested = ({ request }: Prepared, wanted: string | undefined): boolean =>
+  wanted === undefined || wanted === '' || request === '' || request === wanted || request.startsWith(`${wanted}/`);
+
+/** Entry name of the claim created for the pod's extended resources. No entry of a pod has this name. */
+const EXTENDED = '';
+
+/** Claim names of the pod by entry. A pod whose template needs no claim has no name for it. */
+function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const claim of podClaims(pod)) {
+    const name = claimNameOf(pod, claim);
+    if (name !== undefined) names.set(claim.name, name);
+  }
+  const extended = extendedClaimStatus(pod);
+  if (extended !== undefined) names.set(EXTENDED, extended.resourceClaimName);
+  return names;
+}
+
+interface WantedClaim {
+  readonly name: string;
+  readonly request?: string;
+}
+
+/** Pod claims that the container references. kubernetes-types lacks the `request` field. */
+function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly WantedClaim[] {
+  const own = (given?.claims ?? []) as readonly WantedClaim[];
+  const mapped = extendedClaimStatus(pod)?.requestMappings ?? [];
+  const extended = mapped
+    .filter((each) => each.containerName === containerName && Object.hasOwn(given?.requests ?? {}, each.resourceName))
+    .map(({ requestName }) => ({ name: EXTENDED, request: requestName }));
+  return extended.length === 0 ? own : [...own, ...extended];
+}

@@ -1,0 +1,24 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import type { Manifests } from '../../files-port.ts';
+
+export const manifests: Manifests = {
+  async names(directory) {
+    try {
+      return await readdir(directory);
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+      throw error;
+    }
+  },
+  async look(path) {
+    const found = await stat(path);
+    if (!found.isFile()) return undefined;
+    return { sizeBytes: found.size, stamp: `${found.mtimeMs}/${found.size}/${found.ino}` };
+  },
+  read: (path) => readFile(path, 'utf8'),
+  async fetch(url, timeoutMs) {
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
+    if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+    return response.text();
+  },
+};

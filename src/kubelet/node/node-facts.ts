@@ -1,0 +1,23 @@
+import type { KubeletDeps } from '../deps.ts';
+import type { FileOperations } from '../housekeeping/file-operations.ts';
+
+/** Collects facts for the Node's status. `said`: types of the conditions that the Node has now. */
+export function nodeFacts(
+  { host, config, runtime, conditions }: Pick<KubeletDeps, 'host' | 'config' | 'runtime' | 'conditions'>,
+  fileOperations: FileOperations,
+) {
+  let present: ReadonlySet<string> = new Set();
+  const read = fileOperations.latest(async () => {
+    const [disk, images, { runtimeName, runtimeVersion }, more] = await Promise.all([
+      host.fileSystem(config.paths.volumes),
+      runtime.images.list(),
+      runtime.version(),
+      conditions?.(present) ?? [],
+    ]);
+    return { disk, images, runtimeVersion: `${runtimeName}://${runtimeVersion}`, more };
+  });
+  return (said: ReadonlySet<string>): ReturnType<typeof read> => {
+    present = said;
+    return read();
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to
+ * set them on its own Node, so the host uses the administrator's credentials.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../client/index.ts';
+
+export interface NodeRoleLabelsOptions {
+  readonly informers: InformerFactory;
+  readonly nodeName: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Opens a client with the administrator's credentials. Throws the CodedErrors of its kubeconfig. */
+  openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const RETRY_MS = 2_000;
+
+/** Sets missing labels whenever the Node is added or updated. Returns a function that stops this. */
+export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
+  const { nodeName, labels, clock, log } = options;
+  let busy = false;
+  let timer: Timer | undefined;
+  const label = async (): Promise<void> => {
+    const admin = await options.openAdmin();
+    try {
+      await admin.client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { labels } });
+    } finally {
+      await admin.close();
+    }
+  };
+  const setMissing = (node: Node): void => {
+    const missing = Object.keys(labels).some((name) => node.metadata?.labels?.[name] === undefined);
+    if (!missing || busy) return;
+    busy = true;
+    label()
+      .catch((error: unknown) => {
+        // Retry here, because no further Node update may arrive: the API server of a joining master starts after its
+        // Node is registered.
+        log.warn('node role labels not set; retrying', { node: nodeName, error: messageOf(error) });
+        timer?.cancel();
+        timer = clock.setTimer(RETRY_MS, () => setMissing(node));
+      })
+      .finally(() => {
+        busy = false;
+      });
+  };
+  const informer = options.informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  const unsubscribe = informer.onChange({ added: setMissing, updated: setMissing });
+  return () => {
+    timer?.cancel();
+    unsubscribe();
+  };
+}

@@ -1,0 +1,482 @@
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { PodSource } from '../../api/podspec/host-root-image.ts';
+import { MAX_TIMER_MS, type Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { ContainerStatus } from '../../runtime/port.ts';
+import { qosClassOf } from '../core/cgroups/resources.ts';
+import { EVICTED } from '../core/eviction/messages.ts';
+import { graceOf, type PodPlan, planPod } from '../core/pod-plan/plan.ts';
+import {
+  containersOf,
+  initContainersOf,
+  type PodSnapshot,
+  readySandboxes,
+  startedContainers,
+  type WaitingReason,
+} from '../core/pod-plan/snapshot.ts';
+import { type PodStatus, podStatus } from '../core/pod-plan/status.ts';
+import { downwardFilesChange } from '../volumes/sources.ts';
+import { terminationMessage } from './containers/termination-message.ts';
+import { PodExecutor } from './pod-executor.ts';
+import { type Kept, releasePod } from './pod-release.ts';
+import { PodStarts, type StartAction, stepOf } from './pod-starts.ts';
+import { PodResize } from './resize.ts';
+import { Retries } from './retries.ts';
+import type { PodServices } from './services.ts';
+import { VolumeRefresh } from './volume-refresh.ts';
+
+export interface Termination {
+  /** Monotonic time. */
+  readonly startedAtMs: number;
+  readonly graceSeconds: number;
+}
+
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 10_000;
+
+/**
+ * Reconciles one pod: observes, plans and executes, and repeats after every relevant change. Pulls, starts and stops
+ * run outside the loop, so a deletion or a shorter grace period takes effect immediately.
+ */
+export class PodWorker {
+  readonly uid: string;
+  private currentPod: Pod;
+  private readonly services: PodServices;
+  private readonly executor: PodExecutor;
+  private readonly resize: PodResize;
+  private resizing = false;
+  /** Monotonic start of the pod, which its deadline counts from. */
+  private readonly startedAtMs: number;
+  private readonly starts: PodStarts;
+  private readonly started: readonly ContainerStatus[];
+  private readonly volumes: VolumeRefresh;
+  private readonly retries = new Retries({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
+  private readonly messages = new Map<string, string>();
+  private readonly assumedReady = new Set<string>();
+  private announced = new Set<string>();
+  private lastStatus: PodStatus;
+  private termination: Termination | undefined;
+  private failure: { readonly reason: string; readonly message: string } | undefined;
+  private blocked: WaitingReason | undefined;
+  private timer: Timer | undefined;
+  private starting = false;
+  private abandon = new AbortController();
+  private dirty = false;
+  private looping = false;
+  private stopped = false;
+  private released = false;
+  private refused = false;
+  private concluded = false;
+  private onFinished: (() => void) | undefined;
+  /** Whether everything has ended and the pod's resources are released. */
+  finished = false;
+
+  constructor(pod: Pod, services: PodServices, source: PodSource) {
+    this.uid = pod.metadata?.uid ?? '';
+    this.currentPod = pod;
+    this.services = services;
+    this.startedAtMs = services.clock.monotonicMs() - ageMs(pod, services.clock.nowMs());
+    this.lastStatus = (pod.status ?? {}) as PodStatus;
+    this.executor = new PodExecutor(services, source, {
+      done: () => this.wake(),
+      fail: (reason, message) => this.fail(reason, message),
+    });
+    this.volumes = new VolumeRefresh(services, this.uid, () => this.wake());
+    this.starts = new PodStarts({
+      services,
+      executor: this.executor,
+      retries: this.retries,
+      pod: () => this.currentPod,
+      allottedPod: () => this.allottedPod,
+      onSandbox: () => this.volumes.awaitRenewal(),
+    });
+    this.resize = new PodResize(pod, {
+      services,
+      restart: (container, status) =>
+        this.executor.kill(
+          this.allottedPod,
+          container,
+          {
+            type: 'killContainer',
+            containerId: status.id,
+            name: status.name,
+            graceSeconds: graceOf(this.currentPod),
+            message: `Container ${status.name} resize requires restart`,
+          },
+          false,
+        ),
+    });
+    for (const status of [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]) {
+      if (status.containerID === undefined || status.containerID === '') continue;
+      this.starts.restartCounts.set(status.name, status.restartCount);
+      if (status.ready) this.assumedReady.add(status.containerID.replace(/^.*:\/\//, ''));
+    }
+    this.started = startedContainers(pod.status);
+    if (isFinal(pod.status?.phase)) this.conclude();
+  }
+
+  get pod(): Pod {
+    return this.currentPod;
+  }
+
+  /** The pod with its allocated resources, which may differ from the requested ones. */
+  get allottedPod(): Pod {
+    return this.resize.allottedPod(this.currentPod);
+  }
+
+  get resizeDeferred(): boolean {
+    return this.resize.state !== undefined;
+  }
+
+  get status(): PodStatus {
+    return this.lastStatus;
+  }
+
+  get terminating(): boolean {
+    return this.termination !== undefined;
+  }
+
+  /** Whether admission refused the pod, so it never held node resources. */
+  get rejected(): boolean {
+    return this.refused;
+  }
+
+  update(pod: Pod): void {
+    const before = this.currentPod;
+    this.currentPod = pod;
+    this.starts.updated(before, pod);
+    if (downwardFilesChange(before, pod)) this.volumes.due = true;
+    this.takeFinalPhase(pod.status);
+    this.wake();
+  }
+
+  /** Ends a pod that was not admitted and has not started. */
+  reject(failure: { readonly reason: string; readonly message: string }): void {
+    this.refused = true;
+    this.terminate(0, failure);
+  }
+
+  /** Keeps the pod Pending and starts no part of it. */
+  block(why: WaitingReason): void {
+    this.blocked = why;
+    for (const { name } of [...initContainersOf(this.currentPod), ...containersOf(this.currentPod)])
+      this.starts.failures.set(name, { reason: 'Blocked', message: why.message });
+  }
+
+  /** Called when a config map or secret changed, or when a token is due for renewal. */
+  configChanged(): void {
+    this.volumes.due = true;
+    this.retries.clear();
+    this.wake();
+  }
+
+  /** Starts waiting containers immediately and resets the back-off. */
+  forgetBackOff(): void {
+    this.starts.backOff.clear();
+    this.wake();
+  }
+
+  /** Whether the pod was evicted for its resource usage. */
+  get evicted(): boolean {
+    return this.failure?.reason === EVICTED && !this.refused;
+  }
+
+  /** Ends a pod for its resource usage. A pod that is already terminating loses the rest of its grace period. */
+  evict(graceSeconds: number, message: string): void {
+    this.services.events.pod(this.currentPod, 'Warning', EVICTED, message);
+    this.services.log.warn('pod evicted', { pod: this.name, reason: message.trim() });
+    this.terminate(graceSeconds, { reason: EVICTED, message });
+  }
+
+  /** Fails a pod that lost a required resource of the node. */
+  fail(reason: string, message: string): void {
+    if (this.finished || this.failure !== undefined) return;
+    this.services.events.pod(this.currentPod, 'Warning', reason, message);
+    this.services.log.warn('pod failed', { pod: this.name, reason, error: message });
+    this.terminate(Number(this.currentPod.spec?.terminationGracePeriodSeconds ?? 30), { reason, message });
+  }
+
+  /** Adopts a final phase and its reason from the API. */
+  private takeFinalPhase({ phase, reason, message }: PodStatus = {}): void {
+    if (phase === undefined || !isFinal(phase)) return;
+    if (!isFinal(this.lastStatus.phase)) {
+      this.lastStatus = {
+        ...this.lastStatus,
+        phase,
+        ...(reason === undefined ? {} : { reason }),
+        ...(message === undefined ? {} : { message }),
+      };
+    }
+    this.conclude();
+  }
+
+  /** Ends a pod whose phase is final, set by the API or by the kubelet. The phase does not change any more. */
+  private conclude(): void {
+    this.concluded = true;
+    if (this.termination === undefined) this.terminate(graceOf(this.currentPod));
+  }
+
+  /** Terminates the pod. Later calls can only shorten the remaining grace period. */
+  terminate(graceSeconds: number, failure?: { readonly reason: string; readonly message: string }): void {
+    const nowMs = this.services.clock.monotonicMs();
+    this.failure ??= failure;
+    if (this.termination === undefined) {
+      this.termination = { startedAtMs: nowMs, graceSeconds };
+      this.abandon.abort();
+    } else {
+      const left = this.termination.startedAtMs + this.termination.graceSeconds * 1000 - nowMs;
+      if (graceSeconds * 1000 >= left) return;
+      this.termination = { startedAtMs: nowMs, graceSeconds };
+    }
+    this.wake();
+  }
+
+  ended(): Promise<void> {
+    if (this.finished) return Promise.resolve();
+    return new Promise((resolve) => {
+      const before = this.onFinished;
+      this.onFinished = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  wake(): void {
+    this.dirty = true;
+    if (!this.looping && !this.stopped) void this.loop();
+  }
+
+  /** Stops this worker and leaves the containers running. */
+  stop(): void {
+    this.stopped = true;
+    this.abandon.abort();
+    this.timer?.cancel();
+    this.volumes.stop();
+    this.services.prober.remove(this.uid);
+  }
+
+  private async loop(): Promise<void> {
+    this.looping = true;
+    while (this.dirty && !this.stopped) {
+      this.dirty = false;
+      try {
+        await this.sync();
+      } catch (error) {
+        this.services.log.error('pod not synced', { pod: this.name, error: messageOf(error) });
+        this.wakeIn(this.retries.delayMs('sync'));
+      }
+    }
+    this.looping = false;
+  }
+
+  private get name(): string {
+    return `${this.currentPod.metadata?.namespace}/${this.currentPod.metadata?.name}`;
+  }
+
+  private async sync(): Promise<void> {
+    const { services } = this;
+    if (services.view.failure !== undefined) return;
+    const snapshot = await this.snapshot();
+    const nowMs = services.clock.nowMs();
+    const plan = planPod(snapshot, nowMs);
+    const over = plan.finished && !this.starting;
+    this.probe(snapshot);
+    this.report(snapshot, { ...plan, finished: over });
+    this.announceBackOff(plan);
+    if (plan.wakeAtMs !== undefined) this.wakeIn(plan.wakeAtMs - nowMs);
+    if (over) {
+      await this.release();
+      return;
+    }
+    if (this.volumes.due && !this.starting && this.termination === undefined) await this.updateVolumes();
+    this.execute(plan, snapshot);
+    this.advanceResize(snapshot);
+  }
+
+  private advanceResize(snapshot: PodSnapshot): void {
+    const retryAtMs = this.retries.dueAtMs('resize');
+    const idle = !this.starting && !this.resizing && this.termination === undefined;
+    const due = this.resize.state !== undefined || this.resize.pending(this.currentPod).length > 0;
+    if (!idle || !due) return;
+    const leftMs = (retryAtMs ?? 0) - this.services.clock.monotonicMs();
+    if (retryAtMs !== undefined && leftMs > 0) {
+      this.wakeIn(leftMs);
+      return;
+    }
+    const before = this.resize.state;
+    this.resizing = true;
+    void this.resize
+      .advance(
+        this.currentPod,
+        snapshot.containers.filter((status) => status.state === 'running'),
+      )
+      .then(
+        () => this.retries.succeeded('resize'),
+        (error: unknown) => {
+          this.services.log.warn('pod not resized', { pod: this.name, error: messageOf(error) });
+          this.retries.failed('resize', this.services.clock.monotonicMs());
+        },
+      )
+      .finally(() => {
+        this.resizing = false;
+        const now = this.resize.state;
+        if (now?.reason !== before?.reason || now === undefined || now.reason === 'Error') this.wake();
+      });
+  }
+
+  private async snapshot(): Promise<PodSnapshot> {
+    const { termination } = this;
+    const view = this.services.view.get(this.uid);
+    const containers: ContainerStatus[] = [];
+    for (const status of view.containers) {
+      containers.push(status.state === 'exited' ? { ...status, message: await this.messageOf(status) } : status);
+    }
+    return {
+      pod: this.allottedPod,
+      sandboxes: view.sandboxes,
+      containers,
+      verdicts: this.services.prober.verdictsFor(containers.map((status) => status.id)),
+      started: this.started,
+      startFailures: this.starts.failures,
+      backOff: this.starts.backOff,
+      restartCounts: this.starts.restartCounts,
+      ...(termination === undefined
+        ? {}
+        : { termination: { ...termination, startedAtMs: this.wallMs(termination.startedAtMs) } }),
+      startedAtMs: this.wallMs(this.startedAtMs),
+    };
+  }
+
+  /** Converts to wall-clock time, which the planner uses. */
+  private wallMs(monotonicMs: number): number {
+    const { clock } = this.services;
+    return clock.nowMs() - (clock.monotonicMs() - monotonicMs);
+  }
+
+  private async messageOf(status: ContainerStatus): Promise<string> {
+    const known = this.messages.get(status.id);
+    if (known !== undefined) return known;
+    const path = this.services.directories.terminationMessage(this.uid, status.name, status.attempt);
+    const message = await terminationMessage(this.services.files, status, path);
+    this.messages.set(status.id, message);
+    return message;
+  }
+
+  private probe(snapshot: PodSnapshot): void {
+    const { prober } = this.services;
+    if (this.termination !== undefined) {
+      // Readiness probes run until the end. Failed liveness probes do not restart a container that is being stopped.
+      if (snapshot.containers.every((status) => status.state !== 'running')) prober.remove(this.uid);
+      return;
+    }
+    const ready = readySandboxes(snapshot.sandboxes)[0];
+    if (ready === undefined) return;
+    const ip = this.services.addresses(this.currentPod, ready).podIps[0] ?? '127.0.0.1';
+    prober.sync(
+      this.currentPod,
+      snapshot.containers.filter((status) => status.state === 'running' && status.sandboxId === ready.id),
+      ip,
+      this.assumedReady,
+    );
+  }
+
+  private report(snapshot: PodSnapshot, plan: PodPlan): void {
+    const { services } = this;
+    const resize = this.resize.stateOf(snapshot.pod);
+    // Wait for the results of new probes, so that the status includes them.
+    const verdicts = services.prober.verdictsFor(snapshot.containers.map((status) => status.id));
+    this.lastStatus = podStatus({
+      snapshot: { ...snapshot, verdicts },
+      plan,
+      previous: this.lastStatus,
+      hostIps: services.hostIps,
+      qosClass: qosClassOf(this.currentPod),
+      ...services.runtimeFacts(),
+      ...(this.failure === undefined ? {} : { failure: this.failure }),
+      ...(this.blocked === undefined ? {} : { blocked: this.blocked }),
+      rejected: this.refused,
+      ...(resize === undefined ? {} : { resize }),
+      nowMs: services.clock.nowMs(),
+    });
+    services.statuses.set(this.uid, this.lastStatus);
+    if (isFinal(this.lastStatus.phase) && !plan.finished && !plan.deadlineExceeded) this.conclude();
+  }
+
+  private announceBackOff(plan: PodPlan): void {
+    for (const name of plan.waiting.keys()) {
+      if (this.announced.has(name)) continue;
+      const { metadata } = this.currentPod;
+      this.services.events.pod(
+        this.currentPod,
+        'Warning',
+        'BackOff',
+        `Back-off restarting failed container ${name} in pod ${metadata?.name}_${metadata?.namespace}(${metadata?.uid})`,
+        name,
+      );
+    }
+    this.announced = new Set(plan.waiting.keys());
+  }
+
+  private async release(): Promise<void> {
+    if (this.released) return;
+    const { services } = this;
+    await releasePod(services, this.currentPod, () => this.kept());
+    this.released = true;
+    this.finished = true;
+    services.tokens.forget(this.uid);
+    services.config.release(this.uid);
+    services.puller.forget(this.uid);
+    services.statuses.finish(this.uid);
+    services.log.v(2, 'pod ended', { pod: this.name });
+    this.onFinished?.();
+    services.onFinished(this.uid);
+  }
+
+  private kept(): Kept {
+    const stopped = this.termination !== undefined && this.failure === undefined && !this.concluded;
+    if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return 'volumes';
+    return this.evicted ? 'nothing' : 'records';
+  }
+
+  private async updateVolumes(): Promise<void> {
+    if (await this.volumes.run(this.currentPod)) return;
+    this.wakeIn(this.retries.delayMs('volumes'));
+  }
+
+  private execute(plan: PodPlan, snapshot: PodSnapshot): void {
+    if (this.blocked !== undefined) return;
+    const nowMs = this.services.clock.monotonicMs();
+    const starts: StartAction[] = [];
+    for (const action of plan.actions) {
+      if (action.type === 'killContainer') {
+        const container = this.starts.containerNamed(action.name);
+        this.executor.kill(this.currentPod, container, action, this.termination !== undefined);
+      } else if (action.type === 'stopSandbox') {
+        if (!this.starting) this.executor.stopSandbox(this.currentPod, action.sandboxId);
+      } else {
+        const retryAtMs = this.retries.dueAtMs(stepOf(action));
+        if (retryAtMs !== undefined && retryAtMs > nowMs) this.wakeIn(retryAtMs - nowMs);
+        else starts.push(action);
+      }
+    }
+    if (starts.length > 0 && !this.starting && this.termination === undefined) {
+      this.starting = true;
+      void this.starts.run(starts, snapshot, this.abandon.signal).finally(() => {
+        this.starting = false;
+        this.wake();
+      });
+    }
+  }
+
+  private wakeIn(delayMs: number): void {
+    this.timer?.cancel();
+    this.timer = this.services.clock.setTimer(Math.max(0, Math.min(delayMs, MAX_TIMER_MS)), () => this.wake());
+  }
+}
+
+/** Time since the start that an earlier kubelet reported; 0 for a start in the future of the clock. */
+const ageMs = ({ status }: Pod, nowMs: number): number =>
+  Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));
+
+const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';

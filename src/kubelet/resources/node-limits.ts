@@ -1,0 +1,33 @@
+/** Adds node-specific limits to a container: CPU placement, huge pages, swap and memory protection. */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { quantityValue } from '../../base/quantity.ts';
+import type { NodeLimits } from '../pods/containers/container-config.ts';
+import { isSystemCritical } from '../pods/critical.ts';
+import type { PodServices } from '../pods/services.ts';
+
+export function nodeLimits(services: PodServices, pod: Pod, container: Pick<Container, 'name'>): NodeLimits {
+  const { hostInfo, settings, containers, cgroups } = services;
+  const { swapBehavior, memoryThrottlingFactor } = settings.resources;
+  const allocatable = services.allocatable()['memory'];
+  const placement = containers.placementOf(pod.metadata?.uid ?? '', container.name);
+  return {
+    memoryCapacityBytes: hostInfo.memoryBytes,
+    oomScoreFloor: hostInfo.oomScoreFloor,
+    cpuCfsQuota: settings.cpuCfsQuota,
+    placement,
+    hugePages: Object.keys(hostInfo.hugePages ?? {}).filter((name) => (hostInfo.hugePages?.[name] ?? 0) > 0),
+    ...(cgroups.version === 'v2'
+      ? {
+          swapBytes: swapBehavior === 'LimitedSwap' && !isSystemCritical(pod) ? (hostInfo.swapBytes ?? 0) : 0,
+          ...(memoryThrottlingFactor === undefined
+            ? {}
+            : {
+                memoryQos: {
+                  throttlingFactor: memoryThrottlingFactor,
+                  allocatableBytes: allocatable === undefined ? hostInfo.memoryBytes : quantityValue(allocatable),
+                },
+              }),
+        }
+      : {}),
+  };
+}

@@ -1,0 +1,130 @@
+/** Console and power of this node's rigs. The API server has authorized the request and resolved the rig. */
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Recording, RigHost } from '../../rigs/rig-host-port.ts';
+import type { ByteStream, ProcessStreams } from '../../runtime/port.ts';
+import type { NodeDevices } from '../devices/node-devices.ts';
+import type { StreamingServer } from '../io/streaming/port.ts';
+import { HttpError } from './http-error.ts';
+import type { KubeletRequest } from './port.ts';
+import { flag, type Route } from './routes.ts';
+
+const MAX_REST_MS = 10_000;
+
+export interface RigRequestsOptions {
+  readonly devices: NodeDevices | undefined;
+  readonly streaming: StreamingServer;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class RigRequests {
+  readonly #options: RigRequestsOptions;
+  /** Functions that end the open console, by rig. */
+  readonly #consoles = new Map<string, () => void>();
+
+  constructor(options: RigRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with the output of the command. Throws HttpErrors. */
+  async power({ rig = '', query }: Route): Promise<string> {
+    const host = this.#host();
+    const { log, clock } = this.#options;
+    const rest = Number(query.get('rest') ?? '0');
+    if (rest > 0) {
+      await new Promise<void>((resolve) => clock.setTimer(Math.min(rest, MAX_REST_MS), resolve));
+      return '';
+    }
+    const command = query.get('command');
+    const relay = query.get('relay');
+    log.info('rig power', { rig, command: command ?? `relay ${relay ?? ''} ${query.get('to') ?? ''}` });
+    try {
+      if (command !== null) return await host.runPower(command);
+      const channel = Number(query.get('channel') ?? '1');
+      if (relay === null || !Number.isInteger(channel) || channel < 1 || channel > 16)
+        throw new HttpError(400, 'power needs a command, or a relay and a channel from 1 to 16');
+      await host.switchRelay(this.#device(relay), channel, query.get('to') === 'on');
+      return '';
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'not-found') throw new HttpError(404, error.message);
+      throw error;
+    }
+  }
+
+  /** Resolves at the end of the session. Throws HttpErrors before a response was sent. */
+  async console(route: Route, request: KubeletRequest, socket: Duplex, head: Uint8Array): Promise<void> {
+    const { rig = '', query } = route;
+    const host = this.#host();
+    const path = this.#device(query.get('fixture') ?? '');
+    const baudRate = Number(query.get('baud') ?? '115200');
+    const asked = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
+    await this.#options.streaming.handleRemoteCommand(request, socket, head, asked, async () => {
+      // A serial line has one reader, and the later request holds the claim now, so the earlier session is ended.
+      this.#consoles.get(rig)?.();
+      const line = await host.openSerial(path, baudRate);
+      let recording: Recording;
+      try {
+        recording = await host.record(rig);
+      } catch (error) {
+        line.destroy();
+        throw new Error(`the console cannot be recorded: ${messageOf(error)}`);
+      }
+      return this.#session(rig, line, recording);
+    });
+  }
+
+  #session(rig: string, line: ByteStream, recording: Recording): ProcessStreams {
+    const { log } = this.#options;
+    const ended = Promise.withResolvers<number>();
+    let open = true;
+    const close = (): void => {
+      if (!open) return;
+      open = false;
+      if (this.#consoles.get(rig) === close) this.#consoles.delete(rig);
+      line.destroy();
+      ended.resolve(0);
+      void recording.close().catch(() => {});
+    };
+    this.#consoles.set(rig, close);
+    let isRecorded = true;
+    const recorded = async function* (): AsyncGenerator<Uint8Array> {
+      try {
+        for await (const chunk of line.readable) {
+          if (isRecorded) {
+            await recording.write(chunk).catch((error: unknown) => {
+              isRecorded = false;
+              log.warn('console not recorded', { rig, error: messageOf(error) });
+            });
+          }
+          yield chunk;
+        }
+      } finally {
+        close();
+      }
+    };
+    return {
+      stdin: { write: (chunk) => line.write(chunk), end: () => {} },
+      stdout: recorded(),
+      stderr: undefined,
+      resize: () => {},
+      exited: ended.promise,
+      close,
+    };
+  }
+
+  #host(): RigHost {
+    const host = this.#options.devices?.rigHost;
+    if (host === undefined) throw new HttpError(404, 'this node has no rigs');
+    return host;
+  }
+
+  #device(fixture: string): string {
+    const found = this.#options.devices?.fixture(fixture);
+    if (found === undefined) throw new HttpError(404, `fixture ${fixture} is unplugged; plug it in`);
+    if (found.node === undefined) throw new HttpError(400, `fixture ${fixture} has no device node`);
+    return found.node.hostPath;
+  }
+}

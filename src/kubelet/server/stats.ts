@@ -1,0 +1,291 @@
+/**
+ * /stats/summary and the metrics endpoints. Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1,
+ * pkg/kubelet/metrics/collectors/resource_metrics.go.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
+import { podPath, rootComponents } from '../core/cgroups/names.ts';
+import { qosClassOf } from '../core/cgroups/resources.ts';
+import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodServices } from '../pods/services.ts';
+import type { FileSystemUsage, HostUsage } from '../port.ts';
+import type { CgroupUsage } from '../resources/cgroups.ts';
+import type { VolumeUsage } from '../volumes/usage.ts';
+import { cadvisorText } from './cadvisor.ts';
+import { Exposition } from './exposition.ts';
+
+export interface PodStats {
+  readonly pod: Pod;
+  readonly startedAtMs: number;
+  readonly usage: CgroupUsage | undefined;
+  readonly containers: readonly { readonly status: ContainerStatus; readonly stats: ContainerStats }[];
+}
+
+interface Sample {
+  readonly atMs: number;
+  readonly nanoSeconds: number;
+}
+
+/** Minimum window for rates, because shorter ones would only measure noise. */
+const MIN_RATE_WINDOW_MS = 1_000;
+const MAX_SAMPLES = 2_000;
+const VOLUME_METRICS = [
+  ['capacity_bytes', 'capacityBytes'],
+  ['available_bytes', 'availableBytes'],
+  ['used_bytes', 'usedBytes'],
+  ['inodes', 'inodes'],
+  ['inodes_free', 'inodesFree'],
+  ['inodes_used', 'inodesUsed'],
+] as const;
+
+export class StatsProvider {
+  private readonly services: PodServices;
+  private readonly pods: PodManager;
+  private readonly volumes: (uid: string) => readonly VolumeUsage[];
+  private readonly samples = new Map<string, { previous: Sample | undefined; latest: Sample }>();
+
+  constructor(services: PodServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
+    this.services = services;
+    this.pods = pods;
+    this.volumes = volumes;
+  }
+
+  async summary(): Promise<object> {
+    const { host, settings, clock } = this.services;
+    const [usage, disk, images, pods] = await Promise.all([
+      host.usage(),
+      host.fileSystem(settings.paths.volumes),
+      host.fileSystem(settings.paths.images),
+      this.collect(),
+    ]);
+    const time = iso(usage.timestampMs);
+    return {
+      node: {
+        nodeName: settings.nodeName,
+        startTime: iso(usage.bootTimeMs),
+        cpu: this.cpu('node', usage.timestampMs, usage.cpuUsageNanoSeconds),
+        memory: nodeMemory(time, usage),
+        fs: fileSystem(time, disk),
+        runtime: { imageFs: fileSystem(time, images) },
+        rlimit: { time, maxpid: usage.maxProcesses, curproc: usage.processes },
+      },
+      pods: pods.map((each) => this.podSummary(each, clock.nowMs())),
+    };
+  }
+
+  private podSummary(each: PodStats, nowMs: number): object {
+    const { name = '', namespace = '', uid = '' } = each.pod.metadata ?? {};
+    const time = iso(nowMs);
+    return {
+      podRef: { name, namespace, uid },
+      startTime: iso(each.startedAtMs),
+      ...volumeSummaries(this.volumes(uid)),
+      containers: each.containers.map(({ status, stats }) => ({
+        name: status.name,
+        startTime: iso(status.startedAtMs),
+        cpu: this.cpu(status.id, stats.timestampMs, stats.cpuUsageCoreNanoSeconds),
+        memory: {
+          time: iso(stats.timestampMs),
+          usageBytes: stats.memoryUsageBytes,
+          workingSetBytes: stats.memoryWorkingSetBytes,
+          rssBytes: stats.memoryRssBytes,
+        },
+      })),
+      ...(each.usage === undefined
+        ? {}
+        : {
+            cpu: this.cpu(`pod/${uid}`, nowMs, each.usage.cpuUsageNanoSeconds),
+            memory: {
+              time,
+              usageBytes: each.usage.memoryUsageBytes,
+              workingSetBytes: each.usage.memoryWorkingSetBytes,
+              rssBytes: each.usage.memoryRssBytes,
+            },
+            process_stats: { process_count: each.usage.pids },
+          }),
+    };
+  }
+
+  private cpu(key: string, atMs: number, nanoSeconds: number): object {
+    const sample = { atMs, nanoSeconds };
+    const known = this.samples.get(key);
+    if (known === undefined) {
+      if (this.samples.size >= MAX_SAMPLES) this.samples.clear();
+      this.samples.set(key, { previous: undefined, latest: sample });
+    } else if (atMs - known.latest.atMs >= MIN_RATE_WINDOW_MS) {
+      known.previous = known.latest;
+      known.latest = sample;
+    }
+    const previous = known?.previous;
+    const latest = known?.latest ?? sample;
+    const rate =
+      previous === undefined
+        ? undefined
+        : Math.max(0, Math.round(((latest.nanoSeconds - previous.nanoSeconds) * 1000) / (latest.atMs - previous.atMs)));
+    return {
+      time: iso(atMs),
+      ...(rate === undefined ? {} : { usageNanoCores: rate }),
+      usageCoreNanoSeconds: nanoSeconds,
+    };
+  }
+
+  /** Metrics for the metrics server. */
+  async resourceMetrics(): Promise<string> {
+    const [usage, pods] = await Promise.all([this.services.host.usage(), this.collect()]);
+    const text = new Exposition();
+    text.family('node_cpu_usage_seconds_total', 'counter', 'Cumulative cpu time consumed by the node in core-seconds');
+    text.sample('node_cpu_usage_seconds_total', {}, usage.cpuUsageNanoSeconds / 1e9, usage.timestampMs);
+    text.family('node_memory_working_set_bytes', 'gauge', 'Current working set of the node in bytes');
+    text.sample('node_memory_working_set_bytes', {}, usage.memoryWorkingSetBytes, usage.timestampMs);
+    const containers = pods.flatMap((each) =>
+      each.containers.map(({ status, stats }) => ({
+        labels: {
+          container: status.name,
+          namespace: each.pod.metadata?.namespace ?? '',
+          pod: each.pod.metadata?.name ?? '',
+        },
+        status,
+        stats,
+      })),
+    );
+    text.family(
+      'container_cpu_usage_seconds_total',
+      'counter',
+      'Cumulative cpu time consumed by the container in core-seconds',
+    );
+    for (const { labels, stats } of containers) {
+      text.sample('container_cpu_usage_seconds_total', labels, stats.cpuUsageCoreNanoSeconds / 1e9, stats.timestampMs);
+    }
+    text.family('container_memory_working_set_bytes', 'gauge', 'Current working set of the container in bytes');
+    for (const { labels, stats } of containers) {
+      text.sample('container_memory_working_set_bytes', labels, stats.memoryWorkingSetBytes, stats.timestampMs);
+    }
+    text.family('container_start_time_seconds', 'gauge', 'Start time of the container since unix epoch in seconds');
+    for (const { labels, status } of containers) {
+      text.sample('container_start_time_seconds', labels, status.startedAtMs / 1000);
+    }
+    const measured = pods.filter((each) => each.usage !== undefined);
+    text.family('pod_cpu_usage_seconds_total', 'counter', 'Cumulative cpu time consumed by the pod in core-seconds');
+    for (const each of measured) {
+      text.sample('pod_cpu_usage_seconds_total', podLabels(each.pod), (each.usage?.cpuUsageNanoSeconds ?? 0) / 1e9);
+    }
+    text.family('pod_memory_working_set_bytes', 'gauge', 'Current working set of the pod in bytes');
+    for (const each of measured) {
+      text.sample('pod_memory_working_set_bytes', podLabels(each.pod), each.usage?.memoryWorkingSetBytes ?? 0);
+    }
+    text.family(
+      'resource_scrape_error',
+      'gauge',
+      '1 if there was an error while getting container metrics, 0 otherwise',
+    );
+    text.sample('resource_scrape_error', {}, 0);
+    return text.toString();
+  }
+
+  /** Metrics of containers and pods in cAdvisor's format. */
+  async cadvisorMetrics(): Promise<string> {
+    const { host, settings } = this.services;
+    const [info, pods] = await Promise.all([host.info(), this.collect()]);
+    return cadvisorText(info, pods, settings.cgroupRoot);
+  }
+
+  /** Metrics of the kubelet itself. */
+  ownMetrics(): string {
+    const text = new Exposition();
+    const workers = this.pods.workers();
+    const states = new Map<string, number>();
+    for (const worker of workers) {
+      for (const status of this.services.view.get(worker.uid).containers) {
+        states.set(status.state, (states.get(status.state) ?? 0) + 1);
+      }
+    }
+    text.family('kubelet_node_name', 'gauge', "The node's name. The count is always 1.");
+    text.sample('kubelet_node_name', { node: this.services.settings.nodeName }, 1);
+    text.family('kubelet_running_pods', 'gauge', 'Number of pods that have a running pod sandbox');
+    text.sample('kubelet_running_pods', {}, workers.filter((worker) => !worker.finished).length);
+    text.family('kubelet_running_containers', 'gauge', 'Number of containers currently running');
+    for (const [state, count] of states) text.sample('kubelet_running_containers', { container_state: state }, count);
+    const usages = workers.flatMap((worker) => [...this.volumes(worker.uid)]);
+    for (const [name, amount] of VOLUME_METRICS) {
+      text.family(`kubelet_volume_stats_${name}`, 'gauge', `${name} of the volume`);
+      for (const usage of usages) {
+        const [namespace = '', claim = ''] = usage.claim.split('/');
+        const value = usage[amount];
+        const labels = { namespace, persistentvolumeclaim: claim };
+        if (value !== undefined) text.sample(`kubelet_volume_stats_${name}`, labels, value);
+      }
+    }
+    const memory = process.memoryUsage();
+    text.family('process_resident_memory_bytes', 'gauge', 'Resident memory size in bytes.');
+    text.sample('process_resident_memory_bytes', {}, memory.rss);
+    const { user, system } = process.cpuUsage();
+    text.family('process_cpu_seconds_total', 'counter', 'Total user and system CPU time spent in seconds.');
+    text.sample('process_cpu_seconds_total', {}, (user + system) / 1e6);
+    return text.toString();
+  }
+
+  private async collect(): Promise<PodStats[]> {
+    const { services } = this;
+    const root = rootComponents(services.settings.cgroupRoot);
+    return Promise.all(
+      this.pods
+        .workers()
+        .filter((worker) => !worker.finished)
+        .map(async (worker): Promise<PodStats> => {
+          const running = services.view.get(worker.uid).containers.filter((status) => status.state === 'running');
+          const [usage, containers] = await Promise.all([
+            services.cgroups.usage(podPath(root, qosClassOf(worker.pod), worker.uid)),
+            Promise.all(
+              running.map(async (status) => ({ status, stats: await services.runtime.containerStats(status.id) })),
+            ),
+          ]);
+          return {
+            pod: worker.pod,
+            startedAtMs: Date.parse(worker.status.startTime ?? '') || 0,
+            usage,
+            containers: containers.flatMap(({ status, stats }) => (stats === undefined ? [] : [{ status, stats }])),
+          };
+        }),
+    );
+  }
+}
+
+function volumeSummaries(usages: readonly VolumeUsage[]): { readonly volume?: readonly object[] } {
+  if (usages.length === 0) return {};
+  return {
+    volume: usages.map(({ volume, claim, atMs, abnormal, ...amounts }) => {
+      const [namespace, name] = claim.split('/');
+      const health = abnormal === undefined ? {} : { volumeHealthStats: { abnormal: true } };
+      return { time: iso(atMs), ...amounts, name: volume, pvcRef: { name, namespace }, ...health };
+    }),
+  };
+}
+
+const podLabels = (pod: Pod): Record<string, string> => ({
+  namespace: pod.metadata?.namespace ?? '',
+  pod: pod.metadata?.name ?? '',
+});
+
+const iso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+
+function nodeMemory(time: string, usage: HostUsage): object {
+  return {
+    time,
+    availableBytes: usage.memoryAvailableBytes,
+    usageBytes: usage.memoryUsageBytes,
+    workingSetBytes: usage.memoryWorkingSetBytes,
+    rssBytes: usage.memoryRssBytes,
+  };
+}
+
+function fileSystem(time: string, usage: FileSystemUsage): object {
+  return {
+    time,
+    availableBytes: usage.availableBytes,
+    capacityBytes: usage.capacityBytes,
+    usedBytes: usage.capacityBytes - usage.availableBytes,
+    inodes: usage.inodes,
+    inodesFree: usage.inodesFree,
+    inodesUsed: usage.inodes - usage.inodesFree,
+  };
+}

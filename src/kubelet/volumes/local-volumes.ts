@@ -1,0 +1,142 @@
+/** Volumes at a path of this host: `local` and `hostPath` PersistentVolumes. Source: pkg/volume/{local,hostpath}. */
+
+import { annotationOf, PROVISIONED_BY } from '../../api/volumes/binding.ts';
+import { LOCAL_PROVISIONER } from '../../api/volumes/local.ts';
+import { Turns } from '../../base/concurrency/keyed-turns.ts';
+import { messageOf } from '../../base/errors.ts';
+import { parseBytes } from '../../base/quantity.ts';
+import type { ForeignFiles } from '../files-port.ts';
+import type { PodDirectories } from '../pods/directories.ts';
+import type { Mounter } from '../port.ts';
+import { prepareHostPath } from './host-path.ts';
+import type { LoopMount, MountRecords, PlainMount } from './records.ts';
+import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
+import type { VolumeTools } from './tools-port.ts';
+
+export interface LocalVolumesOptions {
+  readonly records: MountRecords;
+  readonly directories: PodDirectories;
+  /** File operations on the content of volumes. */
+  readonly foreign: ForeignFiles;
+  readonly mounts: Mounter;
+  readonly tools: VolumeTools;
+  /** Called for a size limit that the file system cannot enforce. */
+  readonly onUnlimited: (request: VolumeRequest) => void;
+}
+
+export class LocalVolumes {
+  readonly #options: LocalVolumesOptions;
+  /** Serialized per file, so that an ending pod does not detach the loop device of the next pod. */
+  readonly #loops = new Turns();
+
+  constructor(options: LocalVolumesOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves a volume only once: running pods need no API server after a restart of the kubelet. */
+  async setUp(request: VolumeRequest): Promise<void> {
+    if (isBlock(request)) return this.#setUpBlock(request);
+    const { records, foreign } = this.#options;
+    const { local, hostPath } = request.persistent?.spec ?? {};
+    const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, foreign) : local.path;
+    if (local !== undefined) await this.#prepareDirectory(request, path);
+    const { securityContext } = request.pod.spec ?? {};
+    // hostPath volumes keep their owners.
+    if (local !== undefined && securityContext?.fsGroup !== undefined && !isReadOnly(request)) {
+      await foreign.ownByGroup(path, securityContext.fsGroup, securityContext.fsGroupChangePolicy);
+    }
+    const record = this.recordOf(request);
+    await records.put(record);
+    await foreign.bindSubPath(path, '', record.path);
+  }
+
+  recordOf(request: VolumeRequest): PlainMount {
+    const uid = request.pod.metadata?.uid ?? '';
+    const claim = claimKeyOf(request);
+    return {
+      kind: 'local',
+      uid,
+      volume: request.volume.name,
+      name: nameOf(request),
+      block: false,
+      path: this.#options.directories.volume(uid, 'local-volume', request.volume.name),
+      ...(isProvisioned(request) ? { limitBytes: bytesOf(request) } : {}),
+      ...(claim === undefined ? {} : { claim }),
+    };
+  }
+
+  async tearDown(record: PlainMount | LoopMount): Promise<void> {
+    const { tools, records } = this.#options;
+    if (record.kind === 'loop') {
+      await this.#loops.inTurn(record.file, async () => {
+        if (!(await this.#isShared(record))) await tools.detachLoop(record.file);
+        await records.remove(record);
+      });
+      return;
+    }
+    await tools.unmount(record.path);
+    await records.remove(record);
+  }
+
+  /** Sets the new size of a volume of the embedded provisioner. */
+  async expand(record: PlainMount | LoopMount, directory: string, bytes: number): Promise<void> {
+    const { tools, records } = this.#options;
+    if (record.kind !== 'loop') {
+      await tools.limitDirectory(directory, bytes);
+      await records.put({ ...record, limitBytes: bytes });
+      return;
+    }
+    await tools.makeImage(record.file, bytes);
+    await tools.resizeLoop(record.file);
+  }
+
+  async #prepareDirectory(request: VolumeRequest, path: string): Promise<void> {
+    const { foreign, tools, onUnlimited } = this.#options;
+    if (isProvisioned(request)) {
+      await foreign.makeDirectory(path, 0o777);
+      if (!(await tools.limitDirectory(path, bytesOf(request)))) onUnlimited(request);
+    }
+    if ((await foreign.kindOf(path)) !== 'Directory') throw new Error(`path "${path}" does not exist`);
+  }
+
+  /** Uses a device directly, and a file, such as the provisioner's, through a loop device. */
+  async #setUpBlock(request: VolumeRequest): Promise<void> {
+    const { records, foreign, tools } = this.#options;
+    const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';
+    const claim = claimKeyOf(request);
+    const shared = {
+      uid: request.pod.metadata?.uid ?? '',
+      volume: request.volume.name,
+      name: nameOf(request),
+      block: true,
+      ...(claim === undefined ? {} : { claim }),
+    };
+    if (isProvisioned(request)) await tools.makeImage(file, bytesOf(request));
+    const kind = await foreign.kindOf(file);
+    if (kind === 'BlockDevice') return records.put({ ...shared, kind: 'local', path: file });
+    if (kind !== 'File') throw new Error(`path "${file}" is not a block device or a file`);
+    const known = await records.get(shared.uid, shared.volume);
+    try {
+      await this.#loops.inTurn(file, async () => {
+        await records.put({ ...shared, kind: 'loop', file, path: known?.path ?? '' });
+        await records.put({ ...shared, kind: 'loop', file, path: await tools.attachLoop(file, false) });
+      });
+    } catch (error) {
+      throw new Error(`MapVolume.SetUpDevice failed for volume "${shared.name}" : ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  async #isShared({ file, uid, volume }: LoopMount): Promise<boolean> {
+    const all = await this.#options.records.all();
+    return all.some(
+      (each) => each.kind === 'loop' && each.file === file && (each.uid !== uid || each.volume !== volume),
+    );
+  }
+}
+
+const isProvisioned = ({ persistent }: VolumeRequest): boolean =>
+  persistent !== undefined && annotationOf(persistent, PROVISIONED_BY) === LOCAL_PROVISIONER;
+
+const bytesOf = ({ persistent }: VolumeRequest): number => parseBytes(persistent?.spec?.capacity?.['storage'] ?? '0');

@@ -1,0 +1,135 @@
+/**
+ * Usage of claim volumes, for statistics and for the condition of a full volume. Source: KEP-1432,
+ * pkg/kubelet/server/stats volume_stat_calculator.go.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient } from '../../client/types.ts';
+import type { Trees } from '../../runtime/directory-removal/port.ts';
+import type { KubeletEvents } from '../pods/events.ts';
+import type { HostFacts } from '../port.ts';
+import type { ClaimVolumes } from './claims.ts';
+import type { CsiVolumes } from './csi/volumes.ts';
+import type { MountRecord, MountRecords } from './records.ts';
+
+export interface VolumeUsage {
+  readonly volume: string;
+  readonly claim: string;
+  readonly atMs: number;
+  readonly capacityBytes: number;
+  readonly availableBytes: number;
+  readonly usedBytes: number;
+  readonly inodes?: number;
+  readonly inodesFree?: number;
+  readonly inodesUsed?: number;
+  /** Reason why the volume is unhealthy. */
+  readonly abnormal?: string;
+}
+
+export interface VolumeUsagesOptions {
+  readonly records: MountRecords;
+  readonly claims: ClaimVolumes;
+  readonly csi: CsiVolumes;
+  readonly host: HostFacts;
+  readonly trees: Trees;
+  readonly events: KubeletEvents;
+  readonly log: Log;
+  readonly nowMs: () => number;
+  readonly pod: (uid: string) => Pod | undefined;
+}
+
+const MEASURE_MS = 10_000;
+/** Condition of a claim whose requested size is used up. */
+const FULL = 'hyperedge.dev/VolumeFull';
+const ABNORMAL = 'VolumeConditionAbnormal';
+
+export class VolumeUsages {
+  readonly #options: VolumeUsagesOptions;
+  readonly #known = new Map<string, VolumeUsage>();
+  #client: ApiClient | undefined;
+
+  constructor(options: VolumeUsagesOptions) {
+    this.#options = options;
+  }
+
+  connect(client: ApiClient): void {
+    this.#client = client;
+  }
+
+  /** Last measured usage. */
+  ofPod(uid: string): VolumeUsage[] {
+    return [...this.#known].flatMap(([key, usage]) => (key.startsWith(`${uid}/`) ? [usage] : []));
+  }
+
+  async measure(): Promise<void> {
+    const present = new Set<string>();
+    for (const record of await this.#options.records.all()) {
+      if (record.claim === undefined || record.block) continue;
+      const key = `${record.uid}/${record.volume}`;
+      present.add(key);
+      try {
+        const usage = await this.#measure(record, record.claim);
+        const before = this.#known.get(key);
+        if (usage === undefined) continue;
+        this.#known.set(key, usage);
+        if (usage.abnormal !== before?.abnormal) await this.#report(record, usage);
+      } catch (error) {
+        this.#options.log.v(2, 'volume not measured', { volume: record.name, error: messageOf(error) });
+      }
+    }
+    for (const key of this.#known.keys()) if (!present.has(key)) this.#known.delete(key);
+  }
+
+  async #measure(record: MountRecord, claim: string): Promise<VolumeUsage | undefined> {
+    const { csi, host, trees, nowMs } = this.#options;
+    const common = { volume: record.volume, claim, atMs: nowMs() };
+    if (record.kind === 'csi') {
+      const stats = await csi.stats(record);
+      const bytes = stats?.usage.find(({ unit }) => unit === 'bytes');
+      const inodes = stats?.usage.find(({ unit }) => unit === 'inodes');
+      if (stats === undefined || bytes === undefined) return undefined;
+      return {
+        ...common,
+        ...{ capacityBytes: bytes.total, availableBytes: bytes.available, usedBytes: bytes.used },
+        ...(inodes === undefined
+          ? {}
+          : { inodes: inodes.total, inodesFree: inodes.available, inodesUsed: inodes.used }),
+        ...(stats.abnormal === undefined ? {} : { abnormal: stats.abnormal }),
+      };
+    }
+    const disk = await host.foreignFileSystem(record.path);
+    const whole = {
+      ...{ capacityBytes: disk.capacityBytes, availableBytes: disk.availableBytes },
+      ...{ inodes: disk.inodes, inodesFree: disk.inodesFree, inodesUsed: disk.inodes - disk.inodesFree },
+    };
+    const limit = record.kind === 'local' ? record.limitBytes : undefined;
+    if (limit === undefined) return { ...common, ...whole, usedBytes: disk.capacityBytes - disk.availableBytes };
+    const used = await trees.usage([record.path], { unit: 'bytes', timeoutMs: MEASURE_MS });
+    const usedBytes = used.get(record.path) ?? 0;
+    const availableBytes = Math.max(0, Math.min(limit - usedBytes, disk.availableBytes));
+    const isFull = usedBytes >= limit || disk.availableBytes === 0;
+    const abnormal = `volume is full: ${usedBytes} of ${limit} bytes are used; delete files or let the claim request more`;
+    return { ...common, ...whole, capacityBytes: limit, availableBytes, usedBytes, ...(isFull ? { abnormal } : {}) };
+  }
+
+  async #report(record: MountRecord, { abnormal, claim }: VolumeUsage): Promise<void> {
+    const { events, pod, claims } = this.#options;
+    const owner = pod(record.uid);
+    const message = `Volume ${record.volume}: ${abnormal ?? 'The volume is healthy again'}`;
+    const type = abnormal === undefined ? 'Normal' : 'Warning';
+    if (owner !== undefined)
+      events.pod(owner, type, abnormal === undefined ? 'VolumeConditionNormal' : ABNORMAL, message);
+    const found = await claims.claim(claim);
+    if (record.kind !== 'local' || found === undefined || this.#client === undefined) return;
+    const others = (found.status?.conditions ?? []).filter((each) => each.type !== FULL);
+    const lastTransitionTime = new Date(this.#options.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const mine = { type: FULL, status: 'True', reason: ABNORMAL, message: abnormal ?? '', lastTransitionTime };
+    const conditions = abnormal === undefined ? others : [...others, mine];
+    const [namespace, name = ''] = claim.split('/');
+    await this.#client
+      .resource(resources.persistentVolumeClaims)
+      .patch(name, namespace, 'merge', { status: { conditions } }, { subresource: 'status' });
+  }
+}

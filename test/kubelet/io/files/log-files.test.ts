@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { logFiles } from '../../../../src/kubelet/io/files/log-files.ts';
+
+test('rejects a log that is a pipe or a directory immediately', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-log-'));
+  const pipe = join(directory, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const outcome = await Promise.race([
+    logFiles.open(pipe).then(
+      () => 'opened',
+      (error: Error) => error.message,
+    ),
+    sleep(1_000, 'stuck', { ref: false }),
+  ]);
+  if (outcome === 'stuck') execFileSync('sh', ['-c', ': > "$0"', pipe]);
+  assert.equal(outcome, `${pipe}: is not a regular file`);
+  await assert.rejects(logFiles.open(directory), /not a regular file/);
+  await assert.rejects(logFiles.open(join(directory, 'none')), { code: 'ENOENT' });
+  await writeFile(join(directory, 'log'), 'text');
+  const log = await logFiles.open(join(directory, 'log'));
+  assert.equal(await log.size(), 4);
+  await log.close();
+  await rm(directory, { recursive: true });
+});

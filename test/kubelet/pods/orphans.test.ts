@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { collectOrphans } from '../../../src/kubelet/housekeeping/collection.ts';
+import { createCgroupFileSystem } from '../../../src/kubelet/io/cgroupfs/index.ts';
+import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
+import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
+import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
+import type { PodManager } from '../../../src/kubelet/pods/pod-manager.ts';
+import type { PodServices } from '../../../src/kubelet/pods/services.ts';
+import { PodCgroups } from '../../../src/kubelet/resources/cgroups.ts';
+import { trees } from '../../../src/runtime/directory-removal/index.ts';
+
+describe('leftovers of pods', () => {
+  it('are removed when this kubelet created them, and kept when another kubelet did', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kubelet-orphans-'));
+    const root = `kubelet-orphans-${process.pid}`;
+    const files = createCgroupFileSystem();
+    const cgroups = new PodCgroups({ files, slices: undefined, log: silentLog });
+    await cgroups.start(
+      {
+        root: [root],
+        allocatable: { cpuMilli: 1000, memoryBytes: 1 << 30 },
+        podPidsLimit: 0,
+        cpuCfsQuota: true,
+      },
+      [],
+    );
+    try {
+      const directories = new PodDirectories(
+        {
+          volumes: directory,
+          podLogs: '',
+          containerLogs: '',
+          staticPods: '',
+          images: '',
+        },
+        trees,
+      );
+      const pods = ['ours', 'kept', 'theirs'];
+      for (const uid of pods) await cgroups.ensurePod({ metadata: { uid }, spec: { containers: [] } });
+      for (const uid of ['ours', 'kept']) {
+        await mkdir(directories.pod(uid), { recursive: true });
+        await writeFile(join(directories.pod(uid), 'file'), '');
+      }
+      const services = {
+        view: { uids: () => ['kept'] },
+        directories,
+        files: createKubeletFiles(createMounter()),
+        cgroups,
+        volumes: { tearDown: async () => {} },
+        log: silentLog,
+      } as unknown as PodServices;
+      const manager = { apiHasSynced: true, workers: () => [] };
+      await collectOrphans(services, { ...manager, apiHasSynced: false } as unknown as PodManager);
+      await access(directories.pod('ours'));
+      await collectOrphans(services, manager as unknown as PodManager);
+      assert.deepEqual((await cgroups.list()).map((each) => each.uid).sort(), ['kept', 'theirs']);
+      await assert.rejects(access(directories.pod('ours')));
+      await access(directories.pod('kept'));
+    } finally {
+      for (const hierarchy of await files.hierarchies()) await files.removeTree(`${hierarchy.mount}/${root}`);
+      await rm(directory, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { Prober } from '../../../src/kubelet/probes/prober.ts';
+import type { ContainerStatus, Runtime } from '../../../src/runtime/port.ts';
+import { realClock } from '../lab.ts';
+
+test('passes a probe with a redirect to another host without following it, and records an event', async () => {
+  const pod: Pod = {
+    metadata: { name: 'p', uid: 'u' },
+    spec: {
+      containers: [
+        { name: 'c', livenessProbe: { httpGet: { path: '/away', port: 80 }, periodSeconds: 1, failureThreshold: 1 } },
+      ],
+    },
+  };
+  const status = { id: 'i', name: 'c', state: 'running', startedAtMs: 0 } as unknown as ContainerStatus;
+  const asked: string[] = [];
+  const events: string[] = [];
+  const prober = new Prober({
+    runtime: {} as Runtime,
+    network: {
+      connect: () => Promise.reject(new Error('not asked')),
+      grpcHealth: () => Promise.reject(new Error('not asked')),
+      httpGet: (url) => {
+        asked.push(url.href);
+        return Promise.resolve({ code: 302, location: 'http://192.0.2.1/', body: 'Found' });
+      },
+    },
+    clock: realClock,
+    random: { random: () => 0, uuid: () => 'u', bytes: (length) => new Uint8Array(length) },
+    onVerdict: () => {},
+    event: (_pod, container, reason, message) => events.push(`${container} ${reason}: ${message}`),
+  });
+  prober.sync(pod, [status], '192.0.2.9', new Set());
+  for (let attempt = 0; attempt < 500 && events.length === 0; attempt += 1)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  prober.sync(pod, [], '192.0.2.9', new Set());
+  assert.deepEqual(asked, ['http://192.0.2.9/away']);
+  assert.deepEqual(events, [
+    'c ProbeWarning: Liveness probe warning: Probe terminated redirects, Response body: Found',
+  ]);
+});

@@ -1,0 +1,202 @@
+/** iSCSI sessions and loop devices shared by several volumes, with records on disk and an in-memory target. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { ISCSIVolumeSource } from 'kubernetes-types/core/v1';
+import { silentLog } from '../../../src/base/log.ts';
+import type { VolumeFiles } from '../../../src/kubelet/files-port.ts';
+import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
+import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
+import { createVolumeTools } from '../../../src/kubelet/io/volume-tools/index.ts';
+import type { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
+import type { Mounter } from '../../../src/kubelet/port.ts';
+import { LocalVolumes } from '../../../src/kubelet/volumes/local-volumes.ts';
+import { NetworkVolumes } from '../../../src/kubelet/volumes/network-volumes.ts';
+import { type IscsiMount, type LoopMount, MountRecords } from '../../../src/kubelet/volumes/records.ts';
+import type { VolumeTools } from '../../../src/kubelet/volumes/tools-port.ts';
+
+const IQN = 'iqn.2001-04.com.example:disk';
+const turn = (ms = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+class Host {
+  readonly log: string[] = [];
+  /** Simulates the attach-detach controller. */
+  attached = async (): Promise<void> => {};
+  readonly mounted = new Map<string, string>();
+  readonly sessions = new Set<string>();
+  readonly loops = new Map<string, string>();
+  readonly records: MountRecords;
+  readonly network: NetworkVolumes;
+  readonly local: LocalVolumes;
+
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+    const real = createVolumeTools({ log: silentLog });
+    const directories = {
+      pods: join(root, 'pods'),
+      mountRecords: (uid: string) => join(root, 'pods', uid, 'mounts'),
+      mountRecord: (uid: string, volume: string) => join(root, 'pods', uid, 'mounts', volume),
+      volume: (uid: string, plugin: string, name: string) => join(root, 'pods', uid, plugin, name),
+      iscsiStaging: (iqn: string, lun: number) => join(root, 'iscsi', `${iqn}-lun-${lun}`),
+    } as unknown as PodDirectories;
+    const tools = {
+      ...{ read: real.read, removeFile: real.removeFile, removeEmptyDirectory: async () => {} },
+      iscsiLogin: async ({ iqn, lun }) => {
+        await turn();
+        this.sessions.add(iqn);
+        return `/dev/${iqn}-${lun}`;
+      },
+      iscsiLogout: async ({ iqn, portals }) => {
+        await turn();
+        this.log.push(`logout of ${portals.join(' ')}`);
+        if (!portals.some((portal) => portal.startsWith('192.0.2.1'))) return;
+        const users = [...this.mounted.values()].filter((device) => device.startsWith(`/dev/${iqn}-`));
+        assert.deepEqual(users, [], 'logout below a mounted disk');
+        this.sessions.delete(iqn);
+      },
+      formatAndMount: async (device, target) => {
+        await turn();
+        assert.ok(this.sessions.has(IQN), 'the disk is there');
+        this.mounted.set(target, device);
+      },
+      unmount: async (target) => {
+        await turn(20);
+        this.mounted.delete(target);
+        this.log.push(`unmount ${target.split('/').at(-1)}`);
+      },
+      makeImage: async () => {},
+      attachLoop: async (file) => {
+        await turn();
+        const device = this.loops.get(file) ?? `/dev/loop${this.loops.size}`;
+        this.loops.set(file, device);
+        return device;
+      },
+      detachLoop: async (file) => {
+        await turn(20);
+        this.loops.delete(file);
+      },
+    } as Partial<VolumeTools> as VolumeTools;
+    const mounts = { isMountPoint: async (target: string) => this.mounted.has(target) } as unknown as Mounter;
+    const files = {
+      makeDirectory: async () => true,
+      kindOf: async () => 'File',
+      bindSubPath: async (staging: string, _: string, path: string) => {
+        const device = this.mounted.get(staging);
+        assert.ok(device !== undefined && this.sessions.has(IQN), 'the disk is mounted and there');
+        this.mounted.set(path, device);
+      },
+    } as unknown as VolumeFiles;
+    this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools);
+    const attachments = { report: async () => {}, waitInTree: () => this.attached(), forget: () => {} };
+    const shared = { records: this.records, directories, files, foreign: files, mounts, tools };
+    this.network = new NetworkVolumes({ ...shared, secretOf: async () => ({}), attachments, reportSoon: () => {} });
+    this.local = new LocalVolumes({ ...shared, onUnlimited: () => {} });
+  }
+
+  async setUp(uid: string, name: string, more: Partial<ISCSIVolumeSource> = {}): Promise<void> {
+    const source = { iqn: IQN, lun: name.charCodeAt(0), targetPortal: '192.0.2.1', ...more };
+    await this.network.setUpIscsi({ pod: { metadata: { uid } }, volume: { name } }, source);
+  }
+  async tearDown(uid: string): Promise<void> {
+    for (const record of await this.records.all()) {
+      if (record.uid === uid && record.kind === 'iscsi') await this.network.tearDown(record as IscsiMount);
+      if (record.uid === uid && record.kind === 'loop') await this.local.tearDown(record as LoopMount);
+    }
+  }
+}
+
+describe('iSCSI sessions', () => {
+  let root: string;
+  let host: Host;
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'he-iscsi-volumes-'));
+  });
+  beforeEach(async () => {
+    host = new Host(await mkdtemp(join(root, 'host-')));
+  });
+  after(() => rm(root, { recursive: true, force: true }));
+
+  it('end after the last disk of a pod was unmounted', async () => {
+    await host.setUp('u', 'a');
+    await host.setUp('u', 'b');
+    await host.tearDown('u');
+    assert.equal(host.log.filter((line) => line.startsWith('logout')).length, 1);
+    assert.equal(host.log.at(-1), 'logout of 192.0.2.1');
+    assert.equal(host.mounted.size, 0);
+  });
+
+  it('stay for a pod that starts while another one ends', async () => {
+    await host.setUp('old', 'a');
+    const ending = host.tearDown('old');
+    await turn(30);
+    await host.setUp('new', 'a');
+    await ending;
+    assert.ok(host.sessions.has(IQN));
+    assert.equal([...host.mounted.keys()].filter((path) => path.includes('/pods/new/')).length, 1);
+    await host.tearDown('new');
+    assert.deepEqual([...host.sessions], []);
+  });
+
+  it('begin after the disk was recorded for the node', async () => {
+    host.attached = () => Promise.reject(new Error('timed out waiting for the condition'));
+    await assert.rejects(host.setUp('u', 'a'), /timed out/);
+    assert.deepEqual([host.sessions.size, host.mounted.size], [0, 0]);
+    const [record] = await host.records.all();
+    assert.equal(record?.kind === 'iscsi' ? record.unique : '', `kubernetes.io/iscsi/192.0.2.1:${IQN}:97`);
+    host.attached = async () => {};
+    await host.setUp('u', 'a');
+    assert.equal(host.mounted.size, 2);
+    await host.tearDown('u');
+  });
+
+  it('stay on portals that another volume uses', async () => {
+    await host.setUp('one', 'a', { portals: ['192.0.2.2'] });
+    await host.setUp('two', 'b', { targetPortal: '192.0.2.1:3260' });
+    await host.tearDown('one');
+    assert.equal(host.log.at(-1), 'logout of 192.0.2.2');
+    assert.ok(host.sessions.has(IQN));
+    await host.tearDown('two');
+    assert.deepEqual([...host.sessions], []);
+  });
+
+  it('stay while the records of other pods cannot be read', async () => {
+    await host.setUp('one', 'a');
+    await host.setUp('two', 'b');
+    const restarted = new Host(host.root);
+    for (const [path, device] of host.mounted) restarted.mounted.set(path, device);
+    restarted.sessions.add(IQN);
+    const directory = join(host.root, 'pods/two/mounts');
+    await rename(directory, `${directory}.aside`);
+    await symlink('mounts', directory);
+    await assert.rejects(restarted.tearDown('one'), /ELOOP/);
+    await rm(directory);
+    await rename(`${directory}.aside`, directory);
+    await restarted.tearDown('one');
+    assert.ok(restarted.sessions.has(IQN));
+    await restarted.tearDown('two');
+    assert.deepEqual([...restarted.sessions], []);
+  });
+
+  it('keep a loop device for a pod that starts while another one ends', async () => {
+    const block = (uid: string, name: string) => ({
+      ...{ pod: { metadata: { uid } }, volume: { name } },
+      persistent: { metadata: { name: 'pv' }, spec: { volumeMode: 'Block', local: { path: '/disk' } } },
+    });
+    await host.local.setUp(block('old', 'a'));
+    const ending = host.tearDown('old');
+    await turn();
+    await host.local.setUp(block('new', 'a'));
+    await ending;
+    assert.deepEqual([...host.loops.keys()], ['/disk']);
+    await host.local.setUp(block('new', 'b'));
+    const [a] = (await host.records.all()).filter(({ volume }) => volume === 'a');
+    await host.local.tearDown(a as LoopMount);
+    assert.deepEqual([...host.loops.keys()], ['/disk'], 'the pod has the file as another volume');
+    await host.tearDown('new');
+    assert.deepEqual([...host.loops.keys()], []);
+  });
+});
