@@ -1,0 +1,345 @@
+import { mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import {
+  HOST_PROGRAMS_IMAGE,
+  HOST_ROOT_ID,
+  hostRootRefusal,
+  isHostRootImage,
+} from '../../../api/podspec/host-root-image.ts';
+import { isDiskFull, messageOf } from '../../../base/errors.ts';
+import { type ContainerConfig, RuntimeError } from '../../port.ts';
+import { cgroupsOf } from '../cgroups.ts';
+import { runCommand } from '../command.ts';
+import { removeExecCgroups } from '../exec/exec-cgroup.ts';
+import type { ImageConfig } from '../port.ts';
+import { isRunning, processStart } from '../processes.ts';
+import { appArmorProfile } from '../spec/apparmor.ts';
+import { allHostDevices, hostDevice, type OciDevice } from '../spec/devices.ts';
+import { localSeccompProfile } from '../spec/local-seccomp.ts';
+import { checkMounts } from '../spec/mount-guard.ts';
+import { arrange, normalisePath, type OciMount, podMount, systemMounts } from '../spec/mounts.ts';
+import { withLowers } from '../spec/overlay-lowers.ts';
+import { buildSpec } from '../spec/spec.ts';
+import { MappedRoot } from '../spec/user-namespace.ts';
+import { resolveUser } from '../spec/users.ts';
+import { startMonitor } from '../streams/conmon.ts';
+import { type ContainerTable, hasEnded } from './container-table.ts';
+import type { RuntimeContext } from './context.ts';
+import { prepareHostPrograms } from './host-programs.ts';
+import { prepareHostRoot } from './host-root.ts';
+import { newId, type SandboxRecord } from './records.ts';
+import { namespaceFiles, namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
+
+/** Slice of the host's own services. Monitors run there, so that pods are not charged for them. */
+const MONITOR_SLICE = 'system.slice';
+const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
+
+/** A root file system prepared before its container is created. */
+interface PreparedRoot {
+  readonly id: string;
+  readonly imageId: string;
+  readonly root: Promise<Root>;
+}
+
+interface Root {
+  readonly image: ImageConfig;
+  readonly mounts: readonly OciMount[];
+  readonly overlay: boolean;
+  /** Undefined if the pod has no user namespace of its own. */
+  readonly mapped: MappedRoot | undefined;
+}
+
+/** Creates containers under their monitors and removes everything that a container has on the host. */
+export class ContainerBundles {
+  readonly #context: RuntimeContext;
+  readonly #table: ContainerTable;
+  /** Prepared roots by sandbox. */
+  readonly #prepared = new Map<string, PreparedRoot>();
+
+  constructor(context: RuntimeContext, table: ContainerTable) {
+    this.#context = context;
+    this.#table = table;
+  }
+
+  prepareRoot(sandboxId: string, imageId: string): void {
+    const id = newId();
+    const directory = this.#table.bundle(id);
+    const root = mkdir(directory, { mode: 0o700 }).then(() => this.#overlayRoot(id, imageId, undefined));
+    root.catch((error: unknown) =>
+      this.#context.log.v(2, 'root not prepared', { container: id, error: messageOf(error) }),
+    );
+    this.#prepared.set(sandboxId, { id, imageId, root });
+  }
+
+  async discardRoot(sandboxId: string): Promise<void> {
+    const prepared = this.#prepared.get(sandboxId);
+    if (prepared === undefined) return;
+    this.#prepared.delete(sandboxId);
+    await prepared.root.catch(() => {});
+    await this.discard(prepared.id);
+  }
+
+  /**
+   * Returns the prepared root for a container. The prepared one is unusable if the container needs another image, for
+   * example because a tag was pulled meanwhile.
+   */
+  async #takePrepared(sandboxId: string, { imageId, hostRoot }: ContainerConfig): Promise<PreparedRoot | undefined> {
+    const prepared = this.#prepared.get(sandboxId);
+    if (prepared === undefined || hostRoot === true) return undefined;
+    if (prepared.imageId !== imageId) await this.discardRoot(sandboxId);
+    return this.#prepared.delete(sandboxId) ? prepared : undefined;
+  }
+
+  /**
+   * Returns the new container's id. On failure it removes everything it created and throws RuntimeError
+   * 'create-failed'.
+   */
+  async create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
+    const context = this.#context;
+    const hostRoot = config.hostRoot === true;
+    if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
+      throw new RuntimeError('create-failed', hostRootRefusal(`container ${config.name}`));
+    const runtime = context.handlers.get(sandbox.runtimeHandler);
+    const prepared = await this.#takePrepared(sandbox.id, config);
+    const id = prepared?.id ?? newId();
+    const directory =
+      prepared === undefined
+        ? await this.#table.directories.choose(id, sandbox.mayUseMemory === true && hostRoot)
+        : this.#table.bundle(id);
+    const [logPath] = await Promise.all([
+      this.#logPath(id, join(sandbox.logDirectory, config.logPath)),
+      prepared === undefined ? mkdir(directory, { mode: 0o700 }) : undefined,
+    ]);
+    const release = await context.starts.take();
+    const monitor = startMonitor({
+      conmon: context.programs.conmon,
+      runc: runtime.runc,
+      driver: context.deps.cgroupDriver,
+      id,
+      bundle: directory,
+      exits: context.paths.exits,
+      logPath,
+      logLimitBytes: config.logLimitBytes,
+      tty: config.tty,
+      stdin: config.stdin,
+      leaveStdinOpen: config.stdin && !config.stdinOnce,
+    });
+    try {
+      const [root, namespaces, devices] = await Promise.all([
+        prepared?.root ?? this.#makeRoot(id, sandbox, config),
+        namespacesFor(context.paths, sandbox).then(async (own) =>
+          config.pidNamespaceOf === undefined
+            ? own
+            : { ...own, pid: await this.#pidNamespaceOf(config.pidNamespaceOf) },
+        ),
+        deviceList(config),
+      ]);
+      const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
+      const affected = await runtime.affected();
+      if (affected !== undefined && !hostRoot && !config.security.privileged)
+        await checkMounts(join(directory, 'rootfs'), config.mounts, affected);
+      const { spec, warnings } = buildSpec({
+        containerId: id,
+        config,
+        sandbox,
+        image: root.image,
+        user,
+        devices,
+        namespaces,
+        mounts: await this.#mountList(sandbox, config, root, hostRoot),
+        rootPath: (await root.mapped?.showRoot(join(directory, 'rootfs'))) ?? 'rootfs',
+        readOnlyRoot: hostRoot || config.security.readOnlyRootFilesystem,
+        driver: context.deps.cgroupDriver,
+        pureV2: context.cgroupMounts.pureV2,
+        own: context.own,
+        nodeArch: process.arch,
+        seccomp: await localSeccompProfile(config.security),
+        appArmor: await appArmorProfile(config.security),
+      });
+      for (const warning of warnings) context.warnOnce(warning);
+      await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
+      const created = await monitor.create();
+      release();
+      const [pidStart, monitorStart, cgroups] = await Promise.all([
+        processStart(created.pid),
+        processStart(created.monitorPid),
+        cgroupsOf(created.pid, context.cgroupMounts),
+        this.#moveMonitor(id, created.monitorPid),
+        joined(),
+      ]);
+      await this.#table.save({
+        id,
+        sandboxId: sandbox.id,
+        bootId: context.bootId,
+        name: config.name,
+        attempt: config.attempt,
+        image: config.image,
+        imageId: hostRoot ? HOST_ROOT_ID : config.imageId,
+        labels: config.labels,
+        annotations: config.annotations,
+        logPath,
+        stdin: config.stdin,
+        tty: config.tty,
+        stopSignal: config.stopSignal ?? root.image.stopSignal,
+        createdAtMs: context.deps.clock.nowMs(),
+        startedAtMs: 0,
+        finishedAtMs: 0,
+        exitCode: 0,
+        reason: '',
+        message: '',
+        pid: created.pid,
+        user: { uid: user.uid, gid: user.gid, supplementalGroups: user.additionalGids },
+        pidStart: pidStart ?? '',
+        monitorPid: created.monitorPid,
+        monitorStart: monitorStart ?? '',
+        cgroups,
+        ...(sandbox.runtimeHandler === undefined ? {} : { runtimeHandler: sandbox.runtimeHandler }),
+        overlay: root.overlay,
+        ...(hostRoot ? { ofHost: true } : {}),
+      });
+      return id;
+    } catch (error) {
+      release();
+      monitor.abandon();
+      await this.discard(id);
+      throw error instanceof RuntimeError
+        ? error
+        : new RuntimeError('create-failed', messageOf(error), { cause: error });
+    }
+  }
+
+  /** Path of the log after creating its directory. If the disk is full, the log is beside the container's record. */
+  async #logPath(id: string, wanted: string): Promise<string> {
+    try {
+      await mkdir(dirname(wanted), { recursive: true, mode: 0o755 });
+      if (this.#table.directories.isInMemory(id)) await open(wanted, 'a', 0o600).then((file) => file.close());
+      return wanted;
+    } catch (error) {
+      if (!this.#table.directories.isInMemory(id) || !isDiskFull(error)) throw error;
+      return join(this.#table.bundle(id), 'log');
+    }
+  }
+
+  /** Removes everything of a container, whatever state its creation or life had reached. */
+  async discard(id: string): Promise<void> {
+    const directory = this.#table.bundle(id);
+    const record = this.#table.find(id);
+    if (record !== undefined && record.bootId === this.#context.bootId)
+      await removeExecCgroups(record.cgroups, this.#context.deps.clock);
+    // An interrupted creation left no record of its runtime.
+    const { handlers } = this.#context;
+    const runtimes = record === undefined ? handlers.all() : [handlers.of(record)];
+    for (const { runc } of runtimes)
+      await runc
+        .deleteForce(id)
+        .catch((error: unknown) =>
+          this.#context.log.v(2, 'runc delete failed', { container: id, error: messageOf(error) }),
+        );
+    const mapped = join(this.#context.paths.mappedRoots, id);
+    for (const each of [mapped, directory]) await unmountBelow(each);
+    await Promise.all([mapped, directory].map((each) => this.#context.deps.trees.remove(each)));
+    await Promise.all([
+      rm(join(this.#context.paths.exits, id), { force: true }),
+      this.#context.deps.images.release(id),
+    ]);
+    this.#table.delete(id);
+  }
+
+  async #makeRoot(id: string, sandbox: SandboxRecord, config: ContainerConfig): Promise<Root> {
+    const directory = this.#table.bundle(id);
+    if (config.hostRoot === true) {
+      const rootfs = join(directory, 'rootfs');
+      await mkdir(rootfs, { mode: 0o755 });
+      const visible = this.#context.deps.hostRootVisible ?? [];
+      const prepare = config.image === HOST_PROGRAMS_IMAGE ? prepareHostPrograms : prepareHostRoot;
+      const mounts = await prepare(rootfs, join(directory, 'skeleton'), config.mounts, visible);
+      return { image: NO_IMAGE_CONFIG, mounts, overlay: false, mapped: undefined };
+    }
+    return this.#overlayRoot(id, config.imageId, await this.#mappedRoot(id, sandbox));
+  }
+
+  async #overlayRoot(id: string, imageId: string, mapped: MappedRoot | undefined): Promise<Root> {
+    const directory = this.#table.bundle(id);
+    const rootfs = join(directory, 'rootfs');
+    const [held] = await Promise.all([
+      this.#context.deps.images.hold(imageId, id),
+      mkdir(rootfs, { mode: 0o755 }),
+      mkdir(join(directory, 'upper'), { mode: 0o755 }),
+      mkdir(join(directory, 'work'), { mode: 0o700 }),
+    ]);
+    await mapped?.own(join(directory, 'upper'));
+    const { directory: base, layers } = (await mapped?.mapLayers(
+      held.layers.map((layer) => join(held.layerRoot, layer)),
+    )) ?? { directory: held.layerRoot, layers: held.layers };
+    const upper = `upperdir=${join(directory, 'upper')},workdir=${join(directory, 'work')}`;
+    const overlay = layers.length > 0;
+    if (!overlay) await mapped?.own(rootfs);
+    else
+      await withLowers(base, layers, (cwd, lowerdir) =>
+        runCommand('mount', ['-t', 'overlay', '-o', `lowerdir=${lowerdir},${upper}`, 'overlay', rootfs], { cwd }),
+      );
+    return { image: held.config, mounts: [], overlay, mapped };
+  }
+
+  /** Returns undefined if the pod uses the host's user namespace. */
+  async #mappedRoot(id: string, sandbox: SandboxRecord): Promise<MappedRoot | undefined> {
+    const { paths } = this.#context;
+    const { user } = namespaceFiles(paths, sandbox);
+    if (user === undefined || sandbox.userNamespace === undefined) return undefined;
+    const mapped = new MappedRoot(join(paths.mappedRoots, id), user, sandbox.userNamespace);
+    await mapped.make();
+    return mapped;
+  }
+
+  /** Throws if the container is not running. */
+  async #pidNamespaceOf(id: string): Promise<string> {
+    const record = this.#table.get(id);
+    if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
+      throw new RuntimeError('create-failed', `container ${record.name}, whose processes are to be seen, does not run`);
+    return `/proc/${record.pid}/ns/pid`;
+  }
+
+  /** Moves a monitor to its own scope. A monitor that cannot be moved works as well. */
+  async #moveMonitor(id: string, pid: number): Promise<void> {
+    await this.#context.deps.monitorScopes
+      ?.scope(`hyperedge-conmon-${id}.scope`, { slice: MONITOR_SLICE, description: `monitor of container ${id}`, pid })
+      .catch((error: unknown) =>
+        this.#context.log.warn('container monitor not moved', { container: id, error: messageOf(error) }),
+      );
+  }
+
+  async #mountList(
+    sandbox: SandboxRecord,
+    config: ContainerConfig,
+    { mounts, mapped }: Root,
+    hostRoot: boolean,
+  ): Promise<readonly OciMount[]> {
+    const nameService = (file: string): OciMount => ({
+      destination: `/etc/${file}`,
+      type: 'bind',
+      source: join(this.#context.paths.sandboxes, sandbox.id, file),
+      options: ['rbind', 'rprivate', config.security.readOnlyRootFilesystem ? 'ro' : 'rw'],
+    });
+    const system = systemMounts({
+      shm: shmDirectory(this.#context.paths, sandbox),
+      writableSys: config.security.privileged,
+    });
+    const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
+    const volumes = config.mounts.map(podMount);
+    const own = mapped === undefined ? volumes : await Promise.all(volumes.map((each) => mapped.mapVolume(each)));
+    return arrange(system, mounts, files, own);
+  }
+}
+
+async function deviceList(config: ContainerConfig): Promise<readonly (OciDevice & { readonly permissions: string })[]> {
+  const asked = await Promise.all(
+    config.devices.map(async (device) => ({
+      ...(await hostDevice(device.hostPath, normalisePath(device.containerPath))),
+      permissions: device.permissions,
+    })),
+  );
+  if (!config.security.privileged) return asked;
+  const own = new Set(asked.map(({ path }) => path));
+  const all = (await allHostDevices()).filter(({ path }) => !own.has(path));
+  return [...all.map((device) => ({ ...device, permissions: 'rwm' })), ...asked];
+}

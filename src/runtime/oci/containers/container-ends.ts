@@ -1,0 +1,194 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../../base/errors.ts';
+import { RuntimeError } from '../../port.ts';
+import { wasOomKilled } from '../cgroups.ts';
+import { runCommand } from '../command.ts';
+import { removeExecCgroups } from '../exec/exec-cgroup.ts';
+import type { KeyedLock } from '../keyed-lock.ts';
+import { isRunning } from '../processes.ts';
+import { type ContainerTable, hasEnded } from './container-table.ts';
+import type { RuntimeContext } from './context.ts';
+import type { ContainerRecord } from './records.ts';
+import { unmountBelow } from './sandbox.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** After SIGKILL a process may be stuck in the kernel. Its container is reported as stuck after this time. */
+const KILL_TIMEOUT_MS = 10_000;
+const EXIT_OF_LOST = 255;
+/** Interval of checking a container that is being stopped, in addition to waiting for its exit file. */
+const LOOK_MS = 1_000;
+const DISK_FULL = 'disk full; ended containers recorded only in memory';
+
+type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finishedAtMs'>;
+
+/**
+ * Detects the end of containers by the monitor's exit file, or by other evidence if there is none; and stops
+ * containers.
+ */
+export class ContainerEnds {
+  readonly #context: RuntimeContext;
+  readonly #table: ContainerTable;
+  readonly #locks: KeyedLock;
+  readonly #endings = new Map<string, PromiseWithResolvers<void>>();
+
+  /** `locks`: serializes the work per container. */
+  constructor(context: RuntimeContext, table: ContainerTable, locks: KeyedLock) {
+    this.#context = context;
+    this.#table = table;
+    this.#locks = locks;
+  }
+
+  ended(id: string): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined || hasEnded(record)) return Promise.resolve();
+    let ending = this.#endings.get(id);
+    if (ending === undefined) {
+      ending = Promise.withResolvers();
+      this.#endings.set(id, ending);
+    }
+    return ending.promise;
+  }
+
+  /**
+   * Records the end of a container whose monitor left an exit code or has exited, and frees what the container held.
+   */
+  settle(id: string): Promise<void> {
+    return this.#locks.run(id, () => this.#settleLocked(id));
+  }
+
+  /**
+   * Sends the stop signal and, after `graceSeconds`, SIGKILL. Throws RuntimeError 'internal' if neither ends the
+   * container.
+   */
+  async stop(id: string, graceSeconds: number): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined) return;
+    await this.settle(id);
+    if (this.#isOver(id)) return;
+    // A container that was never started has no process of its own that could handle a signal.
+    if (graceSeconds > 0 && record.startedAtMs > 0) {
+      await this.#signal(record, stopSignal(record.stopSignal));
+      if (await this.#endsWithin(id, graceSeconds * 1000)) return;
+    }
+    await this.#signal(record, 'SIGKILL');
+    if (await this.#endsWithin(id, KILL_TIMEOUT_MS)) return;
+    // Without its own pid namespace, other processes may have survived the first one. Also, an exit file may have been
+    // missed.
+    const { runc } = this.#context.handlers.of(record);
+    await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
+    await this.settle(id);
+    if (!this.#isOver(id)) throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
+  }
+
+  async #settleLocked(id: string): Promise<void> {
+    const record = this.#table.find(id);
+    if (record === undefined || hasEnded(record)) return;
+    const outcome = await this.#outcomeOf(record);
+    if (outcome === undefined) return;
+    const finished = { ...record, ...outcome };
+    if (!(await this.#table.saveEnd(finished))) this.#context.warnOnce(DISK_FULL);
+    this.#announceEnd(finished);
+    await this.#release(finished).catch((error: unknown) => {
+      this.#context.log.warn('ended container not cleaned up; retrying at its removal', {
+        container: id,
+        error: messageOf(error),
+      });
+    });
+  }
+
+  /** Determines how the container ended; undefined if it is running. */
+  async #outcomeOf(record: ContainerRecord): Promise<Outcome | undefined> {
+    const { id } = record;
+    const exit = await this.#readExit(id);
+    if (exit !== undefined) {
+      const noted = await stat(join(this.#table.bundle(id), 'oom')).then(
+        () => true,
+        () => false,
+      );
+      const oom = exit.code !== 0 && (noted || (await wasOomKilled(record.cgroups)));
+      return {
+        exitCode: exit.code,
+        finishedAtMs: exit.atMs,
+        reason: oom ? 'OOMKilled' : exit.code === 0 ? 'Completed' : 'Error',
+        message: '',
+      };
+    }
+    if (record.bootId !== this.#context.bootId) {
+      return {
+        exitCode: EXIT_OF_LOST,
+        finishedAtMs: this.#context.bootTimeMs,
+        reason: 'Error',
+        message: 'the host was restarted',
+      };
+    }
+    if (await isRunning(record.pid, record.pidStart)) return undefined;
+    if (await isRunning(record.monitorPid, record.monitorStart)) return undefined;
+    // The monitor may have written its file between the two checks.
+    if ((await this.#readExit(id)) !== undefined) return this.#outcomeOf(record);
+    return {
+      exitCode: 137,
+      finishedAtMs: this.#context.deps.clock.nowMs(),
+      reason: 'Error',
+      message: 'the container and its monitor were killed; its exit code is unknown',
+    };
+  }
+
+  #announceEnd(record: ContainerRecord): void {
+    this.#endings.get(record.id)?.resolve();
+    this.#endings.delete(record.id);
+    this.#context.changed(record.sandboxId);
+  }
+
+  /** Exit code and time from the monitor's exit file. */
+  async #readExit(id: string): Promise<{ readonly code: number; readonly atMs: number } | undefined> {
+    const path = join(this.#context.paths.exits, id);
+    try {
+      const text = (await readFile(path, 'utf8')).trim();
+      if (!/^-?\d+$/.test(text)) return undefined;
+      return { code: Number(text), atMs: (await stat(path)).mtimeMs };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #release(record: ContainerRecord): Promise<void> {
+    if (record.bootId === this.#context.bootId) {
+      await removeExecCgroups(record.cgroups, this.#context.deps.clock);
+      await this.#context.handlers.of(record).runc.deleteForce(record.id);
+      if (record.overlay) await unmountBelow(join(this.#table.bundle(record.id), 'rootfs'));
+    }
+  }
+
+  async #signal(record: ContainerRecord, name: NodeJS.Signals | number): Promise<void> {
+    if (!(await isRunning(record.pid, record.pidStart))) return;
+    try {
+      process.kill(record.pid, name);
+    } catch (error) {
+      this.#context.log.v(2, 'signal not sent', { container: record.id, error: messageOf(error) });
+    }
+  }
+
+  /**
+   * Resolves with true if the container ends within `timeoutMs`. The monitor's exit file reports the end. On a full
+   * disk there is no such file, so the process is checked as well.
+   */
+  async #endsWithin(id: string, timeoutMs: number): Promise<boolean> {
+    const over = this.ended(id).then(() => true);
+    for (let leftMs = timeoutMs; leftMs > 0; leftMs -= LOOK_MS) {
+      const expired = Promise.withResolvers<boolean>();
+      const timer = this.#context.deps.clock.setTimer(Math.min(leftMs, LOOK_MS), () => expired.resolve(false));
+      const outcome = await Promise.race([over, expired.promise]);
+      timer.cancel();
+      if (outcome) return true;
+      await this.settle(id);
+    }
+    return this.#isOver(id);
+  }
+
+  /** Also true if the container was removed meanwhile. */
+  #isOver(id: string): boolean {
+    const record = this.#table.find(id);
+    return record === undefined || hasEnded(record);
+  }
+}

@@ -1,0 +1,329 @@
+/**
+ * conmon, the container monitor that outlives the host process: it holds a container's standard streams, writes its log
+ * in CRI format, waits for its end and writes the exit code to a file. It is controlled through pipes, its `ctl` fifo
+ * and its `attach` socket.
+ */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { messageOf } from '../../../base/errors.ts';
+import { type ProcessStreams, RuntimeError } from '../../port.ts';
+import { childEnvironment } from '../command.ts';
+import { killTree } from '../processes.ts';
+import type { Runc } from '../runc.ts';
+import type { CgroupDriver } from '../spec/spec.ts';
+
+const CREATE_TIMEOUT_MS = 60_000;
+
+export interface MonitorOptions {
+  readonly conmon: string;
+  readonly runc: Runc;
+  readonly driver: CgroupDriver;
+  readonly id: string;
+  readonly bundle: string;
+  readonly exits: string;
+  readonly logPath: string;
+  /** Undefined means no limit. */
+  readonly logLimitBytes: number | undefined;
+  readonly tty: boolean;
+  readonly stdin: boolean;
+  readonly leaveStdinOpen: boolean;
+}
+
+/** A monitor that has been started and waits for `create`. */
+export interface WaitingMonitor {
+  /**
+   * Lets the monitor create the container; returns the pids of both. Throws RuntimeError 'create-failed' with the
+   * runtime's message.
+   */
+  create(): Promise<{ readonly pid: number; readonly monitorPid: number }>;
+  /** Kills the waiting monitor. Has no effect after `create`. */
+  abandon(): void;
+}
+
+/**
+ * Starts the monitor of a container early, so that it loads while the container's root and specification are prepared.
+ */
+export function startMonitor(options: MonitorOptions): WaitingMonitor {
+  const { bundle, id } = options;
+  const monitorPidFile = join(bundle, 'monitor.pid');
+  const args = [
+    ...commonArguments({ ...options, log: `k8s-file:${options.logPath}` }),
+    ...['--cuuid', id, '--name', id, '--persist-dir', bundle],
+    ...['--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
+    ...(options.logLimitBytes === undefined ? [] : ['--log-size-max', String(options.logLimitBytes)]),
+    ...(options.driver === 'systemd' ? ['--systemd-cgroup'] : []),
+    ...(options.tty ? ['--terminal'] : []),
+    ...(options.stdin ? ['--stdin'] : []),
+    ...(options.leaveStdinOpen ? ['--leave-stdin-open'] : []),
+  ];
+  const monitor = launchMonitor(options.conmon, args, bundle, 'create-failed');
+  return {
+    async create() {
+      const { pid, sync } = await monitor.begin();
+      sync.destroy();
+      const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
+      return { pid, monitorPid };
+    },
+    abandon: () => monitor.abandon(),
+  };
+}
+
+/** Parameters of an exec that do not depend on its streams. */
+export interface ExecStart {
+  /** Id of the container. */
+  readonly id: string;
+  /** Scratch directory of this exec, with `process.json`; gets `attach` and `ctl` like a container's bundle. */
+  readonly bundle: string;
+  /** Options for `runc exec`. */
+  readonly runtimeOptions: readonly string[];
+  /** Kills the monitor and the runtime while they start the process. */
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface MonitoredExecOptions extends ExecStart {
+  readonly conmon: string;
+  readonly runc: Runc;
+  /**
+   * Either a terminal, whose output goes to a file in CRI log format, or file descriptors that become the process's
+   * standard streams.
+   */
+  readonly output: { readonly logPath: string } | { readonly ends: readonly (number | 'ignore')[] };
+}
+
+export interface MonitoredExec {
+  readonly pid: number;
+  readonly monitorPid: number;
+  /** Exit code; 137 if the monitor was killed, which kills the process too. */
+  readonly exitCode: Promise<number>;
+}
+
+/** An exec under its monitor, with its streams. */
+export interface StartedExec {
+  readonly streams: Pick<ProcessStreams, 'stdin' | 'stdout' | 'stderr' | 'resize'>;
+  readonly monitored: MonitoredExec;
+  /** Pids of further host programs that serve this exec. */
+  readonly servingPids: readonly number[];
+  /** Reports that the process has exited: the streams end after its remaining output. */
+  finish(): void;
+  close(): void;
+}
+
+/** Starts a process in a container. Throws RuntimeError 'start-failed'. */
+export async function execMonitored(options: MonitoredExecOptions): Promise<MonitoredExec> {
+  const { bundle, output } = options;
+  const monitorPidFile = join(bundle, 'monitor.pid');
+  const runtimeLog = join(bundle, 'runtime.log');
+  const terminal = 'logPath' in output;
+  const args = [
+    ...commonArguments({ ...options, exits: bundle, log: terminal ? `k8s-file:${output.logPath}` : 'passthrough' }),
+    ...[
+      '--runtime-arg',
+      '--log',
+      '--runtime-arg',
+      runtimeLog,
+      '--runtime-arg',
+      '--log-format',
+      '--runtime-arg',
+      'json',
+    ],
+    ...options.runtimeOptions.flatMap((option) => ['--runtime-opt', option]),
+    ...['--cuuid', basename(bundle), '--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
+    ...['--exec', '--exec-process-spec', join(bundle, 'process.json')],
+    ...(terminal ? ['--terminal', '--stdin'] : []),
+  ];
+  const monitorPid = async (): Promise<number> =>
+    Number((await readFile(monitorPidFile, 'utf8').catch(() => '0')).trim());
+  const abort = (): void => {
+    void monitorPid().then((pid) => killTree(pid));
+  };
+  options.signal?.addEventListener('abort', abort);
+  try {
+    const standard = terminal ? undefined : output.ends;
+    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard).begin();
+    let said = '';
+    sync.on('data', (part: Buffer) => {
+      said += part.toString('utf8');
+    });
+    const exitCode = new Promise<number>((resolve) => {
+      sync.on('close', () => resolve(reportedNumber(said) ?? 137));
+      sync.resume();
+    });
+    return { pid, monitorPid: await monitorPid(), exitCode };
+  } catch (error) {
+    const said = await lastMessage(runtimeLog);
+    throw said === '' ? error : new RuntimeError('start-failed', said, { cause: error });
+  } finally {
+    options.signal?.removeEventListener('abort', abort);
+  }
+}
+
+/** The last message in the runtime's JSON log; '' if there is none. */
+async function lastMessage(log: string): Promise<string> {
+  const line = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n').at(-1) ?? '';
+  try {
+    const entry: unknown = JSON.parse(line);
+    return typeof entry === 'object' && entry !== null && 'msg' in entry ? String(entry.msg) : '';
+  } catch {
+    // The line is not JSON: return it as it is.
+    return line;
+  }
+}
+
+const commonArguments = (options: {
+  readonly id: string;
+  readonly runc: Runc;
+  readonly bundle: string;
+  readonly exits: string;
+  /** conmon's log driver and path. */
+  readonly log: string;
+}): readonly string[] => [
+  ...['--api-version', '1', '--cid', options.id, '--runtime', options.runc.path, '--bundle', options.bundle],
+  ...['--exit-dir', options.exits, '--log-path', options.log, '--full-attach'],
+  ...options.runc.globalArgs
+    .filter((argument) => argument !== '--systemd-cgroup')
+    .flatMap((argument) => ['--runtime-arg', argument]),
+];
+
+interface LaunchedMonitor {
+  /** Resolves when the monitor has reported the pid of the started process. `sync` is the rest of its pipe, paused. */
+  begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
+  abandon(): void;
+}
+
+function launchMonitor(
+  conmon: string,
+  args: readonly string[],
+  bundle: string,
+  code: 'create-failed' | 'start-failed',
+  standard: readonly (number | 'ignore')[] = ['ignore', 'ignore'],
+): LaunchedMonitor {
+  const child = spawn(conmon, args, {
+    cwd: bundle,
+    detached: true,
+    env: { ...childEnvironment, _OCI_SYNCPIPE: '3', _OCI_STARTPIPE: '4' },
+    stdio: [standard[0] ?? 'ignore', standard[1] ?? 'ignore', standard[2] ?? 'pipe', 'pipe', 'pipe'],
+  });
+  const sync = child.stdio[3] as Readable;
+  const start = child.stdio[4] as Writable;
+  start.on('error', () => {});
+  let begun = false;
+  let complaint = '';
+  child.stderr?.on('data', (part: Buffer) => {
+    if (complaint.length < 4096) complaint += part.toString('utf8');
+  });
+  const failed = new Promise<never>((_, reject) => {
+    child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
+  });
+  // Prevents an unhandled rejection while no caller waits for it.
+  failed.catch(() => {});
+  const close = (): void => {
+    child.stderr?.destroy();
+    child.unref();
+  };
+  return {
+    async begin() {
+      begun = true;
+      try {
+        // The monitor waits for this byte before it starts, so that its parent can first move it to another cgroup.
+        start.end('\0');
+        const report = await Promise.race([reportOf(sync, code), failed]);
+        const pid = reportedNumber(report);
+        if (pid === undefined || pid <= 0)
+          throw new RuntimeError(
+            code,
+            reportedMessage(report) || complaint.trim() || 'the container monitor ended without a report',
+          );
+        return { pid, sync };
+      } catch (error) {
+        sync.destroy();
+        throw error;
+      } finally {
+        close();
+      }
+    },
+    abandon() {
+      if (begun) return;
+      child.kill('SIGKILL');
+      start.destroy();
+      sync.destroy();
+      close();
+    },
+  };
+}
+
+/** First line of the monitor's report. The remaining bytes stay in `sync`. */
+function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
+      CREATE_TIMEOUT_MS,
+    );
+    let said = '';
+    const settle = (): void => {
+      clearTimeout(timer);
+      sync.pause();
+      sync.off('data', collect).off('end', settle).off('close', settle);
+      resolve(said);
+    };
+    const collect = (part: Buffer): void => {
+      said += part.toString('utf8');
+      const end = said.indexOf('\n');
+      if (end < 0) return;
+      settle();
+      if (end + 1 < said.length) sync.unshift(Buffer.from(said.slice(end + 1)));
+    };
+    sync.on('data', collect).on('end', settle).on('close', settle);
+  });
+}
+
+/** Parses a report line `{"data": number, "message": text}`. */
+function parseReport(report: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(report.split('\n', 1)[0] ?? '');
+    return typeof value === 'object' && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
+
+function reportedNumber(report: string): number | undefined {
+  const { data } = parseReport(report);
+  return typeof data === 'number' ? data : undefined;
+}
+
+/** The message inside the runtime's log format `time="…" level=error msg="…"`. */
+function reportedMessage(report: string): string {
+  const { message } = parseReport(report);
+  if (typeof message !== 'string') return '';
+  const quoted = /\bmsg=("(?:[^"\\]|\\.)*")/.exec(message)?.[1];
+  try {
+    return quoted === undefined ? message.trim() : String(JSON.parse(quoted));
+  } catch {
+    return message.trim();
+  }
+}
+
+/** Makes the monitor reopen its log file. Has no effect if the monitor has exited. */
+export const reopenLog = (bundle: string): Promise<void> => control(bundle, '2 0 0\n');
+
+export const resizeTerminal = (bundle: string, columns: number, rows: number): Promise<void> =>
+  control(bundle, `1 ${rows} ${columns}\n`);
+
+async function control(bundle: string, message: string): Promise<void> {
+  try {
+    // With O_NONBLOCK the open fails immediately if there is no reader.
+    const fifo = await open(join(bundle, 'ctl'), constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      await fifo.write(message);
+    } finally {
+      await fifo.close();
+    }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code !== 'ENXIO' && code !== 'ENOENT')
+      throw new RuntimeError('internal', `container monitor: ${messageOf(error)}`, { cause: error });
+  }
+}
