@@ -1,0 +1,223 @@
+/**
+ * Balances TCP connections over several servers. The streams are not inspected, so TLS is between client and server.
+ * The caller chooses the servers.
+ */
+import { createServer, type Server, type Socket } from 'node:net';
+import { CodedError } from '../../../base/errors.ts';
+import { resetSocket } from '../../../wire/connections/reset.ts';
+import type { BalancedListener, ListenRequest, Routing, TcpBalancing } from '../port.ts';
+import { BalancedConnection } from './balanced-connection.ts';
+import { type Race, raceToConnect } from './connect-race.ts';
+import type { Carried, ListenerKeeper } from './keeper.ts';
+
+/** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
+const MAX_CONNECTIONS = 1_024;
+const TICK_MS = 100;
+/** A client that waits this long for a response triggers a probe. */
+const SILENCE_MS = 300;
+/** A drained connection that is silent this long has no request in progress. */
+const QUIET_MS = 100;
+const DRAIN_MS = 10_000;
+
+/** Silence between two requests after which a connection can be closed. */
+const GAP_MS = 5;
+const HAND_OVER_MS = 1_500;
+
+export interface BalancerLimits {
+  readonly maxConnections?: number;
+  /** Starts the process that keeps the port open during a restart. Undefined if there is none. */
+  readonly keeper?: ListenerKeeper | undefined;
+}
+
+export function createTcpBalancing(limits: BalancerLimits = {}): TcpBalancing {
+  return { listen: (request) => new BalancerServer(request.routing, limits).listen(request) };
+}
+
+export class BalancerServer implements BalancedListener {
+  readonly #routing: Routing;
+  readonly #maxConnections: number;
+  readonly #keeper: ListenerKeeper | undefined;
+  readonly #server: Server;
+  readonly #connecting = new Map<Socket, Race>();
+  /** Oldest first. */
+  readonly #connections = new Set<BalancedConnection>();
+  #ticking: NodeJS.Timeout | undefined;
+  port = 0;
+
+  constructor(routing: Routing, limits: BalancerLimits) {
+    this.#routing = routing;
+    this.#maxConnections = limits.maxConnections ?? MAX_CONNECTIONS;
+    this.#keeper = limits.keeper;
+    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client));
+  }
+
+  async listen({ address, port }: ListenRequest): Promise<BalancedListener> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) => {
+        const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen';
+        reject(new CodedError(code, `cannot listen on ${address}:${port}: ${error.message}`, { cause: error }));
+      });
+      // A keeper of this host listens on the same port for a moment.
+      this.#server.listen({ host: address, port, ...(port === 0 ? {} : { reusePort: true }) }, () => resolve());
+    });
+    this.#server.removeAllListeners('error');
+    // If the process runs out of descriptors, the connection is lost and the listener continues.
+    this.#server.on('error', () => {});
+    const bound = this.#server.address();
+    this.port = typeof bound === 'object' && bound !== null ? bound.port : port;
+    return this;
+  }
+
+  /** Continues with the listening socket of another process. */
+  async adopt(listening: Server): Promise<BalancedListener> {
+    await new Promise<void>((resolve) => this.#server.listen(listening, () => resolve()));
+    this.#server.on('error', () => {});
+    return this;
+  }
+
+  async handOver(targets: readonly string[]): Promise<void> {
+    const keeping = await this.#keeper?.keep(this.#server, targets);
+    if (keeping !== undefined) {
+      this.#server.close();
+      for (const connection of this.#connections) {
+        const sockets = connection.detach();
+        if (sockets === undefined) continue;
+        this.#connections.delete(connection);
+        await keeping.carry({ target: connection.target, ...sockets });
+      }
+      await this.drain(HAND_OVER_MS, GAP_MS);
+      keeping.end();
+    }
+    await this.close();
+  }
+
+  /** Takes a connection of another process. */
+  carry({ target, client, backend }: Carried): void {
+    this.#routing.opened(target);
+    this.#join(target, client, backend);
+  }
+
+  /**
+   * Stops accepting connections, and closes each connection that has no request in progress and was silent for `gapMs`.
+   */
+  async drain(limitMs: number, gapMs: number): Promise<void> {
+    this.#server.close();
+    const untilMs = performance.now() + limitMs;
+    while (this.#connecting.size + this.#connections.size > 0 && performance.now() < untilMs) {
+      for (const connection of this.#connections)
+        if (!connection.awaiting && performance.now() - connection.sinceMs >= gapMs) connection.end();
+      await new Promise((resolve) => setTimeout(resolve, gapMs));
+    }
+  }
+
+  end(target: string, how: 'drain' | 'reset'): void {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) {
+      if (connection.target !== target) continue;
+      if (how === 'reset') connection.reset();
+      else connection.drainingMs ??= nowMs;
+    }
+    this.#watch();
+  }
+
+  keep(target: string): void {
+    for (const connection of this.#connections) if (connection.target === target) connection.drainingMs = undefined;
+  }
+
+  resetFrom(isOwn: (address: string) => boolean): void {
+    for (const connection of this.#connections) if (!isOwn(connection.sourceAddress)) connection.reset();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticking);
+    // The callback gets an error if the server is closed already.
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const [client, race] of this.#connecting) {
+      race.cancel();
+      resetSocket(client);
+    }
+    for (const connection of this.#connections) connection.reset();
+    await closed;
+  }
+
+  #accept(client: Socket): void {
+    if (this.#connecting.size + this.#connections.size >= this.#maxConnections && !this.#makeRoom()) {
+      resetSocket(client);
+      return;
+    }
+    const race = raceToConnect(this.#routing);
+    this.#connecting.set(client, race);
+    const onGone = (): void => race.cancel();
+    client.on('error', onGone);
+    client.once('close', onGone);
+    void race.winner.then((found) => {
+      this.#connecting.delete(client);
+      client.off('error', onGone);
+      client.off('close', onGone);
+      if (found === undefined || client.destroyed) {
+        if (found !== undefined) {
+          found.socket.destroy();
+          this.#routing.closed(found.target);
+        }
+        resetSocket(client);
+        return;
+      }
+      this.#join(found.target, client, found.socket);
+    });
+  }
+
+  #join(target: string, client: Socket, backend: Socket): void {
+    const connection: BalancedConnection = new BalancedConnection(
+      target,
+      { client, backend },
+      {
+        waiting: () => this.#watch(),
+        failed: () => this.#routing.doubt(target),
+        ended: () => {
+          this.#connections.delete(connection);
+          this.#routing.closed(target);
+        },
+      },
+    );
+    this.#connections.add(connection);
+    client.resume();
+  }
+
+  #watch(): void {
+    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref();
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    let watched = false;
+    for (const connection of this.#connections) {
+      const quietMs = nowMs - connection.sinceMs;
+      if (connection.awaiting && !connection.reported && quietMs >= SILENCE_MS) {
+        connection.reported = true;
+        this.#routing.doubt(connection.target);
+      }
+      if (connection.drainingMs !== undefined) {
+        const isQuiet = !connection.awaiting && quietMs >= QUIET_MS;
+        if (isQuiet || nowMs - connection.drainingMs >= DRAIN_MS) connection.end();
+      }
+      watched ||= connection.watched;
+    }
+    if (watched) return;
+    // An idle host has no running timer.
+    clearInterval(this.#ticking);
+    this.#ticking = undefined;
+  }
+
+  /**
+   * Resets the oldest connection that has not completed a handshake, since opening such connections is cheap for an
+   * attacker.
+   */
+  #makeRoom(): boolean {
+    for (const connection of this.#connections) {
+      if (connection.established) continue;
+      connection.reset();
+      return true;
+    }
+    return false;
+  }
+}

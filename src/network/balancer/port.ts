@@ -1,0 +1,56 @@
+/** Ports of the balancer: a TCP listener that forwards connections to a selected server, and a probe. */
+import type { Finding } from './core/port.ts';
+
+/** Decisions for the listener. All calls are synchronous and must not throw. */
+export interface Routing {
+  /** Next server to try. Undefined when none is left; the client's connection is then reset. */
+  choose(tried: ReadonlySet<string>): string | undefined;
+  /** `opened` is called when a connection to `target` is attempted, `closed` when it failed or ended. */
+  opened(target: string): void;
+  closed(target: string): void;
+  /** Reports a reason to probe `target` now: no handshake, an error, or client data without a response. */
+  doubt(target: string): void;
+}
+
+export interface ListenRequest {
+  readonly address: string;
+  /** Port 0 selects a free port. */
+  readonly port: number;
+  readonly routing: Routing;
+}
+
+export interface BalancedListener {
+  readonly port: number;
+  /** Ends the connections to `target`: immediately, or each when it is idle and at the latest after some seconds. */
+  end(target: string, how: 'drain' | 'reset'): void;
+  /** Cancels a `drain` for connections that have not ended yet. */
+  keep(target: string): void;
+  /**
+   * Resets connections whose source address this host no longer has, because TCP alone takes minutes to detect this.
+   */
+  resetFrom(isOwn: (address: string) => boolean): void;
+  /**
+   * Transfers the listening socket to another process, which forwards new connections to `targets`. Ends each
+   * connection between two requests, the rest after some seconds. Closes the socket where a transfer is not possible.
+   */
+  handOver(targets: readonly string[]): Promise<void>;
+  /** Resets open connections. */
+  close(): Promise<void>;
+}
+
+export interface TcpBalancing {
+  /** Rejects with CodedError 'address-in-use' or 'listen'. */
+  listen(request: ListenRequest): Promise<BalancedListener>;
+}
+
+export interface ReadinessProbe {
+  /** Never rejects. Ends within some seconds. */
+  probe(target: string): Promise<{ readonly finding: Finding; readonly detail: string }>;
+  close(): void;
+}
+
+/** The addresses known at the last start. */
+export interface SavedTargets {
+  load(): Promise<readonly string[]>;
+  save(targets: readonly string[]): Promise<void>;
+}

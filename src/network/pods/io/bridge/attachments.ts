@@ -1,0 +1,72 @@
+/** Records of the sandboxes' pod network resources, in files that survive a restart of the host process. */
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { messageOf } from '../../../../base/errors.ts';
+import type { Log } from '../../../../base/log.ts';
+import type { PortMapping } from '../../../../runtime/port.ts';
+
+export interface Attachment {
+  readonly sandboxId: string;
+  /** UID of the pod; undefined in records of earlier versions. */
+  readonly uid?: string;
+  /** The primary family's address first. */
+  readonly ips: readonly string[];
+  readonly link: string;
+  /** Undefined in records of earlier versions. */
+  readonly netnsPath?: string;
+  readonly portMappings: readonly PortMapping[];
+}
+
+/** Earlier versions recorded one address. */
+interface Recorded extends Omit<Attachment, 'ips'> {
+  readonly ip?: string;
+  readonly ips?: readonly string[];
+}
+
+export class AttachmentFiles {
+  readonly #directory: string;
+  readonly #log: Log;
+
+  constructor(directory: string, log: Log) {
+    this.#directory = directory;
+    this.#log = log;
+  }
+
+  async load(): Promise<Attachment[]> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    const found: Attachment[] = [];
+    for (const name of await readdir(this.#directory)) {
+      if (!name.endsWith('.json')) continue;
+      try {
+        found.push(parse(await readFile(join(this.#directory, name), 'utf8')));
+      } catch (error) {
+        // A power failure interrupted the write, so the sandbox was never completed.
+        this.#log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
+        await rm(join(this.#directory, name), { force: true });
+      }
+    }
+    return found;
+  }
+
+  async write(record: Attachment): Promise<void> {
+    const path = this.#path(record.sandboxId);
+    await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
+
+  async remove(sandboxId: string): Promise<void> {
+    await rm(this.#path(sandboxId), { force: true });
+  }
+
+  #path(sandboxId: string): string {
+    return join(this.#directory, `${sandboxId}.json`);
+  }
+}
+
+function parse(text: string): Attachment {
+  const { ip, ips = ip === undefined ? [] : [ip], ...record } = JSON.parse(text) as Recorded;
+  if (ips.length === 0 || ips.some((each) => isIP(each) === 0) || typeof record.link !== 'string')
+    throw new Error('not a pod network record');
+  return { ...record, ips };
+}

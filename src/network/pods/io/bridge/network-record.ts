@@ -1,0 +1,54 @@
+/**
+ * Record of the links, packet filter tables and routes that the instance of one root creates on its host. Removal uses
+ * the record, because names and ranges alone do not identify an instance on a machine.
+ */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CodedError, messageOf } from '../../../../base/errors.ts';
+
+export interface HostNetworkRecord {
+  readonly links: readonly string[];
+  /** Names of packet filter tables, of any family. */
+  readonly tables: readonly string[];
+  /** rtnetlink(7) protocol numbers of the routes to pods of other hosts. */
+  readonly routeProtocols: readonly number[];
+  /** Ranges that contain the destinations of these routes. */
+  readonly clusterCidrs: readonly string[];
+}
+
+/** Adds missing entries to the file. Existing ones are kept, because an earlier start may have used other names. */
+export async function recordHostNetwork(file: string, added: HostNetworkRecord): Promise<void> {
+  const present = await readHostNetworkRecord(file);
+  const union = <T>(left: readonly T[] = [], right: readonly T[] = []): T[] => [...new Set([...left, ...right])];
+  const record: HostNetworkRecord = {
+    links: union(present?.links, added.links),
+    tables: union(present?.tables, added.tables),
+    routeProtocols: union(present?.routeProtocols, added.routeProtocols),
+    clusterCidrs: union(present?.clusterCidrs, added.clusterCidrs),
+  };
+  const text = `${JSON.stringify(record, undefined, 2)}\n`;
+  if (present !== undefined && text === `${JSON.stringify(present, undefined, 2)}\n`) return;
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await writeFile(`${file}.new`, text, { mode: 0o600, flush: true });
+  await rename(`${file}.new`, file);
+}
+
+/** Returns undefined if there is no file. Throws CodedError 'bad-record' if it cannot be read or parsed. */
+export async function readHostNetworkRecord(file: string): Promise<HostNetworkRecord | undefined> {
+  try {
+    const parsed = JSON.parse(await readFile(file, 'utf8')) as Partial<HostNetworkRecord> | null;
+    const { links, tables, routeProtocols, clusterCidrs } = parsed ?? {};
+    if (!isTexts(links) || !isTexts(tables) || !isTexts(clusterCidrs) || !isNumbers(routeProtocols))
+      throw new Error('a field is missing or has the wrong type');
+    return { links, tables, routeProtocols, clusterCidrs };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CodedError('bad-record', `${file}: ${messageOf(error)}; remove the links and tables by hand`, {
+      cause: error,
+    });
+  }
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string');
+const isNumbers = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isInteger);

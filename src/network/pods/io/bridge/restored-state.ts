@@ -1,0 +1,92 @@
+/** Compares the links and routes of the pod network with the kernel's and returns the commands that restore them. */
+import { command } from '../command.ts';
+
+/** Group of the host ends of pod links, which packet filter rules match. */
+export const POD_LINK_GROUP = 26_725;
+
+const MAX_LISTING = 16 * 1024 * 1024;
+
+export interface DesiredLink {
+  readonly name: string;
+  /** Addresses with prefix length, such as `10.128.0.1/23`. */
+  readonly addresses: readonly string[];
+  readonly routes: readonly DesiredRoute[];
+  /** Undefined matches any group. */
+  readonly group?: number;
+}
+
+export interface DesiredRoute {
+  /** In the form of `ip route`: a host route has no prefix length. */
+  readonly destination: string;
+  readonly options: string;
+}
+
+interface ObservedLink {
+  readonly isUp: boolean;
+  readonly group: string;
+  readonly addresses: ReadonlySet<string>;
+}
+
+export interface ObservedNetwork {
+  readonly links: ReadonlyMap<string, ObservedLink>;
+  /** `DESTINATION LINK` of the main table. */
+  readonly routes: ReadonlySet<string>;
+}
+
+interface ListedAddresses {
+  readonly ifname?: string;
+  readonly flags?: readonly string[];
+  readonly group?: string;
+  readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
+}
+
+/** Lists the links and the IPv4 routes with one process. */
+export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): Promise<ObservedNetwork> {
+  const run = async (args: readonly string[], input = ''): Promise<unknown[][]> => {
+    const text = await command(ip, ['-json', ...args], input, MAX_LISTING);
+    return text
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .map((line) => JSON.parse(line) as unknown[]);
+  };
+  const [[listed = [], ...four], six] = await Promise.all([
+    run(['-batch', '-'], families.includes(4) ? 'address show\nroute show\n' : 'address show\n'),
+    families.includes(6) ? run(['-6', 'route', 'show']) : [],
+  ]);
+  const addresses = listed as ListedAddresses[];
+  const routes = [...four, ...six].flat() as { dst?: string; dev?: string }[];
+  const links = addresses.map(
+    ({ ifname = '', flags = [], group = '', addr_info: held = [] }): [string, ObservedLink] => [
+      ifname,
+      {
+        isUp: flags.includes('UP'),
+        group,
+        addresses: new Set(held.map(({ local = '', prefixlen = 0 }) => `${local}/${prefixlen}`)),
+      },
+    ],
+  );
+  return {
+    links: new Map(links),
+    routes: new Set(routes.map(({ dst = '', dev = '' }) => `${dst} ${dev}`)),
+  };
+}
+
+/** Lines for `ip -batch`; empty if there is no difference, undefined if the link itself is missing. */
+export function repairs(
+  { name, addresses, routes, group }: DesiredLink,
+  observed: ObservedNetwork,
+): string[] | undefined {
+  const link = observed.links.get(name);
+  if (link === undefined) return undefined;
+  return [
+    ...(group === undefined || link.group === String(group) ? [] : [`link set ${name} group ${group}`]),
+    ...(link.isUp ? [] : [`link set ${name} up`]),
+    ...addresses
+      .filter((each) => !link.addresses.has(each))
+      .map((each) => `addr replace ${each} dev ${name}${each.includes(':') ? ' nodad' : ''}`),
+    // The kernel removes the routes of a link that goes down.
+    ...routes
+      .filter(({ destination }) => !link.isUp || !observed.routes.has(`${destination} ${name}`))
+      .map(({ destination, options }) => `route replace ${destination} dev ${name} ${options}`.trimEnd()),
+  ];
+}

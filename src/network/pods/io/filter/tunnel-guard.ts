@@ -1,0 +1,60 @@
+/** Restricts the VXLAN devices of a host to frames from hosts of its cluster. */
+import { isIP } from 'node:net';
+import { messageOf } from '../../../../base/errors.ts';
+import { command } from '../command.ts';
+import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
+
+/** Position and length of the identifier after the UDP header. Source: RFC 7348 §5. */
+const IDENTIFIER = `@th,96,24 ${VXLAN_ID}`;
+
+/**
+ * Returns a function that applies the guard for these hosts and restores a deleted table; undefined removes it. Throws
+ * RuntimeError 'network'.
+ */
+export function createTunnelGuard(nft: string, name: string): (hosts: readonly string[] | undefined) => Promise<void> {
+  const table = `inet ${name}`;
+  let applied: string | undefined;
+  return async (hosts) => {
+    if (hosts === undefined) {
+      if (applied === '') return;
+      await command(nft, ['-f', '-'], `add table ${table}\ndelete table ${table}\n`);
+      applied = '';
+      return;
+    }
+    const text = program(table, hosts);
+    if (text === applied && (await exists(nft, name))) return;
+    await command(nft, ['-f', '-'], text);
+    applied = text;
+  };
+}
+
+async function exists(nft: string, name: string): Promise<boolean> {
+  const listed = await command(nft, ['list', 'table', 'inet', name]).catch((error: unknown) =>
+    /No such file or directory/.test(messageOf(error)) ? '' : undefined,
+  );
+  // After any other failure the state of the table is unknown, so it counts as present.
+  return listed === undefined || listed.includes(IDENTIFIER.split(' ')[0] ?? '');
+}
+
+function program(table: string, hosts: readonly string[]): string {
+  const set = (family: 4 | 6): string => {
+    const own = hosts.filter((host) => isIP(host) === family).sort();
+    const elements = own.length === 0 ? '' : `elements = { ${own.join(', ')} }; `;
+    return `  set hosts${family} { type ipv${family}_addr; ${elements}}`;
+  };
+  return [
+    `add table ${table}`,
+    `delete table ${table}`,
+    `table ${table} {`,
+    set(4),
+    set(6),
+    '  chain input {',
+    '    type filter hook input priority -5; policy accept',
+    ...(['ip', 'ip6'] as const).map(
+      (ip) => `    udp dport ${VXLAN_PORT} ${IDENTIFIER} ${ip} saddr != @hosts${ip === 'ip' ? 4 : 6} drop`,
+    ),
+    '  }',
+    '}',
+    '',
+  ].join('\n');
+}

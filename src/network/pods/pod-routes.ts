@@ -1,0 +1,226 @@
+/**
+ * Pod network between hosts: follows the Nodes and maintains this host's routes and VXLAN entries to the pods of the
+ * other hosts. Sources: decision 0004; RFC 7348.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/types.ts';
+import { type Backend, lastKnownNode, overlayChanges, type Peer, planOverlay } from './core/index.ts';
+import type { Family, OverlayKernel, PeerPath } from './core/port.ts';
+
+export interface PodRoutesConfig {
+  readonly nodeName: string;
+  readonly backend: Backend;
+  readonly clusterCidrs: readonly string[];
+  readonly tunnelNames: Readonly<Record<Family, string>>;
+  readonly podLinks: ReadonlySet<string>;
+  /** MTU of the tunnel. Undefined: discovered. */
+  readonly mtu: number | undefined;
+}
+
+export interface PodRoutesDeps {
+  readonly informers: InformerFactory;
+  readonly kernel: OverlayKernel;
+  readonly config: PodRoutesConfig;
+  /** Current addresses of this host, the primary one first. Its own Node may still have older ones. */
+  readonly ownAddresses: () => Promise<readonly string[]>;
+  /** Called with the MTU of pods' links when it is first known and when it changes. */
+  readonly onMtu: (mtu: number) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface PodRoutes {
+  start(): void;
+  /** `keepRoutes` keeps traffic flowing, for a restart of the host process. */
+  stop(options: { readonly keepRoutes: boolean }): Promise<void>;
+}
+
+/** Delay that combines concurrent Node changes into one plan. */
+const COALESCE_MS = 50;
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 30_000;
+/** Interval for changes that the monitor missed. */
+const RESYNC_MS = 180_000;
+/** Interval for tunnel entries and their guard, which are not monitored. */
+const TUNNEL_RESYNC_MS = 10_000;
+/** Half of the time for which the kernel keeps a learned path MTU. */
+const PROBE_EVERY_MS = 300_000;
+
+export function createPodRoutes(deps: PodRoutesDeps): PodRoutes {
+  return new NodePodRoutes(deps);
+}
+
+class NodePodRoutes implements PodRoutes {
+  readonly #deps: PodRoutesDeps;
+  readonly #nodes: ReturnType<typeof nodesOf>;
+  readonly #closers: (() => void)[] = [];
+  #timer: Timer | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #working: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+  #retryMs = RETRY_MIN_MS;
+  #mtu = 0;
+  #problems = '';
+  #probedAtMs = Number.NEGATIVE_INFINITY;
+  #probedPaths = '';
+  /** Measured MTU by address and link. The kernel forgets it before it is measured again. */
+  #measured = new Map<string, number>();
+
+  constructor(deps: PodRoutesDeps) {
+    this.#deps = deps;
+    this.#nodes = nodesOf(deps.informers);
+  }
+
+  start(): void {
+    const wake = (): void => this.#schedule(COALESCE_MS);
+    this.#closers.push(
+      this.#nodes.onChange({
+        added: wake,
+        // Nodes update their conditions frequently.
+        updated: (node, old) => {
+          if (JSON.stringify(peerOf(node)) !== JSON.stringify(peerOf(old))) wake();
+        },
+        deleted: wake,
+      }),
+      this.#deps.kernel.watch(wake),
+    );
+    this.#nodes.start();
+    void this.#nodes.synced.then(wake, () => {});
+  }
+
+  async stop({ keepRoutes }: { readonly keepRoutes: boolean }): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    for (const close of this.#closers) close();
+    await this.#working;
+    if (keepRoutes) return;
+    const { kernel, log } = this.#deps;
+    try {
+      const none = { links: [], neighbors: [], forwards: [], routes: [] };
+      await kernel.apply(overlayChanges(none, await kernel.observe()));
+      await kernel.guard(undefined);
+    } catch (error) {
+      log.warn('routes to pods of other hosts not removed', { error: messageOf(error) });
+    }
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopped || !this.#nodes.hasSynced) return;
+    if (this.#working !== undefined) {
+      if (delayMs === COALESCE_MS) this.#again = true;
+      return;
+    }
+    const dueMs = this.#deps.clock.monotonicMs() + delayMs;
+    if (dueMs >= this.#dueMs) return;
+    this.#timer?.cancel();
+    this.#dueMs = dueMs;
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => {
+      this.#dueMs = Number.POSITIVE_INFINITY;
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    this.#again = false;
+    this.#working = this.#synchronize()
+      .then(
+        ({ hasTunnels }) => {
+          this.#retryMs = RETRY_MIN_MS;
+          return hasTunnels ? TUNNEL_RESYNC_MS : RESYNC_MS;
+        },
+        (error: unknown) => {
+          this.#deps.log.warn('routes to pods of other hosts incomplete', {
+            error: messageOf(error),
+            retryMs: this.#retryMs,
+          });
+          const delayMs = this.#retryMs;
+          this.#retryMs = Math.min(delayMs * 2, RETRY_MAX_MS);
+          return delayMs;
+        },
+      )
+      .then((delayMs) => {
+        this.#working = undefined;
+        this.#schedule(this.#again ? COALESCE_MS : delayMs);
+      });
+  }
+
+  async #synchronize(): Promise<{ readonly hasTunnels: boolean }> {
+    const { kernel, config, ownAddresses, log } = this.#deps;
+    const all = this.#nodes.list().map(peerOf);
+    const listed = all.find(({ node }) => node === config.nodeName);
+    if (listed === undefined || listed.podCidrs.length === 0) return { hasTunnels: false };
+    const own = { ...listed, addresses: await ownAddresses() };
+    // The host of a Node without addresses or ranges has just been registered.
+    const peers = all.filter(
+      ({ node, podCidrs, addresses }) => node !== config.nodeName && podCidrs.length > 0 && addresses.length > 0,
+    );
+    const addresses = [...new Set(peers.flatMap((peer) => peer.addresses))].sort();
+    const [paths, linkMtu, present] = await Promise.all([
+      this.#paths(addresses),
+      own.addresses[0] === undefined ? undefined : kernel.linkMtu(own.addresses[0]),
+      kernel.observe(),
+    ]);
+    const plan = planOverlay({ ...config, own, peers, paths, linkMtu: linkMtu ?? 1500 });
+    const problems = plan.problems.map(({ node, why }) => `${node}: ${why}`).join('; ');
+    if (problems !== this.#problems && problems !== '')
+      log.warn('pods of other hosts not reachable', { nodes: problems });
+    this.#problems = problems;
+    const changes = overlayChanges(plan.overlay, present);
+    // Before the routes, so that a pod that sends immediately does not learn the MTU by a lost packet.
+    if (plan.podMtu !== this.#mtu) {
+      log.info('pod network MTU', { mtu: plan.podMtu, before: this.#mtu });
+      this.#mtu = plan.podMtu;
+      this.#deps.onMtu(plan.podMtu);
+    }
+    const hasTunnels = plan.overlay.links.length > 0;
+    await kernel.guard(hasTunnels ? addresses : undefined);
+    if (changes.length === 0) return { hasTunnels };
+    await kernel.apply(changes);
+    log.info('routes to pods of other hosts', {
+      routes: plan.overlay.routes.filter(({ via }) => via !== undefined).length,
+      tunnels: plan.overlay.forwards.length,
+      changes: changes.length,
+    });
+    return { hasTunnels };
+  }
+
+  /** Paths with the last measured MTU. It is measured again when a path changes, and every few minutes. */
+  async #paths(addresses: readonly string[]): Promise<ReadonlyMap<string, PeerPath>> {
+    const { kernel, clock, config } = this.#deps;
+    const key = (address: string, { link, gateway }: PeerPath): string => `${address} ${link} ${gateway}`;
+    const found = await kernel.paths(addresses, { probe: false });
+    const ways = [...found].map(([address, path]) => key(address, path)).join();
+    const nowMs = clock.monotonicMs();
+    if (config.mtu === undefined && (ways !== this.#probedPaths || nowMs - this.#probedAtMs >= PROBE_EVERY_MS)) {
+      const probed = await kernel.paths(addresses, { probe: true });
+      this.#measured = new Map([...probed].map(([address, path]) => [key(address, path), path.mtu]));
+      this.#probedPaths = ways;
+      this.#probedAtMs = clock.monotonicMs();
+      return probed;
+    }
+    return new Map(
+      [...found].map(([address, path]) => [
+        address,
+        { ...path, mtu: Math.min(path.mtu, this.#measured.get(key(address, path)) ?? path.mtu) },
+      ]),
+    );
+  }
+}
+
+/** Shared with the service proxy. */
+const nodesOf = (informers: InformerFactory) =>
+  informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
+
+function peerOf({ metadata, spec, status }: Node): Peer {
+  const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === '' ? [] : [spec.podCIDR]);
+  return {
+    node: metadata?.name ?? '',
+    addresses: (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address),
+    podCidrs,
+  };
+}

@@ -1,0 +1,286 @@
+/**
+ * Plans the packet filter of one node from the cluster's network policies. A pod that policies select is isolated: a
+ * verdict map per direction leads from its addresses to a chain that jumps to the chains of its policies and drops all
+ * packets that none of them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so a
+ * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ */
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { type Labels, matchesLabels } from '../../../base/selector.ts';
+import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
+import { ElementSet } from './element-set.ts';
+import { Memberships, type Tracked } from './memberships.ts';
+import { difference, type PolicyTable, replaceTable } from './program.ts';
+import { rulesOf } from './rules.ts';
+
+export interface PlannerOptions {
+  readonly table: string;
+  readonly nodeName: string;
+}
+
+/** Policies that isolate a pod, by direction; undefined if not isolated. */
+type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | 'all' | undefined>>;
+
+interface Rules {
+  readonly made: readonly string[];
+  readonly uses: ReadonlySet<Tracked>;
+}
+
+interface LocalPod {
+  readonly namespace: string;
+  readonly ips: readonly string[];
+  readonly isolation: Isolation;
+}
+
+const DIRECTIONS: readonly Direction[] = ['ingress', 'egress'];
+const FREE: Isolation = { ingress: undefined, egress: undefined };
+
+/**
+ * Must not be used concurrently. Text from users is only compared or replaced by numbers, never written to programs.
+ */
+export class PolicyPlanner {
+  readonly #options: PlannerOptions;
+  readonly #policies = new Map<string, CompiledPolicy>();
+  readonly #policiesByNamespace = new Map<string, Map<string, CompiledPolicy>>();
+  readonly #namespaces = new Map<string, Labels>();
+  /** Pods as the API reports them. */
+  readonly #pods = new Map<string, PolicyPod>();
+  /** Addresses that this node assigned to pods, by pod key. They are known before the API reports them. */
+  readonly #attached = new Map<string, readonly string[]>();
+  readonly #memberships = new Memberships(this.#pods, this.#namespaces);
+  readonly #local = new Map<string, LocalPod>();
+  /** Keys of local pods by address. Two pods can have the same address while it is being reassigned. */
+  readonly #owners = new Map<string, Set<string>>();
+  readonly #maps: PolicyTable['maps'] = {
+    ingress4: new ElementSet(),
+    ingress6: new ElementSet(),
+    egress4: new ElementSet(),
+    egress6: new ElementSet(),
+    self4: new ElementSet(),
+    self6: new ElementSet(),
+  };
+  /** Elements of `#maps` by address. */
+  readonly #elements = new Map<string, readonly (readonly [ElementSet, string])[]>();
+  readonly #rules: Readonly<Record<Direction, WeakMap<CompiledPolicy, Rules>>> = {
+    ingress: new WeakMap(),
+    egress: new WeakMap(),
+  };
+  readonly #names = new Map<string, string>();
+  #numbers = 0;
+  #structureChanged = true;
+  #chains: ReadonlyMap<string, readonly string[]> = new Map();
+  #applied: { chains: PolicyTable['chains']; sets: ReadonlySet<string> } | undefined;
+
+  constructor(options: PlannerOptions) {
+    this.#options = options;
+  }
+
+  setPolicy(policy: NetworkPolicy): void {
+    const compiled = compilePolicy(policy);
+    this.#policies.set(compiled.key, compiled);
+    const ofNamespace = this.#policiesByNamespace.get(compiled.namespace) ?? new Map();
+    this.#policiesByNamespace.set(compiled.namespace, ofNamespace.set(compiled.key, compiled));
+    this.#policiesChanged(compiled.namespace);
+  }
+
+  deletePolicy(key: string): void {
+    const old = this.#policies.get(key);
+    if (old === undefined) return;
+    this.#policies.delete(key);
+    this.#policiesByNamespace.get(old.namespace)?.delete(key);
+    this.#policiesChanged(old.namespace);
+  }
+
+  setNamespace(name: string, labels: Labels): void {
+    this.#namespaces.set(name, labels);
+    this.#memberships.namespaceChanged(name);
+  }
+
+  deleteNamespace(name: string): void {
+    this.#namespaces.delete(name);
+    this.#memberships.namespaceChanged(name);
+  }
+
+  setPod(pod: PolicyPod): void {
+    this.#pods.set(pod.key, pod);
+    this.#podChanged(pod.key, pod.namespace);
+  }
+
+  deletePod(key: string): void {
+    const old = this.#pods.get(key);
+    if (old === undefined) return;
+    this.#pods.delete(key);
+    this.#podChanged(key, old.namespace);
+  }
+
+  /** Records the addresses of a pod on this node, independent of the API. */
+  attach(namespace: string, name: string, ips: readonly string[]): void {
+    this.#attached.set(`${namespace}/${name}`, canonicalAddresses(ips));
+    this.#podChanged(`${namespace}/${name}`, namespace);
+  }
+
+  detach(namespace: string, name: string): void {
+    if (this.#attached.delete(`${namespace}/${name}`)) this.#podChanged(`${namespace}/${name}`, namespace);
+  }
+
+  get policies(): number {
+    return this.#policies.size;
+  }
+
+  /** Whether rules of this node apply to the pod. */
+  isIsolated(namespace: string, name: string): boolean {
+    const isolation = this.#local.get(`${namespace}/${name}`)?.isolation ?? FREE;
+    return isolation !== FREE;
+  }
+
+  /** Makes the next program replace the whole table. */
+  reset(): void {
+    this.#applied = undefined;
+  }
+
+  /**
+   * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
+   */
+  program(): string {
+    if (this.#structureChanged) this.#restructure();
+    const sets = this.#memberships.sets();
+    const desired: PolicyTable = { name: this.#options.table, chains: this.#chains, maps: this.#maps, sets };
+    const applied = this.#applied;
+    if (applied === undefined) {
+      for (const { content } of sets) content.reset();
+      for (const content of Object.values(this.#maps)) content.reset();
+    }
+    const text = applied === undefined ? replaceTable(desired) : difference(applied, desired);
+    this.#applied = { chains: this.#chains, sets: new Set(sets.map(({ name }) => name)) };
+    return text;
+  }
+
+  #policiesChanged(namespace: string): void {
+    for (const [key, pod] of this.#local) if (pod.namespace === namespace) this.#place(key, namespace);
+    this.#structureChanged = true;
+  }
+
+  #podChanged(key: string, namespace: string): void {
+    this.#memberships.podChanged(key, namespace);
+    this.#place(key, namespace);
+  }
+
+  /** Computes the isolation of a pod if it is on this node. */
+  #place(key: string, namespace: string): void {
+    const pod = this.#pods.get(key);
+    const attached = this.#attached.get(key);
+    const before = this.#local.get(key);
+    if (pod?.nodeName !== this.#options.nodeName && attached === undefined) {
+      if (before === undefined) return;
+      this.#local.delete(key);
+    } else {
+      const isolation = this.#isolationOf(namespace, pod);
+      this.#local.set(key, { namespace, ips: attached ?? pod?.ips ?? [], isolation });
+    }
+    const after = this.#local.get(key);
+    if (!sameIsolation(before?.isolation ?? FREE, after?.isolation ?? FREE)) this.#structureChanged = true;
+    for (const ip of before?.ips ?? []) {
+      this.#owners.get(ip)?.delete(key);
+      if (this.#owners.get(ip)?.size === 0) this.#owners.delete(ip);
+    }
+    for (const ip of after?.ips ?? []) this.#owners.set(ip, (this.#owners.get(ip) ?? new Set()).add(key));
+    for (const ip of new Set([...(before?.ips ?? []), ...(after?.ips ?? [])])) this.#placeAddress(ip);
+  }
+
+  #placeAddress(ip: string): void {
+    const owners = [...(this.#owners.get(ip) ?? [])];
+    const owner = owners.find((key) => this.#attached.has(key)) ?? owners.at(-1);
+    const isolation = (owner === undefined ? undefined : this.#local.get(owner)?.isolation) ?? FREE;
+    const family = ip.includes(':') ? 6 : 4;
+    const elements: (readonly [ElementSet, string])[] = [];
+    for (const direction of DIRECTIONS) {
+      const policies = isolation[direction];
+      if (policies === undefined) continue;
+      elements.push([this.#maps[`${direction}${family}`], `${ip} : jump ${this.#group(direction, policies)}`]);
+    }
+    if (isolation !== FREE) elements.push([this.#maps[`self${family}`], `${ip} . ${ip}`]);
+    for (const [set, element] of elements) set.add(element);
+    for (const [set, element] of this.#elements.get(ip) ?? []) set.remove(element);
+    if (elements.length === 0) this.#elements.delete(ip);
+    else this.#elements.set(ip, elements);
+  }
+
+  #isolationOf(namespace: string, pod: PolicyPod | undefined): Isolation {
+    const policies = [...(this.#policiesByNamespace.get(namespace)?.values() ?? [])];
+    const found = (direction: Direction): Isolation[Direction] => {
+      const isolating = policies.filter((policy) => policy[direction] !== undefined);
+      // While the labels are unknown, the pod could match any policy, so all traffic is dropped.
+      if (pod === undefined) return isolating.length > 0 ? 'all' : undefined;
+      const selecting = isolating.filter(({ podSelector }) => matchesLabels(podSelector, pod.labels));
+      if (selecting.length === 0) return undefined;
+      return selecting.sort((left, right) => (left.key < right.key ? -1 : 1));
+    };
+    const [ingress, egress] = [found('ingress'), found('egress')];
+    return ingress === undefined && egress === undefined ? FREE : { ingress, egress };
+  }
+
+  #group(direction: Direction, policies: readonly CompiledPolicy[] | 'all'): string {
+    const id = policies === 'all' ? [] : policies.map(({ key }) => key);
+    return this.#nameOf('g', JSON.stringify([direction, ...id]));
+  }
+
+  #nameOf(prefix: string, id: string): string {
+    const known = this.#names.get(`${prefix} ${id}`);
+    if (known !== undefined) return known;
+    const name = `${prefix}${++this.#numbers}`;
+    this.#names.set(`${prefix} ${id}`, name);
+    return name;
+  }
+
+  /** Cached per policy: an identical array means an unchanged chain. */
+  #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
+    const memberships = this.#memberships;
+    const known = this.#rules[direction].get(policy);
+    if (known !== undefined && memberships.mark(known.uses)) return known.made;
+    const rules = memberships.collect(() =>
+      rulesOf(policy, direction, {
+        pods: (selection, family) => memberships.selection(selection, family),
+        port: (port, family) => memberships.port(port, family),
+      }),
+    );
+    this.#rules[direction].set(policy, rules);
+    return rules.made;
+  }
+
+  /** Rebuilds the chains for the pods of this node. */
+  #restructure(): void {
+    const chains = new Map<string, readonly string[]>();
+    const memberships = this.#memberships;
+    memberships.unmark();
+    for (const { isolation } of this.#local.values()) {
+      for (const direction of DIRECTIONS) {
+        const policies = isolation[direction];
+        if (policies === undefined) continue;
+        const group = this.#group(direction, policies);
+        if (chains.has(group)) continue;
+        const jumps: string[] = [];
+        for (const policy of policies === 'all' ? [] : policies) {
+          const chain = this.#nameOf('p', JSON.stringify([direction, policy.key]));
+          jumps.push(`jump ${chain}`);
+          if (chains.has(chain)) continue;
+          chains.set(chain, this.#rulesOf(policy, direction));
+        }
+        const own = ['ip saddr . ip daddr @self4 accept', 'ip6 saddr . ip6 daddr @self6 accept'];
+        chains.set(group, [...own, ...jumps, 'counter drop']);
+      }
+    }
+    memberships.dropUnused();
+    // Names of deleted chains are never reused.
+    for (const [id, name] of this.#names) if (!chains.has(name)) this.#names.delete(id);
+    this.#chains = chains;
+    this.#structureChanged = false;
+  }
+}
+
+/** Compares policies by identity, because a changed policy is compiled again. */
+function sameIsolation(left: Isolation, right: Isolation): boolean {
+  return DIRECTIONS.every((direction) => {
+    const [a, b] = [left[direction], right[direction]];
+    if (a === undefined || b === undefined || a === 'all' || b === 'all') return a === b;
+    return a.length === b.length && a.every((policy, index) => policy === b[index]);
+  });
+}

@@ -1,0 +1,248 @@
+/**
+ * Enforces network policies on one node: converts policies, namespaces and pods of the cluster to a table of the packet
+ * filter. Pods and namespaces are watched only after the first policy exists, so clusters without policies have no
+ * cost. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ */
+import type { Namespace, Pod } from 'kubernetes-types/core/v1';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type ApplyLoop, startApplyLoop } from '../../base/concurrency/apply-loop.ts';
+import { createReadBack, type ReadBack } from '../../base/concurrency/read-back.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
+import type { PacketFilter } from '../services/core/port.ts';
+import { PolicyPlanner, policyPodOf } from './core/index.ts';
+
+export interface NetworkPolicyDeps {
+  readonly informers: InformerFactory;
+  readonly packetFilter: PacketFilter;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly config: { readonly nodeName: string; readonly table: string };
+}
+
+/** A pod with addresses on this node. */
+export interface AttachedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly ips: readonly string[];
+}
+
+export interface NetworkPolicies {
+  /** Starts watching. Rules of an earlier process stay until the first complete state replaces them. */
+  start(attached: readonly AttachedPod[]): Promise<void>;
+  /**
+   * Resolves when the rules for a pod's new addresses are in force; no container of the pod may start before. Throws
+   * CodedError 'network-policy' when they cannot be applied in time. Without a reachable API server the pod is admitted
+   * with the existing rules.
+   */
+  admit(namespace: string, name: string, ips: readonly string[]): Promise<void>;
+  /** Handles released addresses of a pod. */
+  release(namespace: string, name: string): void;
+  /** Compares the rules with the kernel's and restores removed ones. */
+  verify(): void;
+  /** `keepRules` leaves the rules in force, for a restart of the host process. */
+  stop(options?: { readonly keepRules?: boolean }): Promise<void>;
+}
+
+/**
+ * Timeout for the first complete state. A reachable API server delivers it earlier. Otherwise the last known state is
+ * loaded by then, or there is none and pods of this host start without it.
+ */
+const FIRST_STATE_MS = 5_000;
+const APPLY_MS = 5_000;
+
+const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
+const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
+const PODS: InformerOptions = { reduce: reducedPod, lastKnown: { set: 'policy-pods' } };
+
+export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
+  const { log, clock, packetFilter, config } = deps;
+  const { table } = config;
+  const planner = new PolicyPlanner(config);
+  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies, POLICIES);
+  const unsubscribe: (() => void)[] = [];
+  let loop: ApplyLoop | undefined;
+  let stopped = false;
+  // Resolves with a complete state: at start, and again after the first policy requires the pods.
+  let complete = Promise.withResolvers<void>();
+  let pods: Promise<void> | undefined;
+  let isComplete = false;
+
+  const readBack = createTableReadBack(deps);
+  let isDue = false;
+  const apply = async (): Promise<void> => {
+    // With an incomplete list of pods the rules would deny permitted traffic.
+    if (!isComplete) return;
+    if (isDue && (await isChangedByOthers(readBack, deps))) planner.reset();
+    isDue = false;
+    const program = planner.program();
+    if (program === '') return;
+    readBack.applying();
+    await packetFilter.apply(program).catch((error: unknown) => {
+      planner.reset();
+      throw error;
+    });
+    readBack.applied();
+    log.v(4, 'network policies applied', { policies: planner.policies });
+  };
+  const follow = <T extends KubeObject>(
+    informer: Informer<T>,
+    set: (object: T) => void,
+    remove: (key: string) => void,
+  ): void => {
+    unsubscribe.push(followInformer(informer, set, remove, () => loop?.touch()));
+  };
+  const followPods = async (): Promise<void> => {
+    if (isComplete) complete = Promise.withResolvers();
+    isComplete = false;
+    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces, NAMESPACES);
+    const found: Informer<Pod> = deps.informers.informer(resources.pods, PODS);
+    follow(
+      namespaces,
+      ({ metadata }) => planner.setNamespace(metadata?.name ?? '', metadata?.labels ?? {}),
+      (key) => planner.deleteNamespace(key),
+    );
+    follow(
+      found,
+      (pod) => {
+        const known = policyPodOf(pod);
+        if (known === undefined) planner.deletePod(objectKey(pod));
+        else planner.setPod(known);
+      },
+      (key) => planner.deletePod(key),
+    );
+    await Promise.all([namespaces.synced, found.synced]);
+    isComplete = true;
+    complete.resolve();
+    loop?.touch();
+  };
+  return {
+    async start(attached) {
+      for (const { namespace, name, ips } of attached) planner.attach(namespace, name, ips);
+      const problem = await packetFilter.probe();
+      if (stopped) return;
+      if (problem !== undefined) {
+        log.error('network policies are not enforced on this host: no usable nft', { why: problem });
+        complete.resolve();
+        return;
+      }
+      loop = startApplyLoop({ apply, failure: 'network policies not applied; trying again', clock, log });
+      follow(
+        policies,
+        (policy) => {
+          planner.setPolicy(policy);
+          pods ??= followPods();
+        },
+        (key) => planner.deletePolicy(key),
+      );
+      await policies.synced;
+      if (pods !== undefined || stopped) return;
+      isComplete = true;
+      complete.resolve();
+      loop.touch();
+    },
+    async admit(namespace, name, ips) {
+      planner.attach(namespace, name, ips);
+      loop?.touch();
+      if (!(await inTime(clock, complete.promise, FIRST_STATE_MS))) {
+        log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
+        return;
+      }
+      if (!planner.isIsolated(namespace, name) || loop === undefined) return;
+      if (await inTime(clock, loop.settled(), APPLY_MS)) return;
+      throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
+    },
+    release(namespace, name) {
+      planner.detach(namespace, name);
+      loop?.touch();
+    },
+    verify() {
+      isDue = true;
+      loop?.touch();
+    },
+    async stop(options) {
+      stopped = true;
+      readBack.stop();
+      for (const each of unsubscribe) each();
+      await loop?.stop();
+      if (options?.keepRules === true || loop === undefined) return;
+      await packetFilter
+        .apply(`add table inet ${table}\ndelete table inet ${table}\n`)
+        .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
+    },
+  };
+}
+
+const createTableReadBack = ({ packetFilter, clock, log, config }: NetworkPolicyDeps): ReadBack =>
+  createReadBack({
+    read: async () => [await packetFilter.outline('inet', config.table)],
+    onError: (error) => log.v(2, 'network policy rules not read', { error: messageOf(error) }),
+    clock,
+  });
+
+async function isChangedByOthers(readBack: ReadBack, { log, config }: NetworkPolicyDeps): Promise<boolean> {
+  try {
+    const differs = await readBack.differs();
+    if (differs) log.warn('network policy rules changed by another program; they are restored', { ...config });
+    return differs;
+  } catch (error) {
+    log.v(2, 'network policy rules not compared', { ...config, error: messageOf(error) });
+    return false;
+  }
+}
+
+/** Starts the informer. Returns an unsubscribe function. */
+function followInformer<T extends KubeObject>(
+  informer: Informer<T>,
+  set: (object: T) => void,
+  remove: (key: string) => void,
+  touch: () => void,
+): () => void {
+  const changed = (object: T): void => {
+    set(object);
+    touch();
+  };
+  const deleted = (object: T): void => {
+    remove(objectKey(object));
+    touch();
+  };
+  const unsubscribe = informer.onChange({ added: changed, updated: changed, deleted });
+  informer.start();
+  return unsubscribe;
+}
+
+/** Resolves with false when `ms` have passed first. */
+function inTime(clock: Clock, work: Promise<void>, ms: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(ms, () => resolve(false));
+    work.then(() => resolve(true), reject).finally(() => timer.cancel());
+  });
+}
+
+/** Keeps only the fields that policies use, because thousands of pods are held on each node. */
+function reducedPod({ metadata, spec, status }: Pod): Pod {
+  const { name, namespace, uid, resourceVersion, labels } = metadata ?? {};
+  const portsOf = (containers: NonNullable<Pod['spec']>['containers'] = []): typeof containers =>
+    containers.flatMap(({ name: container, ports = [], restartPolicy }) =>
+      ports.length === 0 ? [] : [{ name: container, ports, ...(restartPolicy === undefined ? {} : { restartPolicy }) }],
+    );
+  return {
+    metadata: { ...given({ name, namespace, uid, resourceVersion, labels }) },
+    spec: {
+      containers: portsOf(spec?.containers),
+      initContainers: portsOf(spec?.initContainers),
+      ...given({ nodeName: spec?.nodeName, hostNetwork: spec?.hostNetwork }),
+    },
+    status: { ...given({ phase: status?.phase, podIP: status?.podIP, podIPs: status?.podIPs }) },
+  };
+}
+
+type Given<T> = { [field in keyof T]?: NonNullable<T[field]> };
+
+function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+}

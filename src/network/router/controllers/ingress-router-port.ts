@@ -1,0 +1,18 @@
+/** Port of the route controller to the holder of the cluster CA. */
+import type { Route } from '../kinds/routes/types.ts';
+
+export interface RouterFacts {
+  /** Domain of generated route hosts. The default certificate is for `*.DOMAIN`. */
+  readonly domain: string;
+  /** Whether routes with `wildcardPolicy: Subdomain` are admitted. */
+  readonly wildcardRoutes: boolean;
+  readonly clusterDomain: string;
+  /** Names of the cluster's API. */
+  readonly names: readonly string[];
+  /** Returns a sentence that describes the fault of a route's certificate, or undefined when it is valid. */
+  judge(tls: NonNullable<NonNullable<Route['spec']>['tls']>): string | undefined;
+  /** PEM texts of a server certificate with a new key. */
+  issue(dnsNames: readonly string[]): Promise<{ readonly certPem: string; readonly keyPem: string }>;
+  /** True when the certificate has other names, another issuer, or expires soon. */
+  needsRenewal(certPem: string, dnsNames: readonly string[]): boolean;
+}

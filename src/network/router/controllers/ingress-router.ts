@@ -1,0 +1,365 @@
+/**
+ * Cluster part of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
+ * Gateway API objects. Uses the same admission as each host's router, from network/router/core.
+ */
+import type { Node, Secret, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
+import { NamedInformers } from '../../../client/informers/named-informers.ts';
+import type { Informer } from '../../../client/types.ts';
+import { attemptAll } from '../../../controllers/framework/attempt-all.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
+import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
+import {
+  attachments,
+  certificateOf,
+  certificateProblem,
+  type Gateway,
+  gatewayClasses,
+  gatewayDefinitions,
+  gatewayStatus,
+  gateways,
+  type HttpRoute,
+  httpRouteStatus,
+  httpRoutes,
+  isOwnGateway,
+  isServed,
+  permitsOf,
+  planRouteStatus,
+  planRouting,
+  type ReferenceGrant,
+  ROUTER_CLASS,
+  ROUTER_CONTROLLER,
+  referenceGrants,
+  routeId,
+  sameStatus,
+  secretsOfGateway,
+  unpermittedBackend,
+} from '../core/index.ts';
+import type { Route } from '../kinds/routes/types.ts';
+import { gatewayCertificateRoles, permitCertificates } from './gateway-certificates.ts';
+import type { RouterFacts } from './ingress-router-port.ts';
+
+const GROUP = 'gateway.networking.k8s.io';
+const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
+const DEFAULT_CLASS = 'ingressclass.kubernetes.io/is-default-class';
+const ALL = 'all';
+const CONSOLE_ROUTE = 'openshift-console/console';
+const CONSOLE_PUBLIC = { namespace: 'openshift-config-managed', name: 'console-public' } as const;
+const RENEWAL_MS = 3_600_000;
+/** Delay that combines a burst of new routes into one pass. */
+const SETTLE_MS = 20;
+
+export const ingressRouterController: ControllerSpec = {
+  name: 'ingress-router',
+  eventSource: ROUTER_CONTROLLER,
+  reads: [
+    resources.routes,
+    resources.ingresses,
+    resources.ingressClasses,
+    resources.nodes,
+    resources.secrets,
+    resources.roles,
+    gateways,
+    httpRoutes,
+    referenceGrants,
+  ],
+  writes: [
+    resources.routes,
+    resources.ingresses,
+    resources.ingressClasses,
+    resources.secrets,
+    resources.configMaps,
+    resources.roles,
+    resources.roleBindings,
+    resources.customResourceDefinitions,
+    gateways,
+    httpRoutes,
+    gatewayClasses,
+  ],
+  uses: ['router'],
+  prepare,
+};
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const facts = handle.use('router');
+  // An API server of another installation has its own router.
+  if (facts === undefined) return () => {};
+  const routes = handle.informer(resources.routes);
+  const ingresses = handle.informer(resources.ingresses);
+  const classes = handle.informer(resources.ingressClasses);
+  const nodes = handle.informer(resources.nodes);
+  const secrets = handle.informer(resources.secrets, {
+    namespace: CERTIFICATE.namespace,
+    fieldSelector: `metadata.name=${CERTIFICATE.name}`,
+  });
+  // The Gateway API kinds may not exist yet, so the controllers do not wait for them.
+  let opened:
+    | {
+        readonly gateways: Informer<Gateway>;
+        readonly routes: Informer<HttpRoute>;
+        readonly grants: Informer<ReferenceGrant>;
+      }
+    | undefined;
+  const certificateRoles = gatewayCertificateRoles(handle);
+  const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
+  const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
+  const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
+  const ensureCertificate = certificateKeeper(handle, facts, secrets);
+  const ensureKinds = kindsKeeper(handle, classes);
+  const publishConsole = consolePublisher(handle);
+
+  // Secrets of listeners, whose conditions report whether the certificates can be served.
+  let changed = (): void => {};
+  const listenerSecrets = new NamedInformers<Secret>(
+    (type, options) => handle.informer(type, options),
+    resources.secrets,
+    () => changed(),
+  );
+  const certificate = (namespace: string, name: string) => certificateOf(listenerSecrets.get(`${namespace}/${name}`));
+
+  const reconcile = async (): Promise<void> => {
+    const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+    const ingressClasses = classes.list();
+    const permits = permitsOf(opened?.grants.list() ?? []);
+    const own = allGateways().filter(isOwnGateway);
+    const namedSecrets = own.flatMap((each) => secretsOfGateway(each, permits));
+    listenerSecrets.follow(new Set(namedSecrets));
+    await listenerSecrets.synced();
+    const plan = planRouting({
+      routes: routes.list(),
+      ingresses: ingresses.list(),
+      ingressClasses,
+      httpRoutes: allHttpRoutes(),
+      gateways: own,
+      permits,
+      // Admission does not depend on services.
+      service: (): Service | undefined => undefined,
+      slices: (): readonly EndpointSlice[] => [],
+      certificate,
+      check: facts.judge,
+      ports: { http: 80, https: 443 },
+      policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
+    });
+    const reports: (() => Promise<unknown>)[] = [];
+    for (const route of routes.list()) {
+      const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
+      if (wanted !== undefined) reports.push(() => writeStatus(handle, resources.routes, route, { ingress: wanted }));
+    }
+    await publishConsole(routes.get(CONSOLE_ROUTE), plan.rejected.has(`route/${CONSOLE_ROUTE}`));
+    const addresses = addressesOf(nodes.list());
+    for (const ingress of ingresses.list())
+      reports.push(() => reportIngress(handle, ingress, ingressClasses, addresses));
+    const certificates = certificateProblem({ certificate, check: facts.judge });
+    const found = { gateways: own, routes: allHttpRoutes(), gateway, permits, certificates };
+    reports.push(() => reportGateways(handle, found, addresses, plan.refused, now));
+    if (opened !== undefined) reports.push(() => permitCertificates(handle, certificateRoles, namedSecrets));
+    await attemptAll(reports, (report) => report());
+  };
+
+  return async (scope) => {
+    const queue = scope.queue(reconcile, 1);
+    const wake = (): void => queue.addAfter(ALL, SETTLE_MS);
+    const follow = { added: wake, updated: wake, deleted: wake };
+    changed = wake;
+    scope.signal.addEventListener('abort', () => listenerSecrets.stop(), { once: true });
+    scope.onChange<Route>(routes, follow);
+    scope.onChange(ingresses, follow);
+    scope.onChange(classes, follow);
+    scope.onChange(nodes, {
+      added: wake,
+      deleted: wake,
+      updated: (node, old) => {
+        if (isReady(node) !== isReady(old)) wake();
+      },
+    });
+    const certificates = scope.queue(ensureCertificate, 1);
+    await secrets.synced;
+    await certificateRoles.synced;
+    scope.onChange(secrets, { deleted: () => certificates.add(ALL) });
+    certificates.add(ALL);
+    scope.every(RENEWAL_MS, () => certificates.add(ALL));
+    let isFollowed = false;
+    const kinds = scope.queue(async () => {
+      await ensureKinds();
+      opened ??= {
+        gateways: handle.informer(gateways),
+        routes: handle.informer(httpRoutes),
+        grants: handle.informer(referenceGrants),
+      };
+      if (isFollowed) return;
+      isFollowed = true;
+      opened.gateways.start();
+      opened.routes.start();
+      scope.onChange(opened.gateways, follow);
+      scope.onChange(opened.routes, follow);
+      opened.grants.start();
+      scope.onChange(opened.grants, follow);
+    }, 1);
+    kinds.add(ALL);
+    wake();
+  };
+}
+
+/** Publishes the URL of the console where `oc` finds it. Removes it when there is no console. */
+function consolePublisher(handle: ControllerHandle): (route: Route | undefined, isRejected: boolean) => Promise<void> {
+  let published: string | null | undefined;
+  return async (route, isRejected) => {
+    const host = isRejected ? '' : (route?.spec?.host ?? '');
+    const consoleURL = host === '' ? null : `https://${host}`;
+    if (published === consoleURL) return;
+    const { name, namespace } = CONSOLE_PUBLIC;
+    const change = { data: { consoleURL } };
+    await ignoreNotFound(() => handle.writer(resources.configMaps).patch(name, namespace, 'merge', change));
+    published = consoleURL;
+  };
+}
+
+const isReady = ({ status }: Node): boolean =>
+  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
+
+async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
+  try {
+    await create();
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+}
+
+/** Creates the default certificate and renews it before expiry and when its names or issuer change. */
+function certificateKeeper(
+  handle: ControllerHandle,
+  facts: RouterFacts,
+  secrets: Informer<Secret>,
+): () => Promise<void> {
+  const names = [`*.${facts.domain}`, facts.domain];
+  return async () => {
+    const present = secrets.get(objectKey({ metadata: { ...CERTIFICATE } }));
+    const pem = decodeBase64(present?.data?.['tls.crt'] ?? '') ?? '';
+    if (present !== undefined && !facts.needsRenewal(pem, names)) return;
+    const { certPem, keyPem } = await facts.issue(names);
+    const data = { 'tls.crt': encodeBase64(certPem), 'tls.key': encodeBase64(keyPem) };
+    const client = handle.writer(resources.secrets);
+    const secret: Secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { ...CERTIFICATE },
+      type: 'kubernetes.io/tls',
+      data,
+    };
+    if (present === undefined) await unlessPresent(() => client.create(secret));
+    else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
+  };
+}
+
+/** Creates the router's classes and the Gateway API's kinds. */
+function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>): () => Promise<void> {
+  /** Creates the default class unless one exists. */
+  const ensureClass = async (): Promise<void> => {
+    const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
+    const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
+    await unlessPresent(() =>
+      handle.writer(resources.ingressClasses).create({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'IngressClass',
+        metadata: { name: ROUTER_CLASS, annotations },
+        spec: { controller: ROUTER_CONTROLLER },
+      }),
+    );
+  };
+  return async () => {
+    await Promise.all([
+      ...gatewayDefinitions.map((each) =>
+        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
+      ),
+      classes.synced.then(() => ensureClass()),
+    ]);
+    const spec = { controllerName: ROUTER_CONTROLLER };
+    const gatewayClass = {
+      apiVersion: `${GROUP}/v1`,
+      kind: 'GatewayClass',
+      metadata: { name: ROUTER_CLASS },
+      spec,
+    } as KubeObject;
+    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
+  };
+}
+
+async function writeStatus(
+  handle: ControllerHandle,
+  type: ResourceType,
+  object: KubeObject,
+  status: object,
+): Promise<void> {
+  const { name = '', namespace, resourceVersion } = object.metadata ?? {};
+  const change = { metadata: { resourceVersion }, status };
+  await ignoreNotFound(() => handle.writer(type).patch(name, namespace, 'merge', change, { subresource: 'status' }));
+}
+
+interface GatewayObjects {
+  /** Gateways of this router. */
+  readonly gateways: readonly Gateway[];
+  readonly routes: readonly HttpRoute[];
+  gateway(key: string): Gateway | undefined;
+  readonly permits: ReturnType<typeof permitsOf>;
+  readonly certificates: ReturnType<typeof certificateProblem>;
+}
+
+async function reportGateways(
+  handle: ControllerHandle,
+  { gateways: own, routes, gateway, permits, certificates }: GatewayObjects,
+  addresses: readonly string[],
+  refused: ReadonlyMap<string, string>,
+  now: string,
+): Promise<void> {
+  const attached = new Map<string, number>();
+  const writes: (() => Promise<unknown>)[] = [];
+  for (const route of routes) {
+    const found = attachments(route, gateway, permits);
+    for (const { parent, listeners } of found)
+      for (const { name } of listeners) {
+        const key = `${parent.namespace ?? route.metadata?.namespace}/${parent.name} ${name}`;
+        attached.set(key, (attached.get(key) ?? 0) + 1);
+      }
+    if (found.length === 0) continue;
+    const claimed = refused.get(`httproute/${objectKey(route)}`);
+    const status = httpRouteStatus(route, found, claimed, unpermittedBackend(route, permits), now);
+    if (!sameStatus(route.status, status)) writes.push(() => writeStatus(handle, httpRoutes, route, status));
+  }
+  for (const each of own) {
+    const key = objectKey(each);
+    const status = gatewayStatus(
+      each,
+      addresses,
+      (name) => attached.get(`${key} ${name}`) ?? 0,
+      { permits, certificates },
+      now,
+    );
+    if (!sameStatus(each.status, status)) writes.push(() => writeStatus(handle, gateways, each, status));
+  }
+  await attemptAll(writes, (write) => write());
+}
+
+const addressesOf = (nodes: readonly Node[]): string[] =>
+  nodes
+    .filter(isReady)
+    .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
+    .sort();
+
+async function reportIngress(
+  handle: ControllerHandle,
+  ingress: Ingress,
+  ingressClasses: readonly IngressClass[],
+  addresses: readonly string[],
+): Promise<void> {
+  if (!isServed(ingress, ingressClasses)) return;
+  const present = (ingress.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+  if (present.join() === addresses.join()) return;
+  await writeStatus(handle, resources.ingresses, ingress, {
+    loadBalancer: { ingress: addresses.map((ip) => ({ ip })) },
+  });
+}

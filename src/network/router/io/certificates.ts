@@ -1,0 +1,76 @@
+/** Validates certificates of routes and caches their TLS contexts. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { messageOf } from '../../../base/errors.ts';
+import type { Certificate } from '../core/port.ts';
+import type { CertificateJudge } from '../port.ts';
+
+/** Number of cached verdicts or contexts. A route needs one of each. */
+const REMEMBERED = 4_096;
+const BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+const MAX_PEM_BYTES = 256 * 1024;
+
+/** Verdicts do not depend on time: an expired certificate is served, as in OpenShift's router. */
+export function createCertificateJudge(): CertificateJudge {
+  const verdicts = new Map<string, string | undefined>();
+  return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
+    const text = JSON.stringify([certificate, key, caCertificate, destinationCACertificate]);
+    if (verdicts.has(text)) return verdicts.get(text);
+    const verdict = judge(certificate, key, caCertificate, destinationCACertificate);
+    if (verdicts.size >= REMEMBERED) verdicts.clear();
+    verdicts.set(text, verdict);
+    return verdict;
+  };
+}
+
+function judge(certificate: string, key: string, ca: string, destinationCa: string): string | undefined {
+  for (const [field, text] of Object.entries({ caCertificate: ca, destinationCACertificate: destinationCa })) {
+    const problem = text === '' ? undefined : bundleProblem(text);
+    if (problem !== undefined) return `spec.tls.${field}: Invalid value: "redacted ca certificate data": ${problem}`;
+  }
+  if (certificate === '' && key === '') return undefined;
+  if (certificate === '') return 'spec.tls.certificate: Required value: a certificate must be specified with a key';
+  if (key === '') return 'spec.tls.key: Required value: a key must be specified with a certificate';
+  const problem = bundleProblem(certificate);
+  if (problem !== undefined) return `spec.tls.certificate: Invalid value: "redacted certificate data": ${problem}`;
+  try {
+    const privateKey = createPrivateKey(key);
+    if (!new X509Certificate(certificate).checkPrivateKey(privateKey))
+      return 'spec.tls.key: Invalid value: "redacted key data": private key does not match public key';
+    createSecureContext({ cert: certificate, key });
+  } catch (error) {
+    return `spec.tls.key: Invalid value: "redacted key data": ${messageOf(error).split('\n')[0]}`;
+  }
+  return undefined;
+}
+
+function bundleProblem(text: string): string | undefined {
+  if (text.length > MAX_PEM_BYTES) return `larger than ${MAX_PEM_BYTES} bytes`;
+  const blocks = text.match(BLOCK) ?? [];
+  if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
+  try {
+    for (const block of blocks) new X509Certificate(block);
+    return undefined;
+  } catch (error) {
+    return messageOf(error).split('\n')[0];
+  }
+}
+
+export class SecureContexts {
+  readonly #known = new Map<string, SecureContext | undefined>();
+
+  /** Returns undefined for a certificate and key that TLS rejects. */
+  of({ certificate, key }: Certificate): SecureContext | undefined {
+    const text = `${certificate}\n${key}`;
+    if (this.#known.has(text)) return this.#known.get(text);
+    let context: SecureContext | undefined;
+    try {
+      context = createSecureContext({ cert: certificate, key });
+    } catch {
+      context = undefined;
+    }
+    if (this.#known.size >= REMEMBERED) this.#known.clear();
+    this.#known.set(text, context);
+    return context;
+  }
+}

@@ -1,0 +1,138 @@
+/** A client's request as the proxy handles it, for HTTP/1.1 and HTTP/2. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Backend, Choice, RequestFacts } from '../core/port.ts';
+import { asObject, type RawHeaders } from './headers.ts';
+import { page } from './pages.ts';
+
+export type ClientRequest = IncomingMessage | Http2ServerRequest;
+export type ClientResponse = ServerResponse | Http2ServerResponse;
+
+/** Depends on the connection, because the request line of HTTP/1 may contain any version. */
+export const isHttp2 = (request: ClientRequest): request is Http2ServerRequest => request instanceof Http2ServerRequest;
+
+export interface Target extends RequestFacts {
+  /** Authority as the client wrote it, including its port. */
+  readonly authority: string;
+}
+
+/** A request that is being forwarded. */
+export interface Exchange {
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
+  readonly target: Target;
+  readonly backend: Backend;
+  readonly path: string;
+  readonly source: string;
+  readonly cookie: string | undefined;
+  readonly tried: Set<string>;
+}
+
+/** Host and port by RFC 3986. Underscores are allowed because they are in use, although no DNS host name has them. */
+const AUTHORITY = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
+/** Characters of a reason phrase: RFC 9112 §4. */
+const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
+const PATH = /^\/[\x21-\x22\x24-\x7e]*$/;
+
+/** Returns undefined for an ambiguous or malformed request, which gets status 400. */
+export function targetOf(request: ClientRequest, secure: boolean): Target | undefined {
+  const { headers, rawHeaders, method = 'GET' } = request;
+  if (!isHttp2(request) && request.httpVersionMajor !== 1) return undefined;
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  const pseudo = headers[':authority'];
+  let authority = typeof pseudo === 'string' ? pseudo : headers.host;
+  if (hosts > 1 || (pseudo !== undefined && headers.host !== undefined && headers.host !== pseudo)) return undefined;
+  let url = request.url ?? '';
+  const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url);
+  if (absolute !== null) {
+    // The authority in the request target takes precedence (RFC 9112 §3.2.2). A different Host could be used for
+    // smuggling.
+    if (absolute[1]?.toLowerCase() !== authority?.toLowerCase()) return undefined;
+    authority = absolute[1];
+    url = absolute[2]?.startsWith('/') ? absolute[2] : `/${absolute[2] ?? ''}`;
+  }
+  if (authority === undefined || authority.length > 300) return undefined;
+  const [, host = ''] = AUTHORITY.exec(authority) ?? [];
+  if (host === '') return undefined;
+  const isServerWide = url === '*' && method === 'OPTIONS';
+  if (!isServerWide && !PATH.test(url)) return undefined;
+  const mark = url.indexOf('?');
+  return {
+    secure,
+    authority,
+    host: host.toLowerCase().replace(/\.$/, ''),
+    path: isServerWide ? '/' : mark === -1 ? url : url.slice(0, mark),
+    query: mark === -1 ? '' : url.slice(mark),
+    method,
+    header: (name) => {
+      const value = headers[name];
+      return Array.isArray(value) ? value.join(', ') : value;
+    },
+  };
+}
+
+/** Framing of the body to the server, derived from the validated headers of the client. */
+export function framing(
+  request: ClientRequest,
+): { readonly hasBody: boolean; readonly headers: RawHeaders } | undefined {
+  const { headers } = request;
+  const length = headers['content-length'];
+  if (isHttp2(request)) {
+    if (headers['transfer-encoding'] !== undefined) return undefined;
+    if (request.stream.endAfterHeaders)
+      return { hasBody: false, headers: length === undefined ? [] : ['Content-Length', '0'] };
+  } else if (headers['transfer-encoding'] !== undefined) {
+    // Node's parser rejects requests with both headers; this check does not rely on it.
+    if (length !== undefined || headers['transfer-encoding'].toLowerCase() !== 'chunked') return undefined;
+    return { hasBody: true, headers: ['Transfer-Encoding', 'chunked'] };
+  } else if (length === undefined) return { hasBody: false, headers: [] };
+  if (length === undefined) return { hasBody: true, headers: ['Transfer-Encoding', 'chunked'] };
+  if (!/^\d{1,15}$/.test(length)) return undefined;
+  return { hasBody: length !== '0', headers: ['Content-Length', length] };
+}
+
+/** Returns false if the head cannot be sent to the client: Node throws for some heads that servers send. */
+export function writeHead(response: ClientResponse, status: number, reason: string, headers: RawHeaders): boolean {
+  if (!(status >= 200 && status <= 599)) return false;
+  try {
+    if (response instanceof Http2ServerResponse) {
+      const { 'content-length': length, ...others } = asObject(headers);
+      // A response without content has no content length (RFC 9110 §8.6), which HTTP/2 enforces.
+      response.writeHead(
+        status,
+        status === 204 || length === undefined ? others : { ...others, 'content-length': length },
+      );
+    } else response.writeHead(status, REASON.test(reason) ? reason : '', headers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Sends a response of the proxy itself. */
+export function answer(response: ClientResponse, status: number, more: RawHeaders = []): void {
+  if (response.headersSent || response.writableEnded) {
+    response.destroy();
+    return;
+  }
+  const body = Buffer.from(page(status));
+  const type = ['Content-Type', 'text/html; charset=utf-8', 'Cache-Control', 'no-cache'];
+  if (!writeHead(response, status, '', [...type, 'Content-Length', String(body.length), ...more])) {
+    response.destroy();
+    return;
+  }
+  // Responses of HTTP/2 and HTTP/1 have the same `end`, but different types.
+  (response as ServerResponse).end(body);
+}
+
+/** Headers that the proxy adds: sticky cookie and HSTS. */
+export function ownHeaders({ backend, target, cookie: sent }: Omit<Exchange, 'response'>, choice: Choice): RawHeaders {
+  const { cookie, hsts } = backend.options;
+  const result: RawHeaders = [];
+  if (cookie !== undefined && sent !== choice.cookie) {
+    const secure = target.secure ? `; Secure; SameSite=${cookie.sameSite}` : '';
+    result.push('Set-Cookie', `${cookie.name}=${choice.cookie}; Path=/; HttpOnly${secure}`);
+  }
+  if (hsts !== undefined && target.secure) result.push('Strict-Transport-Security', hsts);
+  return result;
+}

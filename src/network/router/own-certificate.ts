@@ -1,0 +1,59 @@
+/** The host's own default certificate, reloaded periodically because an administrator may replace its files. */
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Certificate } from './core/port.ts';
+import type { CertificateJudge } from './port.ts';
+
+const PERIOD_MS = 10_000;
+
+export interface OwnCertificateOptions {
+  /** Undefined when the host has no certificate of its own. */
+  readonly read: (() => Promise<Certificate>) | undefined;
+  readonly judge: CertificateJudge;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called when another certificate is in use. */
+  changed(): void;
+}
+
+export class OwnCertificate {
+  readonly #options: OwnCertificateOptions;
+  #timer: Timer | undefined;
+  #stopped = false;
+  #problem = '';
+  /** Certificate in use. An invalid new one does not replace it. */
+  current: Certificate | undefined;
+
+  constructor(options: OwnCertificateOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves after the first attempt, even if it failed. */
+  async start(): Promise<void> {
+    const { read, judge, clock, log, changed } = this.#options;
+    if (read === undefined) return;
+    try {
+      const found = await read();
+      const problem = judge(found);
+      if (problem !== undefined) throw new Error(problem);
+      this.#problem = '';
+      if (found.certificate !== this.current?.certificate || found.key !== this.current.key) {
+        this.current = found;
+        log.info('default certificate of the host in service');
+        changed();
+      }
+    } catch (error) {
+      const message = messageOf(error);
+      if (message !== this.#problem)
+        log.warn('router.defaultCertificate not usable; the former is served', { error: message });
+      this.#problem = message;
+    }
+    if (!this.#stopped) this.#timer = clock.setTimer(PERIOD_MS, () => void this.start());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+}

@@ -1,0 +1,302 @@
+/**
+ * Service ports of one node, planned from API objects. A change replans only the affected services: the changed one,
+ * and those that share an external address with it or use an address of a host that was added or removed.
+ */
+import type { Node, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { RESERVED_PORTS_ANNOTATION, type ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
+import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
+import { objectKey } from '../../../api/meta/object.ts';
+import { addressKind } from '../../../base/addresses/destinations.ts';
+import {
+  API_SERVICE,
+  changedAddresses,
+  type Destinations,
+  destinationsOf,
+  type ListeningPort,
+} from './destinations.ts';
+import type { Protocol, ServicePort } from './service-port.ts';
+import {
+  byAge,
+  clusterIpsOf,
+  externalIpsOf,
+  type HealthCheck,
+  isForwarded,
+  type PlanContext,
+  planService,
+  portId,
+  protocolOf,
+  type RefusedAddress,
+  type ServicePlan,
+} from './services.ts';
+
+export interface ServicePlannerOptions {
+  readonly nodeName: string;
+  /** Ranges of services and of pods, one per family. */
+  readonly serviceCidrs: readonly string[];
+  readonly clusterCidrs: readonly string[];
+  /** Ports on which this host listens. */
+  readonly reservedPorts: readonly ReservedPort[];
+  /** Addresses, ranges and networks of load balancers. */
+  readonly poolRanges?: readonly string[];
+  /** Cluster IPs that the host serves itself. */
+  readonly hostServices?: readonly string[];
+}
+
+export interface ServiceChanges {
+  /** Ports by `namespace/name` of changed services. An empty list means that the service is no longer forwarded. */
+  readonly changed: ReadonlyMap<string, readonly ServicePort[]>;
+  /** Addresses that are rejected now and were not before. */
+  readonly refused: readonly RefusedAddress[];
+}
+
+const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+
+/** Keys are `namespace/name`; for nodes, their names. */
+export class ServicePlanner {
+  readonly #options: ServicePlannerOptions;
+  readonly #services = new Map<string, Service>();
+  /** Slices by key of the service, then by key of the slice. */
+  readonly #slices = new Map<string, Map<string, EndpointSlice>>();
+  readonly #serviceOfSlice = new Map<string, string>();
+  readonly #nodes = new Map<string, Node>();
+  readonly #plans = new Map<string, ServicePlan>();
+  readonly #healthChecks = new Map<string, HealthCheck>();
+  /** Number of services by cluster IP. */
+  readonly #clusterIps = new Map<string, number>();
+  /** Forwarded services by external address. */
+  readonly #claimants = new Map<string, Map<string, Service>>();
+  readonly #dirty = new Set<string>();
+  #failedNodes: ReadonlySet<string> = new Set();
+  #hostAddresses: readonly string[] = [];
+  #listening: readonly ListeningPort[] = [];
+  #destinations: Destinations | undefined;
+  #destinationsChanged = true;
+
+  constructor(options: ServicePlannerOptions) {
+    this.#options = options;
+  }
+
+  setService(service: Service): void {
+    const key = objectKey(service);
+    this.#unlink(key);
+    this.#services.set(key, service);
+    this.#dirty.add(key);
+    for (const ip of clusterIpsIn(service)) {
+      const count = this.#clusterIps.get(ip) ?? 0;
+      this.#clusterIps.set(ip, count + 1);
+      if (count === 0) this.#touchClaimants(ip);
+    }
+    if (!isForwarded(service)) return;
+    for (const ip of externalIpsOf(service)) {
+      const claimants = this.#claimants.get(ip) ?? new Map<string, Service>();
+      this.#claimants.set(ip, claimants.set(key, service));
+      this.#touchClaimants(ip);
+    }
+  }
+
+  deleteService(key: string): void {
+    this.#unlink(key);
+    this.#services.delete(key);
+    this.#dirty.add(key);
+  }
+
+  setSlice(slice: EndpointSlice): void {
+    const key = objectKey(slice);
+    const name = slice.metadata?.labels?.[SERVICE_NAME_LABEL];
+    const service = name === undefined ? undefined : `${slice.metadata?.namespace ?? ''}/${name}`;
+    if (this.#serviceOfSlice.get(key) !== service) this.deleteSlice(key);
+    if (service === undefined) return;
+    this.#serviceOfSlice.set(key, service);
+    this.#slices.set(service, (this.#slices.get(service) ?? new Map<string, EndpointSlice>()).set(key, slice));
+    this.#slicesChanged(service);
+  }
+
+  deleteSlice(key: string): void {
+    const service = this.#serviceOfSlice.get(key);
+    if (service === undefined) return;
+    this.#serviceOfSlice.delete(key);
+    const slices = this.#slices.get(service);
+    slices?.delete(key);
+    if (slices?.size === 0) this.#slices.delete(service);
+    this.#slicesChanged(service);
+  }
+
+  setNode(node: Node): void {
+    const name = node.metadata?.name ?? '';
+    const before = this.#nodes.get(name);
+    this.#nodes.set(name, node);
+    this.#nodeChanged(name, before, node);
+  }
+
+  deleteNode(name: string): void {
+    const before = this.#nodes.get(name);
+    this.#nodes.delete(name);
+    this.#nodeChanged(name, before, undefined);
+  }
+
+  /** Nodes whose hosts the gossip ring has declared dead. */
+  setFailedNodes(names: ReadonlySet<string>): void {
+    const changed = names.symmetricDifference(this.#failedNodes);
+    this.#failedNodes = names;
+    if (changed.size === 0) return;
+    for (const [service, slices] of this.#slices)
+      for (const { endpoints } of slices.values())
+        if (this.#services.has(service) && endpoints.some(({ nodeName }) => changed.has(nodeName ?? '')))
+          this.#dirty.add(service);
+  }
+
+  /** Addresses of this host's links, without those that the proxy binds for services. */
+  setHostAddresses(addresses: readonly string[]): void {
+    // Other addresses are never available to services, and each pod's link adds a link-local one.
+    const unicast = addresses.filter((ip) => addressKind(ip) === 'unicast').sort();
+    if (unicast.join(' ') === this.#hostAddresses.join(' ')) return;
+    this.#hostAddresses = unicast;
+    this.#destinationsChanged = true;
+  }
+
+  /** Sockets of other processes of this host. */
+  setListening(ports: readonly ListeningPort[]): void {
+    if (JSON.stringify(ports) === JSON.stringify(this.#listening)) return;
+    this.#listening = ports;
+    this.#destinationsChanged = true;
+  }
+
+  /** Ports as last planned. */
+  portsOf(key: string): readonly ServicePort[] {
+    return this.#plans.get(key)?.ports ?? [];
+  }
+
+  /** Whether `changes` has anything left to plan. */
+  get isChanged(): boolean {
+    return this.#dirty.size > 0 || this.#destinationsChanged;
+  }
+
+  /** Plans the changes since the last call, for at most `limit` services. */
+  changes(limit = Number.POSITIVE_INFINITY): ServiceChanges {
+    const context = this.#context();
+    const changed = new Map<string, readonly ServicePort[]>();
+    const refused: RefusedAddress[] = [];
+    for (const key of this.#dirty) {
+      if (changed.size === limit) break;
+      const service = this.#services.get(key);
+      const before = this.#plans.get(key);
+      if (service === undefined) {
+        this.#plans.delete(key);
+        this.#healthChecks.delete(key);
+        this.#dirty.delete(key);
+        if (before !== undefined) changed.set(key, []);
+        continue;
+      }
+      const plan = planService(service, [...(this.#slices.get(key)?.values() ?? [])], context);
+      this.#plans.set(key, plan);
+      if (plan.healthCheck === undefined) this.#healthChecks.delete(key);
+      else this.#healthChecks.set(key, plan.healthCheck);
+      this.#dirty.delete(key);
+      changed.set(key, plan.ports);
+      const known = (each: RefusedAddress): boolean =>
+        before?.refused.some(({ service: id, address }) => id === each.service && address === each.address) === true;
+      refused.push(...plan.refused.filter((each) => !known(each)));
+    }
+    return { changed, refused };
+  }
+
+  /** Ports of all services as of the last `changes`, sorted by ID. */
+  ports(): readonly ServicePort[] {
+    return [...this.#plans.values()]
+      .flatMap(({ ports }) => ports)
+      .sort((left, right) => (left.id === right.id ? left.family - right.family : left.id < right.id ? -1 : 1));
+  }
+
+  /** Health checks as of the last `changes`. */
+  healthChecks(): readonly HealthCheck[] {
+    return [...this.#healthChecks.values()];
+  }
+
+  #context(): PlanContext {
+    const { nodeName, hostServices = [] } = this.#options;
+    const before = this.#destinations;
+    if (this.#destinationsChanged || before === undefined) {
+      const after = destinationsOf({
+        ...this.#options,
+        hostAddresses: this.#hostAddresses,
+        listening: this.#listening,
+        nodes: [...this.#nodes.values()],
+        apiServers: [...(this.#slices.get(API_SERVICE)?.values() ?? [])],
+        clusterIps: this.#clusterIps,
+      });
+      this.#destinations = after;
+      this.#destinationsChanged = false;
+      if (before !== undefined) this.#touchAsking(changedAddresses(before, after));
+      return this.#context();
+    }
+    return {
+      destinations: before,
+      hostServices,
+      place: { nodeName, zone: zoneOf(this.#nodes.get(nodeName)), failedNodes: this.#failedNodes },
+      claimant: (ip, protocol, port) => this.#claimant(ip, protocol, port),
+    };
+  }
+
+  #claimant(ip: string, protocol: Protocol, port: number): string | undefined {
+    let oldest: { readonly id: string; readonly service: Service } | undefined;
+    for (const [key, service] of this.#claimants.get(ip) ?? []) {
+      const found = service.spec?.ports?.find((each) => each.port === port && protocolOf(each) === protocol);
+      if (found === undefined || (oldest !== undefined && byAge(oldest.service, service) < 0)) continue;
+      oldest = { id: portId(key, found), service };
+    }
+    return oldest?.id;
+  }
+
+  #unlink(key: string): void {
+    const service = this.#services.get(key);
+    if (service === undefined) return;
+    for (const ip of clusterIpsIn(service)) {
+      const count = (this.#clusterIps.get(ip) ?? 0) - 1;
+      if (count > 0) this.#clusterIps.set(ip, count);
+      else {
+        this.#clusterIps.delete(ip);
+        this.#touchClaimants(ip);
+      }
+    }
+    for (const ip of externalIpsOf(service)) {
+      const claimants = this.#claimants.get(ip);
+      claimants?.delete(key);
+      if (claimants?.size === 0) this.#claimants.delete(ip);
+      this.#touchClaimants(ip);
+    }
+  }
+
+  #touchClaimants(ip: string): void {
+    for (const key of this.#claimants.get(ip)?.keys() ?? []) this.#dirty.add(key);
+  }
+
+  #touchAsking(ips: ReadonlySet<string>): void {
+    if (ips.size === 0) return;
+    for (const [key, { asked }] of this.#plans) if (asked.some((ip) => ips.has(ip))) this.#dirty.add(key);
+  }
+
+  #slicesChanged(service: string): void {
+    if (service === API_SERVICE) this.#destinationsChanged = true;
+    if (this.#services.has(service)) this.#dirty.add(service);
+  }
+
+  #nodeChanged(name: string, before: Node | undefined, after: Node | undefined): void {
+    if (addressFacts(before) !== addressFacts(after)) this.#destinationsChanged = true;
+    if (name !== this.#options.nodeName || zoneOf(before) === zoneOf(after)) return;
+    for (const key of this.#services.keys()) this.#dirty.add(key);
+  }
+}
+
+const clusterIpsIn = ({ spec }: Service): string[] => (spec === undefined ? [] : clusterIpsOf(spec));
+
+const zoneOf = (node: Node | undefined): string | undefined => node?.metadata?.labels?.[ZONE_LABEL];
+
+/** The fields of a node that `destinationsOf` reads. The rest of its status changes with each kubelet report. */
+const addressFacts = (node: Node | undefined): string =>
+  JSON.stringify([
+    node === undefined ? undefined : ownAddressesOf(node),
+    node?.status?.daemonEndpoints?.kubeletEndpoint?.Port,
+    node?.metadata?.annotations?.[RESERVED_PORTS_ANNOTATION],
+  ]);

@@ -1,0 +1,48 @@
+/** Connection tracking zones for UDP service ports. */
+import { connectionZone } from '../../../base/connection-zone.ts';
+import type { ServicePort } from './service-port.ts';
+
+const MAX_ZONE = 65_535;
+/** Limit of deleted service ports whose zone is remembered, so that a recreated one continues from there. */
+const MAX_GONE = 4_096;
+
+interface Followed {
+  endpoints: ReadonlySet<string>;
+  zone: number;
+}
+
+/**
+ * Assigns connection tracking zones to the UDP ports of one table. A flow to a removed endpoint, or one that started
+ * before its service had an endpoint, never ends while its client keeps sending. Therefore the port moves to another
+ * zone, in which the flow is new. The initial zone is derived from the endpoints: after a restart of the process, flows
+ * with unchanged endpoints are kept, and those of an earlier state are not.
+ */
+export class UdpZones {
+  readonly #ports = new Map<string, Followed>();
+  /** In order of deletion. */
+  readonly #gone = new Set<string>();
+
+  /** The zone for the current endpoints. Unchanged endpoints keep the zone. */
+  next({ id, endpoints, externalEndpoints }: ServicePort): number {
+    const now = new Set([...endpoints, ...externalEndpoints].map(({ ip, port }) => `${ip} ${port}`));
+    const zone = connectionZone(`${id} ${[...now].sort().join()}`);
+    this.#gone.delete(id);
+    const followed = this.#ports.get(id) ?? { endpoints: now, zone };
+    this.#ports.set(id, followed);
+    const isFirst = followed.endpoints.size === 0 && now.size > 0;
+    if (isFirst || ![...followed.endpoints].every((each) => now.has(each)))
+      followed.zone = zone === followed.zone ? (zone % MAX_ZONE) + 1 : zone;
+    followed.endpoints = now;
+    return followed.zone;
+  }
+
+  /** Records that the port is no longer forwarded. */
+  delete(id: string): void {
+    if (!this.#ports.has(id)) return;
+    this.#gone.add(id);
+    const [oldest] = this.#gone;
+    if (this.#gone.size <= MAX_GONE || oldest === undefined) return;
+    this.#gone.delete(oldest);
+    this.#ports.delete(oldest);
+  }
+}

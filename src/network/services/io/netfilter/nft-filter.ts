@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import { CodedError, messageOf } from '../../../../base/errors.ts';
+import type { Log } from '../../../../base/log.ts';
+import type { PacketFilter, TimedMembers } from '../../core/port.ts';
+
+export interface NftOptions {
+  readonly nftPath?: string;
+  readonly ipPath?: string;
+  /** Link to which service traffic is routed: the pod bridge. */
+  readonly serviceRouteLink: string;
+  readonly log: Log;
+}
+
+/** A packet filter by `nft -f -`: one process per transaction, which the kernel applies atomically. */
+export function createNftFilter(options: NftOptions): PacketFilter {
+  const nft = options.nftPath ?? 'nft';
+  const ip = options.ipPath ?? 'ip';
+  return {
+    async probe() {
+      const table = `hyperedge-probe-${process.pid}`;
+      try {
+        // Features that some kernels lack: verdict maps, numgen, dnat by a map and masquerade. Only checked, never
+        // applied (-c).
+        await run(
+          nft,
+          ['-c', '-f', '-'],
+          `table ip ${table} {\n map m { type ipv4_addr . inet_proto . inet_service : verdict; }
+ chain e { meta l4proto tcp dnat to 192.0.2.1:1; }\n chain c { numgen random mod 1 vmap { 0 : goto e }; }
+ map d { typeof meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; elements = { tcp . 1 . 0 : 192.0.2.1 . 1 }; }
+ chain s { dnat ip to meta l4proto . th dport . numgen random mod 2 map @d; }
+ chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n`,
+        );
+        return undefined;
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
+    async apply(program) {
+      options.log.v(8, 'nft transaction', { program });
+      await run(nft, ['-f', '-'], program);
+    },
+    async elements(family, table, set) {
+      const text = await run(nft, ['-j', 'list', 'set', family === 6 ? 'ip6' : 'ip', table, set], '');
+      return elementsOf(text);
+    },
+    async timedMembers(family, table) {
+      const args = ['-j', 'list', 'sets', 'table', family === 6 ? 'ip6' : 'ip', table];
+      const text = await run(nft, args, '', MAX_SETS).catch((error: unknown) => {
+        if (/No such file or directory/.test(messageOf(error))) return '{}';
+        throw error;
+      });
+      return timedMembersOf(text);
+    },
+    async outline(family, table) {
+      const name = family === 'inet' ? 'inet' : family === 6 ? 'ip6' : 'ip';
+      return run(nft, ['-s', '-t', 'list', 'table', name, table], '').catch((error: unknown) => {
+        if (/No such file or directory/.test(messageOf(error))) return undefined;
+        throw error;
+      });
+    },
+    async routeServices(serviceCidr) {
+      const family = serviceCidr.includes(':') ? '-6' : '-4';
+      const present = await run(ip, [family, 'route', 'show', 'exact', serviceCidr], '');
+      if (present.split('\n').some((line) => line.includes(` dev ${options.serviceRouteLink} `))) return;
+      await run(ip, [family, 'route', 'replace', serviceCidr, 'dev', options.serviceRouteLink], '');
+    },
+  };
+}
+
+const MAX_STDERR = 4096;
+const MAX_STDOUT = 1024 * 1024;
+/** Size of the longest list of sets: an affinity set has up to 65,535 clients. */
+const MAX_SETS = 64 * 1024 * 1024;
+
+/** Members in nft's JSON (libnftables-json(5)). */
+function elementsOf(text: string): string[] {
+  const { nftables = [] } = JSON.parse(text) as {
+    nftables?: readonly { readonly set?: { readonly elem?: unknown } }[];
+  };
+  const members = nftables.flatMap(({ set }) => (Array.isArray(set?.elem) ? (set.elem as readonly unknown[]) : []));
+  return members.flatMap((each) => {
+    const member = each as { readonly elem?: { readonly val?: unknown }; readonly concat?: unknown };
+    const { concat } = (member.elem?.val ?? member) as { readonly concat?: unknown };
+    return Array.isArray(concat) ? [concat.join(' . ')] : [];
+  });
+}
+
+/** Members that expire, from nft's JSON (libnftables-json(5)). */
+function timedMembersOf(text: string): TimedMembers {
+  interface Listed {
+    readonly name?: string;
+    readonly elem?: readonly { readonly elem?: { readonly val?: unknown; readonly expires?: unknown } }[];
+  }
+  const { nftables = [] } = JSON.parse(text) as { nftables?: readonly { readonly set?: Listed }[] };
+  const found = new Map<string, ReadonlyMap<string, number>>();
+  for (const { set } of nftables) {
+    const members = new Map<string, number>();
+    for (const { elem } of set?.elem ?? [])
+      if (typeof elem?.val === 'string' && typeof elem.expires === 'number') members.set(elem.val, elem.expires);
+    if (set?.name !== undefined && members.size > 0) found.set(set.name, members);
+  }
+  return found;
+}
+
+/**
+ * Runs a tool with `input` on stdin and returns its output. Throws CodedError 'packet-filter' with the first line of
+ * its error output.
+ */
+function run(file: string, args: readonly string[], input: string, maxStdout = MAX_STDOUT): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (stdout.length < maxStdout) stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (stderr.length < MAX_STDERR) stderr += text;
+    });
+    child.on('error', (error) =>
+      reject(new CodedError('packet-filter', `${file}: ${error.message}`, { cause: error })),
+    );
+    child.on('close', (code) => {
+      if (code === 0) resolve(stdout);
+      else
+        reject(
+          new CodedError('packet-filter', `${file} ${args.join(' ')}: ${stderr.split('\n')[0] ?? ''} (exit ${code})`),
+        );
+    });
+    // The tool may exit before it has read everything; its exit code reports the failure.
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+  });
+}

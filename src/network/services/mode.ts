@@ -1,0 +1,43 @@
+import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import type { ListeningPort, ServicePort } from './core/index.ts';
+
+export interface ProxyConfig {
+  readonly nodeName: string;
+  /** Ranges of services and pods, one per address family. */
+  readonly serviceCidrs: readonly string[];
+  readonly clusterCidrs: readonly string[];
+  /** 'auto' uses nft if it works. */
+  readonly mode: 'auto' | 'nftables' | 'userspace';
+  /** Ports on which this host itself listens. */
+  readonly reservedPorts: readonly ReservedPort[];
+  /** Addresses, ranges and networks of load balancers, on which the host's ports are not reserved. */
+  readonly poolRanges?: readonly string[];
+  /** Current addresses of this host's links, except those bound for services. */
+  readonly hostAddresses: () => readonly string[];
+  /** Sockets of other processes of this host. Absent: no ports are reserved for them. */
+  readonly listening?: ListeningPorts;
+  /** Cluster IPs that the host serves itself (cluster DNS). */
+  readonly hostServices?: readonly string[];
+  /** Name of the nft table, so that several instances can share a machine. */
+  readonly table: string;
+}
+
+export interface ListeningPorts {
+  /** Sorted. Never rejects: while the sockets cannot be read, the last result is returned. */
+  read(): Promise<readonly ListeningPort[]>;
+}
+
+/** Forwarding implementation. `sync` configures the node for the services and is called again after it throws. */
+export interface ProxyMode {
+  readonly name: 'nftables' | 'userspace';
+  /** Called before the services are known: leftovers of an earlier process must not block the host's own ports. */
+  prepare(): Promise<void>;
+  /** Sets the ports of these services, by `namespace/name`, for the next `sync`. Services without ports are removed. */
+  change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
+  /** The next `sync` compares with the kernel first and restores removed rules. */
+  verify?(): void;
+  /** `all` returns the ports of all services. */
+  sync(all: () => readonly ServicePort[]): Promise<void>;
+  /** Removes everything that it created. */
+  stop(): Promise<void>;
+}

@@ -1,0 +1,186 @@
+/**
+ * Service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and configures
+ * forwarding, with the packet filter if the kernel supports nft, otherwise in user space.
+ */
+import type { Node, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import { type ApplyLoop, startApplyLoop } from '../../base/concurrency/apply-loop.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { NeedPods } from '../../client/informers/need-pods.ts';
+import type { Informer, InformerFactory } from '../../client/types.ts';
+import { lastKnownNode } from '../pods/core/index.ts';
+import { ServicePlanner } from './core/index.ts';
+import type { HealthPorts, PacketFilter, StreamForwarder } from './core/port.ts';
+import { createFilterMode } from './filter-mode.ts';
+import { createHealthChecks } from './health-checks.ts';
+import { type Idling, type IdlingDeps, startIdling } from './idling.ts';
+import type { ProxyConfig, ProxyMode } from './mode.ts';
+import { createUserspaceMode } from './userspace-mode.ts';
+
+export interface ProxyDeps {
+  readonly informers: InformerFactory;
+  readonly packetFilter: PacketFilter;
+  readonly forwarder: StreamForwarder;
+  readonly healthPorts: HealthPorts;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly needPods: NeedPods;
+  readonly config: ProxyConfig;
+}
+
+export interface Proxy {
+  /** Resolves when the first complete state is in force. */
+  start(): Promise<void>;
+  /** Excludes endpoints on these nodes, whose hosts the gossip ring has declared dead. */
+  setFailedNodes(names: ReadonlySet<string>): void;
+  /** Compares rules and routes with the kernel's and restores removed ones. */
+  verify(): void;
+  /** `keepRules` keeps traffic flowing, for a restart of the host process. */
+  stop(options?: { readonly keepRules?: boolean }): Promise<void>;
+}
+
+/** Interval for reading the host's sockets, in milliseconds. */
+const LISTENING_MS = 15_000;
+/** Number of services planned before yielding to other work, which takes some milliseconds. */
+const PLANNED_AT_ONCE = 200;
+
+export function createProxy(deps: ProxyDeps): Proxy {
+  const services: Informer<Service> = deps.informers.informer(resources.services, {
+    lastKnown: { set: 'services' },
+  });
+  const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices, {
+    lastKnown: { set: 'endpoint-slices' },
+  });
+  /** Used for the addresses of other hosts. Forwarding does not wait for it. */
+  const nodes: Informer<Node> = deps.informers.informer(resources.nodes, {
+    lastKnown: { set: 'nodes', kept: lastKnownNode },
+  });
+  const planner = new ServicePlanner(deps.config);
+  const health = createHealthChecks(deps.healthPorts, deps.log);
+  const unsubscribe: (() => void)[] = [];
+  let mode: ProxyMode | undefined;
+  let idling: Idling | undefined;
+  let stopped = false;
+  let loop: ApplyLoop | undefined;
+  let listening: Timer | undefined;
+  const readListening = async (): Promise<void> => {
+    if (deps.config.listening === undefined || stopped) return;
+    planner.setListening(await deps.config.listening.read());
+    if (planner.isChanged) loop?.touch();
+    if (!stopped) listening = deps.clock.setTimer(LISTENING_MS, () => void readListening());
+  };
+  const follow = <T extends KubeObject>(
+    informer: Informer<T>,
+    set: (object: T) => void,
+    remove: (key: string) => void,
+  ): void => {
+    const changed = (object: T): void => {
+      set(object);
+      loop?.touch();
+    };
+    const deleted = (object: T): void => {
+      remove(objectKey(object));
+      loop?.touch();
+    };
+    unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
+    informer.start();
+  };
+
+  const syncOnce = async (chosen: ProxyMode): Promise<void> => {
+    planner.setHostAddresses(deps.config.hostAddresses());
+    for (;;) {
+      const { changed, refused } = planner.changes(PLANNED_AT_ONCE);
+      for (const { service, address, why } of refused)
+        deps.log.warn('service address not forwarded', { service, address, why });
+      chosen.change(changed);
+      if (changed.size > 0) idling?.planned();
+      if (!planner.isChanged) break;
+      await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
+    }
+    await Promise.all([chosen.sync(() => planner.ports()), health.sync(planner.healthChecks())]);
+  };
+
+  return {
+    async start() {
+      mode = await chooseMode(deps);
+      deps.log.info('service proxy starts', { mode: mode.name });
+      await mode.prepare().catch((error: unknown) => {
+        deps.log.warn('rules of an earlier process could not be restricted', { error: messageOf(error) });
+      });
+      follow(
+        services,
+        (service) => planner.setService(service),
+        (key) => planner.deleteService(key),
+      );
+      follow(
+        slices,
+        (slice) => planner.setSlice(slice),
+        (key) => planner.deleteSlice(key),
+      );
+      follow(
+        nodes,
+        (node) => planner.setNode(node),
+        (name) => planner.deleteNode(name),
+      );
+      await Promise.all([services.synced, slices.synced, readListening()]);
+      if (stopped) return;
+      if (mode.name === 'nftables') idling = startIdling(idlingDeps(deps, services, slices, planner));
+      const chosen = mode;
+      loop = startApplyLoop({
+        apply: () => syncOnce(chosen),
+        failure: 'service rules could not be applied; trying again',
+        clock: deps.clock,
+        log: deps.log,
+      });
+      await syncOnce(chosen).catch((error: unknown) => {
+        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
+        loop?.touch();
+      });
+    },
+    setFailedNodes(names) {
+      planner.setFailedNodes(names);
+      loop?.touch();
+    },
+    verify() {
+      if (loop === undefined) return;
+      mode?.verify?.();
+      idling?.verify();
+      loop.touch();
+    },
+    async stop(options) {
+      stopped = true;
+      listening?.cancel();
+      for (const each of unsubscribe) each();
+      await loop?.stop();
+      await health.stop();
+      await idling?.stop({ keepRules: options?.keepRules === true });
+      if (options?.keepRules !== true) await mode?.stop();
+    },
+  };
+}
+
+const idlingDeps = (
+  { packetFilter, needPods, clock, log, config }: ProxyDeps,
+  services: Informer<Service>,
+  slices: Informer<EndpointSlice>,
+  planner: ServicePlanner,
+): IdlingDeps => ({
+  ...{ services, slices, packetFilter, needPods, clock, log, table: config.table },
+  families: [...new Set(config.serviceCidrs.map((cidr) => (cidr.includes(':') ? 6 : 4)))],
+  portsOf: (key) => planner.portsOf(key),
+});
+
+async function chooseMode(deps: ProxyDeps): Promise<ProxyMode> {
+  if (deps.config.mode !== 'userspace') {
+    const problem = await deps.packetFilter.probe();
+    if (problem === undefined) return createFilterMode(deps);
+    if (deps.config.mode === 'nftables') throw new Error(`proxy mode nftables is not possible here: ${problem}`);
+    deps.log.warn('no usable nft on this host; forwarding service traffic in this process', { why: problem });
+  }
+  return createUserspaceMode(deps);
+}

@@ -1,0 +1,303 @@
+/** Balancer with real sockets in front of two or three small HTTPS servers that behave like API servers. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, createServer, request, type Server } from 'node:https';
+import { connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { after, afterEach, describe, it } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { createNodeBalancer, type NodeBalancer } from '../../../src/network/balancer/index.ts';
+import { createReadinessProbe, createTcpBalancing } from '../../../src/network/balancer/io/index.ts';
+import { createAuthority, type TestAuthority } from '../../client/certificates.ts';
+import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
+
+const authority = createAuthority('cluster');
+
+/** Serves `/readyz` and pages that name the server, in a process that can be killed, paused and shut down. */
+class Master {
+  readonly name: string;
+  readonly #authority: TestAuthority;
+  readonly sockets = new Set<Socket>();
+  #server: Server | undefined;
+  port = 0;
+  readyz: readonly [number, string] = [200, 'ok'];
+  probes = 0;
+  /** Responses of `/slow` wait for it. */
+  held: Promise<void> = Promise.resolve();
+
+  constructor(name: string, by = authority) {
+    this.name = name;
+    this.#authority = by;
+  }
+
+  get target(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  async start(): Promise<this> {
+    const server = createServer(this.#authority.issue(this.name, { server: true }), (incoming, response) => {
+      if (incoming.url === '/readyz') {
+        this.probes += 1;
+        response.writeHead(this.readyz[0]).end(this.readyz[1]);
+      } else if (incoming.url === '/slow') void this.held.then(() => response.end(this.name));
+      else response.end(this.name);
+    });
+    server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.on('close', () => this.sockets.delete(socket));
+      socket.on('error', () => {});
+    });
+    server.on('tlsClientError', () => {});
+    server.listen(this.port, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    this.port = typeof address === 'object' && address !== null ? address.port : 0;
+    this.#server = server;
+    return this;
+  }
+
+  kill(): void {
+    this.#server?.close();
+    for (const socket of this.sockets) socket.resetAndDestroy();
+  }
+}
+
+describe('node balancer', () => {
+  const masters: Master[] = [];
+  const agents: Agent[] = [];
+  const saved: string[][] = [];
+  let balancer: NodeBalancer | undefined;
+  let port = 0;
+
+  const start = async (
+    names: readonly string[],
+    options: { readonly bootstrap?: readonly string[]; readonly load?: readonly string[]; readonly max?: number } = {},
+  ): Promise<Master[]> => {
+    const started = await Promise.all(names.map((name) => new Master(name).start()));
+    masters.push(...started);
+    balancer = createNodeBalancer({
+      tcp: createTcpBalancing(options.max === undefined ? {} : { maxConnections: options.max }),
+      probe: createReadinessProbe({ ca: async () => authority.cert, identity: '127.0.0.1' }),
+      saved: { load: async () => options.load ?? [], save: async (targets) => void saved.push([...targets]) },
+      clock: systemClock,
+      random: seededRandom(1),
+      log: silentLog,
+      config: {
+        address: '127.0.0.1',
+        port: 0,
+        local: undefined,
+        bootstrap: options.bootstrap ?? started.map(({ target }) => target),
+      },
+    });
+    ({ port } = await balancer.start());
+    return started;
+  };
+
+  const healthOf = (master: Master): string | undefined =>
+    balancer?.backends().find(({ target }) => target === master.target)?.health;
+  const health = (master: Master, expected: string, timeoutMs?: number) =>
+    eventually(`${master.name} is ${expected}`, () => healthOf(master) === expected, timeoutMs);
+
+  /** Agent with one persistent connection, like those of a Kubernetes client. */
+  const keptAgent = (): Agent => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
+    agents.push(agent);
+    return agent;
+  };
+
+  const get = (path = '/', agent: Agent | false = false): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port, path, agent, ca: authority.cert }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (piece: string) => {
+          text += piece;
+        });
+        response.on('end', () => resolve(text));
+        response.on('error', reject);
+      });
+      sent.on('error', reject);
+      sent.end();
+    });
+
+  afterEach(async () => {
+    for (const agent of agents.splice(0)) agent.destroy();
+    await balancer?.stop();
+    balancer = undefined;
+    for (const master of masters.splice(0)) master.kill();
+    saved.length = 0;
+  });
+  after(() => {
+    assert.equal(masters.length, 0);
+  });
+
+  it('spreads persistent connections over the ready masters', async () => {
+    const [one, two, three] = (await start(['one', 'two', 'three'])) as [Master, Master, Master];
+    for (const master of [one, two, three]) await health(master, 'ready');
+    const answers = await Promise.all(Array.from({ length: 9 }, () => get('/', keptAgent())));
+    for (const { name } of [one, two, three]) assert.equal(answers.filter((each) => each === name).length, 3, name);
+  });
+
+  it('connects past a dead master before a probe has detected it', async () => {
+    const [one, two] = (await start(['one', 'two'])) as [Master, Master];
+    one.kill();
+    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 8 }, () => get()))), new Set(['two']));
+    await health(one, 'dead');
+    await health(two, 'ready');
+  });
+
+  it('resets the connections to a killed master, and connects the next request to another one', async () => {
+    const [one, two] = (await start(['one', 'two'])) as [Master, Master];
+    await health(one, 'ready');
+    await health(two, 'ready');
+    const kept = [keptAgent(), keptAgent()];
+    const first = await Promise.all(kept.map((agent) => get('/', agent)));
+    assert.deepEqual(new Set(first), new Set(['one', 'two']));
+    one.held = new Promise(() => {});
+    const held = kept[first.indexOf('one')] as Agent;
+    const failed = assert.rejects(get('/slow', held), { code: 'ECONNRESET' });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const begin = performance.now();
+    one.kill();
+    await failed;
+    assert.equal(await get('/', held), 'two');
+    assert.ok(performance.now() - begin < 1_000);
+  });
+
+  it('moves connections away from a master that shuts down, after the response in progress', async () => {
+    const [one, two] = (await start(['one', 'two'])) as [Master, Master];
+    await health(one, 'ready');
+    await health(two, 'ready');
+    const kept = [keptAgent(), keptAgent(), keptAgent(), keptAgent()];
+    const first = await Promise.all(kept.map((agent) => get('/', agent)));
+    assert.equal(first.filter((name) => name === 'one').length, 2);
+    const [busy, idle] = kept.filter((_, at) => first[at] === 'one') as [Agent, Agent];
+    let release = (): void => {};
+    one.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const answer = get('/slow', busy);
+    await eventually('both are connected to one', () => one.sockets.size >= 2);
+    one.readyz = [500, '[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n'];
+    await health(one, 'stopping');
+    await eventually('the idle connection has ended', () => Object.keys(idle.freeSockets).length === 0);
+    assert.equal(await get('/', idle), 'two');
+    release();
+    assert.equal(await answer, 'one', 'the request under way is answered');
+    await eventually('the busy connection has ended', () => Object.keys(busy.freeSockets).length === 0);
+    assert.equal(await get('/', busy), 'two');
+  });
+
+  it('prefers masters whose checks pass, and uses the other ones if there are none', async () => {
+    const [one, two] = (await start(['one', 'two'])) as [Master, Master];
+    one.readyz = [500, '[-]etcd failed: reason withheld\n'];
+    await health(one, 'unready');
+    await health(two, 'ready');
+    assert.deepEqual(await Promise.all([get(), get(), get()]), ['two', 'two', 'two']);
+    two.kill();
+    await health(two, 'dead');
+    assert.equal(await get(), 'one');
+  });
+
+  it('uses a master again when it is ready', async () => {
+    const [one, two] = (await start(['one', 'two'])) as [Master, Master];
+    one.kill();
+    await health(one, 'dead');
+    await health(two, 'ready');
+    await one.start();
+    await health(one, 'ready');
+    const answers = await Promise.all(Array.from({ length: 4 }, () => get('/', keptAgent())));
+    assert.equal(answers.filter((name) => name === 'one').length, 2);
+  });
+
+  it('does not trust a server with a certificate of another CA', async () => {
+    const other = await new Master('other', createAuthority('other')).start();
+    const [one] = (await start(['one'])) as [Master];
+    masters.push(other);
+    await balancer?.stop();
+    masters.splice(masters.indexOf(one), 1);
+    const [again] = (await start(['again'], { bootstrap: [other.target, one.target] })) as [Master];
+    again.kill();
+    await health(other, 'untrusted');
+    await health(one, 'ready');
+    assert.deepEqual(await Promise.all([get(), get(), get()]), ['one', 'one', 'one']);
+    one.kill();
+  });
+
+  it('marks a server that accepts but never responds as not ready, and ends its connections', async () => {
+    const [one] = (await start(['one'])) as [Master];
+    await balancer?.stop();
+    const accepted: Socket[] = [];
+    const hung = createTcpServer((socket) => void accepted.push(socket));
+    hung.listen(0, '127.0.0.1');
+    await once(hung, 'listening');
+    const address = hung.address();
+    const target = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+    await start([], { bootstrap: [one.target, target] });
+    try {
+      await health(one, 'ready');
+      await eventually('it is unready', () => balancer?.backends()[1]?.health === 'unready', 8_000);
+      assert.equal(await get(), 'one');
+    } finally {
+      hung.close();
+      for (const socket of accepted) socket.destroy();
+    }
+  });
+
+  it('sends no probes while only one server is known', async () => {
+    const [one] = (await start(['one'])) as [Master];
+    assert.equal(await get(), 'one');
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    assert.equal(one.probes, 0);
+  });
+
+  it('resets a client when no server accepts', async () => {
+    const [one] = (await start(['one'])) as [Master];
+    one.kill();
+    const begin = performance.now();
+    await assert.rejects(get(), { code: 'ECONNRESET' });
+    assert.ok(performance.now() - begin < 1_000);
+  });
+
+  it('starts from saved addresses, saves new ones, and drops addresses of the host itself', async () => {
+    await start([], { bootstrap: [], load: ['192.0.2.7:8443', 'not an address', '127.0.0.1:22'] });
+    assert.deepEqual(
+      balancer?.backends().map(({ target }) => target),
+      ['192.0.2.7:8443'],
+    );
+    balancer?.learn('api', ['192.0.2.8:8443', '127.0.0.1:8443', '169.254.0.1:80']);
+    await balancer?.stop();
+    assert.deepEqual(saved, [['192.0.2.8:8443', '192.0.2.7:8443']]);
+  });
+
+  it('resets the oldest connection without a handshake when it is full', async () => {
+    const [one] = (await start(['one'], { max: 3 })) as [Master];
+    const kept = keptAgent();
+    assert.equal(await get('/', kept), 'one');
+    const strangers = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+    const [oldest, second] = strangers as [Socket, Socket];
+    for (const each of strangers) each.on('error', () => {});
+    await eventually('three connections', () => one.sockets.size === 3);
+    assert.equal(await get(), 'one');
+    await eventually('the oldest one is gone', () => oldest.destroyed);
+    assert.equal(second.destroyed, false);
+    assert.equal(await get('/', kept), 'one');
+    for (const each of strangers) each.destroy();
+  });
+
+  it('carries large bodies in both directions', async () => {
+    await start(['one']);
+    const echo = createTcpServer((socket) => socket.pipe(socket));
+    echo.listen(0, '127.0.0.1');
+    await once(echo, 'listening');
+    const address = echo.address();
+    await balancer?.stop();
+    await start([], { bootstrap: [`127.0.0.1:${typeof address === 'object' ? address?.port : 0}`] });
+    const sent = Buffer.alloc(8 << 20, 'x');
+    const socket = connect(port, '127.0.0.1');
+    const received: Buffer[] = [];
+    socket.on('data', (piece) => received.push(piece));
+    socket.end(sent);
+    await once(socket, 'close');
+    assert.equal(Buffer.concat(received).equals(sent), true);
+    echo.close();
+  });
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Network, parseNetwork } from '../../../../src/base/addresses/networks.ts';
+import { AddressBook } from '../../../../src/network/pods/io/bridge/addresses.ts';
+
+const execute = promisify(execFile);
+const scenario = fileURLToPath(new URL('scenario.ts', import.meta.url));
+const root = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
+
+function range(text: string): Network {
+  const network = parseNetwork(text);
+  assert.ok(network, text);
+  return network;
+}
+
+test('assigns addresses next-fit, never the network, gateway or broadcast address', () => {
+  const book = new AddressBook();
+  const got: (string | undefined)[] = [];
+  for (let index = 0; index < 6; index++) got.push(book.take(range('10.1.2.9/29'), `pod-${index}`));
+  assert.deepEqual(got, ['10.1.2.10', '10.1.2.11', '10.1.2.12', '10.1.2.13', '10.1.2.14', undefined]);
+  book.release('10.1.2.11');
+  assert.equal(book.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
+  const released = new AddressBook();
+  assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.10');
+  released.release('10.1.2.10');
+  assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
+});
+
+test('gives a replaced sandbox its address again; other pods get it only if no other is free', () => {
+  const book = new AddressBook();
+  const pods = range('10.1.2.8/29');
+  assert.deepEqual([book.take(pods, 'a'), book.take(pods, 'b')], ['10.1.2.10', '10.1.2.11']);
+  book.release('10.1.2.10', 'a');
+  book.release('10.1.2.11', 'b');
+  const others = ['c', 'd', 'e'].map((owner) => book.take(pods, owner));
+  assert.deepEqual(others, ['10.1.2.12', '10.1.2.13', '10.1.2.14']);
+  assert.equal(book.take(pods, 'b'), '10.1.2.11');
+  assert.equal(book.take(pods, 'f'), '10.1.2.10');
+  assert.equal(book.take(pods, 'a'), undefined);
+  // A former address of another range is not assigned.
+  book.release('10.1.2.11', 'b');
+  assert.equal(book.take(range('10.9.0.0/24'), 'b'), '10.9.0.2');
+});
+
+test('assigns IPv6 addresses after the gateway, independently of IPv4', () => {
+  const book = new AddressBook();
+  book.hold('fd01:0:0:2::2');
+  assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::3');
+  assert.equal(book.take(range('10.128.2.0/23'), 'pod'), '10.128.2.2');
+  assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::4');
+});
+
+test('pods on a bridge reach each other, the host and host ports, across restarts and clean-up', {
+  skip: root,
+  timeout: 60_000,
+}, async () => {
+  const { stdout } = await execute('unshare', ['--net', process.execPath, scenario]);
+  assert.deepEqual(JSON.parse(stdout), {
+    early: 'the node has no pod CIDR yet; pods wait for it',
+    ips: ['10.128.2.2', '10.128.2.3'],
+    again: true,
+    taken: 'host port 8080/TCP is taken by another pod',
+    reserved: [
+      'host port 9443/TCP is a port of this host itself',
+      'host port 9443/TCP is a port of this host itself',
+      'host port 7946/UDP is a port of this host itself',
+    ],
+    guarded: true,
+    inUse: 'host port 8022/TCP is in use by a process of this host',
+    rebuilt: [],
+    serviceAddress: 'ECONNREFUSED',
+    pings: [true, true, true],
+    peer: true,
+    hostPort: true,
+    hostPortOnLoopback: '10.128.2.1',
+    loopbackFromPod: 'timeout',
+    hostPortFromPod: '10.128.2.1',
+    hostPortFromItself: '10.128.2.1',
+    remembered: true,
+    kept: true,
+    released: false,
+    next: true,
+    full: 3,
+    left: [false, '', false],
+  });
+});
+
+test('clients that keep sending UDP reach a replacing pod, and a service that is added later', {
+  skip: root,
+  timeout: 60_000,
+}, async () => {
+  const flows = fileURLToPath(new URL('udp-flows.scenario.ts', import.meta.url));
+  const { stdout } = await execute('unshare', ['--net', process.execPath, flows]);
+  assert.deepEqual(JSON.parse(stdout), {
+    before: 'none none none',
+    'first pod': 'one one',
+    'second pod': 'two two',
+    'after a restart': 'two two',
+    'third pod': 'three three',
+    service: 'three',
+  });
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Namespace, Pod } from 'kubernetes-types/core/v1';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { PolicyPlanner, policyPodOf } from '../../../../src/network/policies/core/index.ts';
+import { allowed } from './oracle.ts';
+import { NAMESPACES, pick, randomNamespace, randomPacket, randomPod, randomPolicy, seeded } from './random.ts';
+import { Table } from './table.ts';
+
+const newPlanner = (): PolicyPlanner => new PolicyPlanner({ table: 'he-policy', nodeName: 'n1' });
+const PODS = 12;
+
+function report(planner: PolicyPlanner, pod: Pod): void {
+  const found = policyPodOf(pod);
+  if (found === undefined) planner.deletePod(`${pod.metadata?.namespace}/${pod.metadata?.name}`);
+  else planner.setPod(found);
+}
+
+test('forwards as the API documentation specifies after random changes of policies, pods and namespaces', () => {
+  let decided = 0;
+  let denied = 0;
+  for (let seed = 1; seed <= 60; seed++) {
+    const random = seeded(seed);
+    const policies = new Map<string, NetworkPolicy>();
+    const namespaces = new Map<string, Namespace>();
+    const pods = new Map<number, Pod>();
+    const planner = newPlanner();
+    const table = new Table();
+    const change = (): void => {
+      const chance = random();
+      if (chance < 0.35) {
+        const index = 1 + Math.floor(random() * PODS);
+        const old = pods.get(index);
+        const pod = randomPod(random, index);
+        const moved = old !== undefined && old.metadata?.namespace !== pod.metadata?.namespace;
+        if (moved || (old !== undefined && random() < 0.3)) {
+          planner.deletePod(`${old.metadata?.namespace}/${old.metadata?.name}`);
+          pods.delete(index);
+          if (!moved) return;
+        }
+        pods.set(index, pod);
+        report(planner, pod);
+      } else if (chance < 0.8) {
+        const policy = randomPolicy(random, Math.floor(random() * 3));
+        const key = `${policy.metadata?.namespace}/${policy.metadata?.name}`;
+        if (random() < 0.3) {
+          policies.delete(key);
+          planner.deletePolicy(key);
+        } else {
+          policies.set(key, policy);
+          planner.setPolicy(policy);
+        }
+      } else {
+        const name = pick(random, NAMESPACES);
+        const namespace = randomNamespace(random, name);
+        if (random() < 0.1) {
+          namespaces.delete(name);
+          planner.deleteNamespace(name);
+        } else {
+          namespaces.set(name, namespace);
+          planner.setNamespace(name, namespace.metadata?.labels ?? {});
+        }
+      }
+    };
+    for (let round = 0; round < 60; round++) {
+      for (let times = 1 + Math.floor(random() * 4); times > 0; times--) change();
+      if (random() < 0.05) planner.reset();
+      table.apply(planner.program());
+      assert.equal(planner.program(), '');
+      const cluster = {
+        node: 'n1',
+        policies: [...policies.values()],
+        namespaces: [...namespaces.values()],
+        pods: [...pods.values()],
+      };
+      for (let each = 0; each < 40; each++) {
+        const packet = randomPacket(random, PODS);
+        const passes = table.passes(packet);
+        decided++;
+        if (!passes) denied++;
+        assert.equal(passes, allowed(cluster, packet), `seed ${seed} round ${round} ${JSON.stringify(packet)}`);
+      }
+    }
+    // Deleted objects leave nothing behind.
+    const fresh = newPlanner();
+    for (const { metadata } of namespaces.values()) fresh.setNamespace(metadata?.name ?? '', metadata?.labels ?? {});
+    for (const pod of pods.values()) report(fresh, pod);
+    for (const policy of policies.values()) fresh.setPolicy(policy);
+    const other = new Table();
+    other.apply(fresh.program());
+    assert.equal(table.chains.size, other.chains.size);
+    assert.equal(table.sets.size, other.sets.size);
+  }
+  assert.ok(denied > decided / 20 && denied < decided / 2, `${denied} of ${decided} denied`);
+});
+
+const pod = (name: string, app: string, node: string, ip?: string): Pod => ({
+  metadata: { namespace: 'a', name, labels: { app } },
+  spec: { nodeName: node, containers: [{ name: 'c', ports: [{ name: 'web', containerPort: 8080 }] }] },
+  status: ip === undefined ? {} : { podIPs: [{ ip }] },
+});
+const toDb: NetworkPolicy = {
+  metadata: { namespace: 'a', name: 'db' },
+  spec: {
+    podSelector: { matchLabels: { app: 'db' } },
+    ingress: [{ from: [{ podSelector: { matchLabels: { app: 'api' } } }], ports: [{ port: 5432 }] }],
+  },
+};
+
+test('adds elements and no rules for a new pod', () => {
+  const planner = newPlanner();
+  planner.setPolicy(toDb);
+  for (let index = 0; index < 100; index++) report(planner, pod(`api${index}`, 'api', 'n2', `10.0.1.${index}`));
+  report(planner, pod('db', 'db', 'n1', '10.0.0.1'));
+  assert.match(planner.program(), /add rule/);
+  report(planner, pod('api-new', 'api', 'n2', '10.0.2.1'));
+  assert.match(planner.program(), /^add element inet he-policy s\d+_4 \{ 10\.0\.2\.1 \}\n$/);
+  report(planner, pod('db2', 'db', 'n1', '10.0.0.2'));
+  const lines = planner.program().trim().split('\n').sort();
+  assert.deepEqual(
+    lines.map((line) => line.replace(/jump g\d+/, 'jump g')),
+    [
+      'add element inet he-policy ingress4 { 10.0.0.2 : jump g }',
+      'add element inet he-policy self4 { 10.0.0.2 . 10.0.0.2 }',
+    ],
+  );
+  report(planner, pod('other', 'other', 'n1', '10.0.0.3'));
+  assert.equal(planner.program(), '');
+});
+
+test('filters an attached pod before the API reports its address, and drops everything until its labels are known', () => {
+  const planner = newPlanner();
+  const table = new Table();
+  const passes = (from: string, to: string): boolean => {
+    table.apply(planner.program());
+    return table.passes({ from, to, protocol: 'tcp', port: 5432 });
+  };
+  planner.setPolicy(toDb);
+  report(planner, pod('api', 'api', 'n2', '10.0.1.1'));
+  planner.attach('a', 'db', ['10.0.0.1']);
+  assert.ok(planner.isIsolated('a', 'db'));
+  assert.equal(passes('10.0.1.1', '10.0.0.1'), false);
+  report(planner, pod('db', 'db', 'n1'));
+  assert.equal(passes('10.0.1.1', '10.0.0.1'), true);
+  assert.equal(passes('10.0.1.2', '10.0.0.1'), false);
+  // Force-deleted while its sandbox still exists.
+  planner.deletePod('a/db');
+  assert.equal(passes('10.0.1.1', '10.0.0.1'), false);
+  planner.detach('a', 'db');
+  assert.equal(passes('10.0.1.1', '10.0.0.1'), true);
+  planner.attach('b', 'free', ['10.0.0.9']);
+  assert.equal(planner.isIsolated('b', 'free'), false);
+});
+
+test('follows the attached pod when an address is reassigned', () => {
+  const planner = newPlanner();
+  const table = new Table();
+  planner.setPolicy(toDb);
+  report(planner, pod('old', 'db', 'n1', '10.0.0.1'));
+  report(planner, pod('new', 'other', 'n1'));
+  planner.attach('a', 'new', ['10.0.0.1']);
+  report(planner, pod('new', 'other', 'n1', '10.0.0.1'));
+  table.apply(planner.program());
+  const packet = { from: '10.0.1.2', to: '10.0.0.1', protocol: 'tcp', port: 5432 };
+  assert.equal(table.passes(packet), true);
+  planner.deletePod('a/old');
+  report(planner, pod('new', 'db', 'n1', '10.0.0.1'));
+  table.apply(planner.program());
+  assert.equal(table.passes(packet), false);
+});
+
+test('allows nothing for invalid policies, and writes no user text to programs', () => {
+  const planner = newPlanner();
+  const hostile = '10.0.0.9 }; delete table inet he-policy; #';
+  planner.setPolicy({
+    metadata: { namespace: 'a', name: 'x"; flush ruleset' },
+    spec: {
+      podSelector: {},
+      ingress: [
+        { from: [{ ipBlock: { cidr: hostile } }, { ipBlock: { cidr: '10.0.0.0/8', except: [hostile] } }] },
+        { from: [{ ipBlock: { cidr: '10.0.0.0/8' } }], ports: [{ port: hostile }] },
+        { from: [{ podSelector: { matchExpressions: [{ key: 'a', operator: hostile }] } }] },
+      ],
+    },
+  });
+  report(planner, pod('db', 'db', 'n1', '10.0.0.1'));
+  report(planner, pod('evil', 'db', 'n1', hostile));
+  const program = planner.program();
+  assert.doesNotMatch(program, /;#|ruleset|10\.0\.0\.9/);
+  const table = new Table();
+  table.apply(program);
+  assert.equal(table.passes({ from: '10.0.0.2', to: '10.0.0.1', protocol: 'tcp', port: 80 }), false);
+});
