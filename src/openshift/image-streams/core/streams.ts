@@ -1,0 +1,112 @@
+/**
+ * Tags of an image stream and their changes. Objects are modified in place. Source: openshift/library-go
+ * pkg/image/imageutil.
+ */
+import type { ImageStream, TagEvent, TagReference } from '../kinds/imagestreams/types.ts';
+
+export interface FoundImage {
+  /** `sha256:…` */
+  readonly image: string;
+  readonly pullSpec: string;
+}
+
+/** The same as upstream. */
+const MAX_HISTORY = 50;
+
+export function latestEvent(stream: ImageStream | undefined, tag: string): TagEvent | undefined {
+  return (stream?.status?.tags ?? []).find((each) => each.tag === tag)?.items?.[0];
+}
+
+export function specTag(stream: ImageStream | undefined, tag: string): TagReference | undefined {
+  return (stream?.spec?.tags ?? []).find((each) => each.name === tag);
+}
+
+/** Records `found` as the latest image of the tag. Returns true if it was another one before. `now` is RFC 3339. */
+export function recordImage(
+  stream: ImageStream,
+  tag: string,
+  found: FoundImage,
+  generation: number,
+  now: string,
+): boolean {
+  const history = historyOf(stream, tag);
+  history.conditions = [];
+  const [latest, ...earlier] = history.items ?? [];
+  const isSame = latest?.image === found.image && latest.dockerImageReference === found.pullSpec;
+  if (isSame) {
+    history.items = [{ ...latest, generation }, ...earlier];
+    return false;
+  }
+  const event = { created: now, dockerImageReference: found.pullSpec, image: found.image, generation };
+  history.items = [event, ...(history.items ?? [])].slice(0, MAX_HISTORY);
+  return true;
+}
+
+export function recordFailure(
+  stream: ImageStream,
+  tag: string,
+  failure: { readonly reason: string; readonly message: string },
+  generation: number,
+  now: string,
+): void {
+  const history = historyOf(stream, tag);
+  history.items ??= [];
+  const [before] = history.conditions ?? [];
+  const lastTransitionTime = before?.status === 'False' ? before.lastTransitionTime : now;
+  history.conditions = [{ type: 'ImportSuccess', status: 'False', lastTransitionTime, ...failure, generation }];
+}
+
+function historyOf(stream: ImageStream, tag: string) {
+  stream.status ??= {};
+  stream.status.tags ??= [];
+  const found = stream.status.tags.find((each) => each.tag === tag);
+  if (found !== undefined) return found;
+  const added = { tag, items: [] as TagEvent[] };
+  stream.status.tags.push(added);
+  return added as NonNullable<NonNullable<ImageStream['status']>['tags']>[number];
+}
+
+/** Sets the tag in the spec. The write sets its generation. */
+export function setSpecTag(stream: ImageStream, tag: TagReference): void {
+  stream.spec ??= {};
+  const others = (stream.spec.tags ?? []).filter((each) => each.name !== tag.name);
+  stream.spec.tags = [...others, tag].toSorted((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
+}
+
+/** Returns false if the tag does not exist. */
+export function removeTag(stream: ImageStream, tag: string): boolean {
+  const before = [stream.spec?.tags ?? [], stream.status?.tags ?? []] as const;
+  const spec = before[0].filter((each) => each.name !== tag);
+  const status = before[1].filter((each) => each.tag !== tag);
+  if (stream.spec !== undefined) stream.spec.tags = spec;
+  if (stream.status !== undefined) stream.status.tags = status;
+  return spec.length < before[0].length || status.length < before[1].length;
+}
+
+/** All tags of spec and status, sorted. */
+export function tagNames(stream: ImageStream): string[] {
+  const names = [
+    ...(stream.spec?.tags ?? []).map(({ name = '' }) => name),
+    ...(stream.status?.tags ?? []).map(({ tag = '' }) => tag),
+  ];
+  return [...new Set(names)].filter((name) => name !== '').sort();
+}
+
+/** Tags that are re-imported periodically. */
+export const scheduledTags = (stream: ImageStream): TagReference[] =>
+  (stream.spec?.tags ?? []).filter(
+    ({ from, reference, importPolicy }) =>
+      from?.kind === 'DockerImage' && reference !== true && importPolicy?.scheduled === true,
+  );
+
+/** Tags to import: those not imported since they changed, and those whose import failed (`again`). */
+export function tagsToImport(stream: ImageStream): { readonly tag: TagReference; readonly again: boolean }[] {
+  return (stream.spec?.tags ?? []).flatMap((tag): { readonly tag: TagReference; readonly again: boolean }[] => {
+    if (tag.from === undefined || tag.reference === true) return [];
+    const history = (stream.status?.tags ?? []).find((each) => each.tag === tag.name);
+    const failure = history?.conditions?.find((each) => each.status === 'False');
+    const observed = Math.max(history?.items?.[0]?.generation ?? -1, failure?.generation ?? -1);
+    if (observed < (tag.generation ?? 0)) return [{ tag, again: false }];
+    return failure === undefined ? [] : [{ tag, again: true }];
+  });
+}

@@ -1,0 +1,126 @@
+/**
+ * Default objects of every cluster: the pools `master` and `worker`, an empty fragment for each, and the
+ * ControllerConfig. Every node that is not a master is a worker, because nodes of OKD 3.11 have the roles compute and
+ * infra. Source: manifests of openshift/machine-config-operator.
+ */
+import type { LabelSelectorRequirement } from 'kubernetes-types/meta/v1';
+import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
+import {
+  CONTROLLER_CONFIG,
+  type ControllerConfig,
+  GENERATED_BY,
+  MACHINE_CONFIG_GROUP,
+  MASTER_POOL,
+  type MachineConfig,
+  type MachineConfigPool,
+  OPERATOR_MANAGED_LABEL,
+  RELEASE_VERSION,
+  ROLE_LABEL,
+  WORKER_POOL,
+} from '../../kinds/machine-config-types.ts';
+
+const API_VERSION = `${MACHINE_CONFIG_GROUP}/v1`;
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+const MANAGED = { [OPERATOR_MANAGED_LABEL]: '' };
+export const IGNITION_VERSION = '3.2.0';
+
+export const defaultPools: readonly MachineConfigPool[] = [
+  pool(MASTER_POOL, { key: MASTER_LABEL, operator: 'Exists' }),
+  pool(WORKER_POOL, { key: MASTER_LABEL, operator: 'DoesNotExist' }),
+];
+
+function pool(name: string, nodes: LabelSelectorRequirement): MachineConfigPool {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'MachineConfigPool',
+    metadata: {
+      name,
+      labels: {
+        ...MANAGED,
+        'machineconfiguration.openshift.io/mco-built-in': '',
+        [`pools.operator.machineconfiguration.openshift.io/${name}`]: '',
+      },
+    },
+    spec: {
+      machineConfigSelector: { matchLabels: { [ROLE_LABEL]: name } },
+      nodeSelector: { matchExpressions: [nodes] },
+    },
+  };
+}
+
+/** `00-master` and `00-worker`: the fragments from which a pool renders before any other exists. */
+export const baseConfigs = (version: string): readonly MachineConfig[] =>
+  [MASTER_POOL, WORKER_POOL].map((role) => generatedConfig(`00-${role}`, role, version, {}));
+
+/** A fragment that a controller generates. */
+export function generatedConfig(
+  name: string,
+  role: string,
+  version: string,
+  config: Readonly<Record<string, unknown>>,
+): MachineConfig {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'MachineConfig',
+    metadata: { name, labels: { [ROLE_LABEL]: role }, annotations: { [GENERATED_BY]: version } },
+    spec: { config: { ...config, ignition: { version: IGNITION_VERSION } } },
+  };
+}
+
+export interface ClusterValues {
+  readonly version: string;
+  readonly rootCaPem: string;
+  readonly clusterDnsIp: string;
+  readonly infrastructure: object | undefined;
+  readonly dns: object | undefined;
+  readonly ipFamilies: 'IPv4' | 'IPv6' | 'DualStack';
+  /** Encodes a text in base64. */
+  readonly encode: (text: string) => string;
+}
+
+export function controllerConfig(values: ClusterValues): ControllerConfig {
+  const authority = values.encode(values.rootCaPem);
+  return {
+    apiVersion: API_VERSION,
+    kind: 'ControllerConfig',
+    metadata: {
+      name: CONTROLLER_CONFIG,
+      labels: MANAGED,
+      annotations: {
+        'machineconfiguration.openshift.io/generated-by-version': values.version,
+        [RELEASE_VERSION]: values.version,
+      },
+    },
+    spec: {
+      clusterDNSIP: values.clusterDnsIp,
+      cloudProviderConfig: '',
+      kubeAPIServerServingCAData: authority,
+      rootCAData: authority,
+      images: {},
+      // Empty because hosts are not based on an image.
+      osImageURL: '',
+      releaseImage: values.version,
+      ...(values.infrastructure === undefined ? {} : { infra: { ...values.infrastructure } }),
+      ...(values.dns === undefined ? {} : { dns: { ...values.dns } }),
+      ipFamilies: values.ipFamilies,
+    },
+  };
+}
+
+/** Conditions of the template controller after the base fragments are written. */
+export function completedConditions(nowMs: number, generation: number): NonNullable<ControllerConfig['status']> {
+  const condition = (type: string, holds: boolean, message: string) => ({
+    type,
+    status: holds ? 'True' : 'False',
+    lastTransitionTime: timestamp(nowMs),
+    message,
+  });
+  return {
+    observedGeneration: generation,
+    conditions: [
+      condition('TemplateControllerRunning', false, ''),
+      condition('TemplateControllerCompleted', true, `sync completed towards (${generation}) generation`),
+      condition('TemplateControllerFailing', false, ''),
+    ],
+  };
+}

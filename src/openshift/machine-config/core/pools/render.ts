@@ -1,0 +1,104 @@
+/**
+ * Rendered MachineConfig of a pool; openshift/machine-config/core/ignition merges the fragments. Source:
+ * pkg/controller/render of openshift/machine-config-operator.
+ */
+import type { ObjectReference } from 'kubernetes-types/core/v1';
+import { canonicalJson } from '../../../../controllers/framework/core/equality.ts';
+import { controllerReference } from '../../../../controllers/framework/core/ownership.ts';
+import {
+  GENERATED_BY,
+  MACHINE_CONFIG_GROUP,
+  type MachineConfig,
+  type MachineConfigPool,
+  type MachineConfigSpec,
+  type PoolConfiguration,
+  RELEASE_VERSION,
+  ROLE_LABEL,
+} from '../../kinds/machine-config-types.ts';
+import { nameOf, selects } from './pools.ts';
+
+const POOL = { group: MACHINE_CONFIG_GROUP, version: 'v1', kind: 'MachineConfigPool' };
+const API_VERSION = `${MACHINE_CONFIG_GROUP}/v1`;
+
+export interface PoolFragment {
+  readonly name: string;
+  readonly role: string;
+  readonly spec: MachineConfigSpec;
+}
+
+export interface RenderTools {
+  /** Merges fragments in any order. */
+  readonly merge: (fragments: readonly PoolFragment[]) => { readonly spec: object } | { readonly error: string };
+  readonly md5: (text: string) => string;
+  /** Version of this release. */
+  readonly version: string;
+}
+
+export type Rendered =
+  | { readonly config: MachineConfig; readonly configuration: PoolConfiguration }
+  | { readonly error: string };
+
+/** Fragments of a pool. Rendered configurations are excluded, even if their labels match. */
+export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineConfig[]): MachineConfig[] {
+  return configs
+    .filter(
+      (config) =>
+        selects(pool.spec?.machineConfigSelector, config.metadata?.labels) &&
+        config.metadata?.deletionTimestamp === undefined,
+    )
+    .toSorted((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
+}
+
+/** @param configs All MachineConfigs of the cluster. */
+export function renderPool(pool: MachineConfigPool, configs: readonly MachineConfig[], tools: RenderTools): Rendered {
+  const fragments = fragmentsOf(pool, configs);
+  if (fragments.length === 0)
+    return {
+      error: `no MachineConfigs found matching selector ${canonicalJson(pool.spec?.machineConfigSelector ?? null)}`,
+    };
+  const merged = tools.merge(
+    fragments.map((config) => ({
+      name: nameOf(config),
+      role: config.metadata?.labels?.[ROLE_LABEL] ?? '',
+      spec: config.spec ?? {},
+    })),
+  );
+  if ('error' in merged) return merged;
+  const name = `rendered-${nameOf(pool)}-${tools.md5(canonicalJson(merged.spec))}`;
+  const source = fragments.map(
+    (config): ObjectReference => ({ apiVersion: API_VERSION, kind: 'MachineConfig', name: nameOf(config) }),
+  );
+  return {
+    config: {
+      apiVersion: API_VERSION,
+      kind: 'MachineConfig',
+      metadata: {
+        name,
+        annotations: { [GENERATED_BY]: tools.version, [RELEASE_VERSION]: tools.version },
+        ownerReferences: [controllerReference(pool, POOL)],
+      },
+      spec: merged.spec,
+    },
+    configuration: { name, source },
+  };
+}
+
+/** Rendered configurations of the pool to which no node and no pool refers any longer, oldest first. */
+export function unusedRendered(
+  pool: MachineConfigPool,
+  configs: readonly MachineConfig[],
+  used: ReadonlySet<string>,
+  kept: number,
+): MachineConfig[] {
+  const own = configs
+    .filter(
+      (config) =>
+        nameOf(config).startsWith(`rendered-${nameOf(pool)}-`) &&
+        (config.metadata?.ownerReferences ?? []).some(({ uid }) => uid === pool.metadata?.uid),
+    )
+    .toSorted((left, right) =>
+      (left.metadata?.creationTimestamp ?? '') < (right.metadata?.creationTimestamp ?? '') ? -1 : 1,
+    );
+  const unused = own.filter((config) => !used.has(nameOf(config)));
+  return unused.slice(0, Math.max(0, unused.length - kept));
+}

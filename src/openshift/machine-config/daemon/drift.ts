@@ -1,0 +1,66 @@
+/** Detects files that differ from the config, and reports or repairs them according to the pool. */
+import type { Node } from 'kubernetes-types/core/v1';
+import { resources } from '../../../api/resources.ts';
+import { ON_DRIFT } from '../kinds/machine-config-types.ts';
+import { planChange } from './change.ts';
+import type { MachineConfigDaemonOptions } from './deps.ts';
+import { jsonOf, type Note } from './host-record.ts';
+
+interface DriftParts {
+  note(): Note;
+  event(node: Node, type: 'Normal' | 'Warning', reason: string, message: string): void;
+}
+
+export interface DriftWatch {
+  /** Returns the difference in upstream's words, or undefined when there is none or it was repaired. */
+  check(node: Node): Promise<string | undefined>;
+}
+
+const SHOWN = 3;
+/** Names of rendered configs: `rendered-<pool>-<hash>`. */
+const RENDERED = /^rendered-(.+)-[0-9a-f]+$/;
+
+export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftParts): DriftWatch {
+  const { client, files, units, log } = options;
+  let last = '';
+  let repairs = false;
+  const mayRepair = async (config: string): Promise<boolean> => {
+    const pool = RENDERED.exec(config)?.[1];
+    if (pool === undefined) return false;
+    try {
+      const { metadata } = await client.resource(resources.machineConfigPools).get(pool);
+      repairs = metadata?.annotations?.[ON_DRIFT] === 'repair';
+    } catch {
+      // While the API server is unreachable, the last known setting of the pool is used.
+    }
+    return repairs;
+  };
+  return {
+    async check(node) {
+      const { applied } = parts.note();
+      const forced = await files.takeForce();
+      const differences = await files.differences();
+      if (differences.length === 0) {
+        last = '';
+        return undefined;
+      }
+      const shown = differences.slice(0, SHOWN).join('; ');
+      const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
+      const reason = `unexpected on-disk state validating against ${applied.name}: ${shown}${more}`;
+      if (reason !== last) {
+        log.warn('config drift detected', { config: applied.name, difference: shown });
+        parts.event(node, 'Warning', 'ConfigDriftDetected', reason);
+      }
+      last = reason;
+      if (!(await mayRepair(applied.name ?? '')) && !forced) return reason;
+      const plan = await planChange(applied, applied, {}, options);
+      if (plan.unreconcilable !== undefined) return reason;
+      await files.apply(plan.tree, jsonOf(parts.note()));
+      if (differences.some((line) => line.includes('/etc/systemd/system/'))) await units?.daemonReload();
+      log.info('config drift repaired', { config: applied.name, files: differences.length });
+      parts.event(node, 'Normal', 'ConfigDriftRepaired', `${differences.length} files restored to ${applied.name}`);
+      last = '';
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,280 @@
+/**
+ * Atomic changes of several files, also across a power failure. Intuition: all data for completing and for undoing the
+ * changes is on disk before the first file changes. Then the journal gets the phase `commit`, and only renames and
+ * removals follow, which a replay can repeat. A replay undoes a transaction before `commit` and completes one after it.
+ * An error after `commit` changes the phase to `undo`, which a replay completes too.
+ */
+import { dirname } from 'node:path';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import { codeOf, type Disk, type Owner } from './disk.ts';
+
+const JOURNAL = 'journal.json';
+const AT_ONCE = 16;
+const MAX_JOURNAL_BYTES = 64 * 1024 * 1024;
+const PRIVATE: Owner = { mode: 0o600, uid: 0, gid: 0 };
+
+export type Content =
+  | { readonly kind: 'file'; readonly bytes: Uint8Array; readonly owner: Owner }
+  | { readonly kind: 'link'; readonly target: string }
+  | { readonly kind: 'absent' };
+
+export interface Replacement {
+  readonly path: string;
+  readonly content: Content;
+  /** The path exists, and its entry is restored if the transaction is undone. */
+  readonly present: boolean;
+}
+
+export interface Batch {
+  readonly replacements: readonly Replacement[];
+  /** Created before the changes, in this order; removed if the transaction is undone. */
+  readonly directories: readonly { readonly path: string; readonly owner: Owner }[];
+  /** Removed after the changes if they are empty, in this order. */
+  readonly leftDirectories: readonly string[];
+  /** Removed after the changes. */
+  readonly leftFiles: readonly string[];
+}
+
+interface Change {
+  readonly path: string;
+  /** Renamed to `path`; if absent, `path` is removed. */
+  readonly temporary?: string;
+  /** Second name of the old entry; absent if there was none. */
+  readonly old?: string;
+}
+
+interface Journal {
+  readonly phase: 'stage' | 'commit' | 'undo';
+  readonly changes: readonly Change[];
+  readonly madeDirectories: readonly string[];
+  readonly leftDirectories: readonly string[];
+  readonly leftFiles: readonly string[];
+}
+
+export type Replayed = 'nothing' | 'finished' | 'undone';
+
+export interface Transactions {
+  /**
+   * Completes or undoes a transaction that a power failure has interrupted. Must be called before `run`. Throws
+   * CodedErrors.
+   */
+  replay(): Promise<Replayed>;
+  /** Throws CodedErrors that name the file; no file has changed then. */
+  run(batch: Batch): Promise<void>;
+  /** Replaces a private file in the journal's own directory. */
+  replace(path: string, bytes: Uint8Array): Promise<void>;
+}
+
+/** `directory` must exist and be private. */
+export const createTransactions = (disk: Disk, directory: string): Transactions =>
+  new JournaledTransactions(disk, directory);
+
+class JournaledTransactions implements Transactions {
+  readonly #disk: Disk;
+  readonly #directory: string;
+  readonly #journal: string;
+
+  constructor(disk: Disk, directory: string) {
+    this.#disk = disk;
+    this.#directory = directory;
+    this.#journal = `${directory}/${JOURNAL}`;
+  }
+
+  async replay(): Promise<Replayed> {
+    const journal = await this.#readJournal();
+    if (journal === undefined) return 'nothing';
+    if (journal.phase === 'commit') {
+      return this.#finishOrUndo(journal).then(
+        () => 'finished',
+        () => 'undone',
+      );
+    }
+    await this.#undo(journal);
+    return 'undone';
+  }
+
+  async run(batch: Batch): Promise<void> {
+    const journal: Journal = {
+      phase: 'stage',
+      changes: batch.replacements.map(({ path, content, present }, index) => ({
+        path,
+        ...(content.kind === 'absent' ? {} : { temporary: beside(path, 'new', index) }),
+        ...(present ? { old: beside(path, 'old', index) } : {}),
+      })),
+      madeDirectories: batch.directories.map(({ path }) => path),
+      leftDirectories: batch.leftDirectories,
+      leftFiles: batch.leftFiles,
+    };
+    try {
+      await explained(this.#journal, () => this.#writeJournal(journal));
+      await this.#stage(batch, journal);
+      await explained(this.#journal, () => this.#writeJournal({ ...journal, phase: 'commit' }));
+    } catch (error) {
+      await this.#undo(journal);
+      throw error;
+    }
+    await this.#finishOrUndo({ ...journal, phase: 'commit' });
+  }
+
+  async #stage({ replacements, directories }: Batch, journal: Journal): Promise<void> {
+    const disk = this.#disk;
+    for (const { path, owner } of directories) {
+      await explained(path, () => disk.makeDirectory(path, owner));
+      await disk.sync(dirname(path));
+    }
+    const staged = replacements.map((replacement, index) => [replacement, journal.changes[index]] as const);
+    await together(staged, ([{ path, content, present }, change]) =>
+      explained(path, async () => {
+        if (change?.temporary !== undefined) {
+          await disk.remove(change.temporary);
+          if (content.kind === 'file') await disk.write(change.temporary, content.bytes, content.owner);
+          if (content.kind === 'link') await disk.symlink(change.temporary, content.target);
+        }
+        if (change?.old !== undefined && present) {
+          await disk.remove(change.old);
+          await keepOld(disk, path, change.old);
+        }
+      }),
+    );
+    await this.#syncParents(journal.changes);
+  }
+
+  async #finishOrUndo(journal: Journal): Promise<void> {
+    try {
+      await this.#commit(journal);
+    } catch (error) {
+      const undone: Journal = { ...journal, phase: 'undo' };
+      await this.#writeJournal(undone);
+      await this.#undo(undone);
+      throw error;
+    }
+    for (const { old } of journal.changes) if (old !== undefined) await this.#disk.remove(old);
+    for (const path of journal.leftFiles) await this.#disk.remove(path);
+    for (const path of journal.leftDirectories) await this.#removeLeftDirectory(path);
+    await this.#syncParents(journal.changes);
+    await this.#endJournal();
+  }
+
+  async #commit({ changes }: Journal): Promise<void> {
+    const disk = this.#disk;
+    for (const { path, temporary } of changes) {
+      await explained(path, async () => {
+        if (temporary === undefined) await disk.remove(path);
+        else if ((await disk.stat(temporary)) !== undefined) await disk.rename(temporary, path);
+      });
+    }
+    await this.#syncParents(changes);
+  }
+
+  async #undo({ phase, changes, madeDirectories }: Journal): Promise<void> {
+    const disk = this.#disk;
+    // In the phase `stage`, no file has changed yet.
+    if (phase === 'undo') {
+      for (const { path, old } of changes) {
+        if (old === undefined) await disk.remove(path);
+        else if ((await disk.stat(old)) !== undefined) await disk.rename(old, path);
+      }
+      await this.#syncParents(changes);
+    }
+    for (const { temporary, old } of changes)
+      for (const name of [temporary, old]) if (name !== undefined) await this.#removeIfReachable(name);
+    await this.#syncParents(changes);
+    for (const path of madeDirectories.toReversed()) await this.#removeLeftDirectory(path);
+    await this.#endJournal();
+  }
+
+  async #removeLeftDirectory(path: string): Promise<void> {
+    try {
+      if (await this.#disk.removeDirectory(path)) await this.#disk.sync(dirname(path));
+    } catch (error) {
+      // The path or one of its parents is no longer a directory.
+      if (codeOf(error) !== 'symlinked-parent' && codeOf(error) !== 'ENOTDIR') throw error;
+    }
+  }
+
+  /** The parent directories may not have been created yet. */
+  async #removeIfReachable(path: string): Promise<void> {
+    await this.#disk.remove(path).catch((error: unknown) => {
+      if (codeOf(error) !== 'symlinked-parent') throw error;
+    });
+  }
+
+  async #syncParents(changes: readonly Change[]): Promise<void> {
+    const parents = new Set(changes.map(({ path }) => dirname(path)));
+    await together([...parents], (parent) =>
+      this.#disk.sync(parent).catch((error: unknown) => {
+        if (codeOf(error) !== 'ENOENT') throw error;
+      }),
+    );
+  }
+
+  async #readJournal(): Promise<Journal | undefined> {
+    if ((await this.#disk.stat(this.#journal)) === undefined) return undefined;
+    const text = new TextDecoder().decode(await this.#disk.read(this.#journal, MAX_JOURNAL_BYTES));
+    try {
+      return JSON.parse(text) as Journal;
+    } catch (error) {
+      const fix = 'compare the files of the host with its configuration, then delete it';
+      throw new CodedError('bad-journal', `${this.#journal}: is not JSON; ${fix}`, { cause: error });
+    }
+  }
+
+  #writeJournal(journal: Journal): Promise<void> {
+    return this.replace(this.#journal, new TextEncoder().encode(JSON.stringify(journal)));
+  }
+
+  async replace(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${path}.new`;
+    await this.#disk.remove(temporary);
+    await this.#disk.write(temporary, bytes, PRIVATE);
+    await this.#disk.rename(temporary, path);
+    await this.#disk.sync(this.#directory);
+  }
+
+  async #endJournal(): Promise<void> {
+    await this.#disk.remove(this.#journal);
+    await this.#disk.sync(this.#directory);
+  }
+}
+
+/** In the same directory, so that a rename replaces the file atomically. */
+const beside = (path: string, what: string, index: number): string =>
+  `${dirname(path) === '/' ? '' : dirname(path)}/.hyperedge-${what}-${index}`;
+
+/**
+ * Runs items concurrently, so that their flushes share a commit of the file system. If one fails, the first error is
+ * thrown after all have ended.
+ */
+async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  for (let from = 0; from < items.length; from += AT_ONCE) {
+    const outcomes = await Promise.allSettled(items.slice(from, from + AT_ONCE).map(act));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+}
+
+async function keepOld(disk: Disk, path: string, old: string): Promise<void> {
+  const stat = await disk.stat(path);
+  if (stat?.kind === 'link') await disk.symlink(old, stat.target);
+  else await disk.keep(path, old);
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ENOSPC: 'no space left on device; free space and the change is tried again',
+  EDQUOT: 'disk quota exceeded',
+  EROFS: 'read-only file system; remount it writable',
+  EPERM: 'operation not permitted; the file may be immutable (lsattr)',
+  EACCES: 'permission denied',
+  EIO: 'input/output error; check the disk',
+};
+
+/** Replaces the descriptor's path in errors by the path of the file. */
+async function explained<T>(path: string, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof CodedError) throw error;
+    const code = codeOf(error);
+    const words = code === undefined ? messageOf(error) : (WORDS[code] ?? code);
+    throw new CodedError(code ?? 'unwritable', `${path}: ${words}`, { cause: error });
+  }
+}

@@ -1,0 +1,63 @@
+/** Host part of node groups: watches the ConfigMap of its group and claims the group for its Node. */
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../../client/types.ts';
+import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
+
+export interface GroupFollowerOptions {
+  readonly informers: InformerFactory;
+  /** Client with the node's own credentials. */
+  readonly client: ApiClient;
+  readonly nodeName: string;
+  /** Name of the ConfigMap: BOOTSTRAP_CONFIG_NAME. */
+  readonly group: string;
+  /**
+   * Called with the group's NodeConfig at start and at each change. `byPools`: a KubeletConfig applies the settings
+   * that it supports.
+   */
+  readonly onConfig: (text: string, byPools: boolean) => void;
+  readonly log: Log;
+}
+
+/** Returns a function that stops it. */
+export function followNodeGroup(options: GroupFollowerOptions): () => void {
+  const { informers, client, nodeName, group, log } = options;
+  const groups = informers.informer(resources.configMaps, {
+    namespace: GROUP_NAMESPACE,
+    fieldSelector: `metadata.name=${group}`,
+  });
+  const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  let busy = false;
+  const take = ({ data, metadata }: ConfigMap): void => {
+    const text = data?.[GROUP_KEY];
+    if (text === undefined) log.warn('node group without configuration', { group, key: GROUP_KEY });
+    else options.onConfig(text, metadata?.annotations?.[GROUP_BY_POOLS] !== undefined);
+  };
+  const claim = ({ metadata }: Node): void => {
+    if (busy || metadata?.annotations?.[GROUP_CLAIM] === group) return;
+    busy = true;
+    client
+      .resource(resources.nodes)
+      .patch(nodeName, undefined, 'merge', { metadata: { annotations: { [GROUP_CLAIM]: group } } })
+      .catch((error: unknown) => log.warn('node group not claimed', { group, error: messageOf(error) }))
+      .finally(() => {
+        busy = false;
+      });
+  };
+  const closers = [
+    groups.onChange({
+      added: take,
+      updated: take,
+      // Its last configuration stays in force.
+      deleted: () => log.warn('node group deleted', { group }),
+    }),
+    nodes.onChange({ added: claim, updated: claim }),
+  ];
+  for (const informer of [groups, nodes]) informer.start();
+  return () => {
+    for (const close of closers) close();
+  };
+}

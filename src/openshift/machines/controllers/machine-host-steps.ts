@@ -1,0 +1,143 @@
+/** Steps of a machine's plan that act on its host. */
+
+import { resources } from '../../../api/resources.ts';
+import { CodedError } from '../../../base/errors.ts';
+import type { ControllerHandle } from '../../../controllers/framework/framework.ts';
+import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
+import { isOffered } from '../core/bare-metal-host.ts';
+import {
+  type BareMetalHost,
+  HOST_FINALIZER,
+  MACHINE_GROUP,
+  MACHINE_VERSION,
+  type Machine,
+  type MachinePhase,
+  SEALED_ANNOTATION,
+  SEALING_ANNOTATION,
+} from '../kinds/machine-types.ts';
+import { sshAddressOf } from '../kinds/ssh-address.ts';
+import type { MachineProvisioner, SealedJoin, SshTarget } from '../machines-port.ts';
+
+/** A token that expires sooner is replaced. */
+const RENEW_MS = 5 * 60_000;
+
+export interface HostSteps {
+  claim(host: BareMetalHost, machine: Machine): Promise<void>;
+  /** Resolves with a phase if the step determines it. */
+  provision(host: BareMetalHost, machine: Machine): Promise<MachinePhase | undefined>;
+  /** Revokes the token that was sealed for the host. */
+  withdraw(host: BareMetalHost): Promise<void>;
+  wipe(host: BareMetalHost): Promise<void>;
+  release(host: BareMetalHost): Promise<void>;
+}
+
+export function createHostSteps(handle: ControllerHandle, provisioner: MachineProvisioner): HostSteps {
+  const hosts = handle.writer(resources.bareMetalHosts);
+
+  const claim = async (host: BareMetalHost, { metadata }: Machine): Promise<void> => {
+    const consumerRef = {
+      apiVersion: `${MACHINE_GROUP}/${MACHINE_VERSION}`,
+      kind: 'Machine',
+      name: metadata?.name ?? '',
+      namespace: metadata?.namespace ?? '',
+      uid: metadata?.uid ?? '',
+    };
+    const finalizers = [...new Set([...(host.metadata?.finalizers ?? []), HOST_FINALIZER])];
+    // Conditional on the version that was planned with, so that only one of two machines gets the host.
+    await hosts.update({ ...host, metadata: { ...host.metadata, finalizers }, spec: { ...host.spec, consumerRef } });
+  };
+
+  const provision = async (host: BareMetalHost, machine: Machine): Promise<MachinePhase | undefined> => {
+    const request = {
+      roles: machine.spec?.providerSpec?.value?.roles ?? ['node'],
+      nodeName: host.metadata?.name ?? '',
+    };
+    if (!isOffered(host)) {
+      await provisioner.install(await sshTarget(handle, host), request);
+      return 'Provisioned';
+    }
+    const present = sealedOf(host);
+    if (present !== undefined && Date.parse(present.expires) - handle.clock.nowMs() > RENEW_MS) return undefined;
+    const sealed = await provisioner.seal(request, host.metadata?.annotations?.[SEALING_ANNOTATION] ?? '');
+    try {
+      const annotations = { ...host.metadata?.annotations, [SEALED_ANNOTATION]: JSON.stringify(sealed) };
+      await hosts.update({ ...host, metadata: { ...host.metadata, annotations } });
+    } catch (error) {
+      await provisioner.revoke(sealed.tokenId);
+      throw error;
+    }
+    if (present !== undefined) await provisioner.revoke(present.tokenId);
+    return undefined;
+  };
+
+  const withdraw = async (host: BareMetalHost): Promise<void> => {
+    const present = sealedOf(host);
+    if (present === undefined) return;
+    await provisioner.revoke(present.tokenId);
+    await patchHost(host, { metadata: { annotations: { [SEALED_ANNOTATION]: null } } });
+  };
+
+  const patchHost = (host: BareMetalHost, body: object, subresource?: 'status'): Promise<void> =>
+    ignoreNotFound(() =>
+      hosts.patch(
+        host.metadata?.name ?? '',
+        host.metadata?.namespace,
+        'merge',
+        body,
+        subresource === undefined ? {} : { subresource },
+      ),
+    );
+
+  const wipe = async (host: BareMetalHost): Promise<void> => {
+    await withdraw(host);
+    if (!isOffered(host))
+      await provisioner.reset(await sshTarget(handle, host), host.spec?.automatedCleaningMode !== 'disabled');
+    await patchHost(host, { status: { provisioning: { state: 'deprovisioning' } } }, 'status');
+  };
+
+  const release = async (host: BareMetalHost): Promise<void> => {
+    const { consumerRef: _released, ...spec } = host.spec ?? {};
+    const finalizers = (host.metadata?.finalizers ?? []).filter((each) => each !== HOST_FINALIZER);
+    await ignoreNotFound(() => hosts.update({ ...host, metadata: { ...host.metadata, finalizers }, spec }));
+  };
+
+  return { claim, provision, withdraw, wipe, release };
+}
+
+function sealedOf(host: BareMetalHost): SealedJoin | undefined {
+  try {
+    const text = host.metadata?.annotations?.[SEALED_ANNOTATION];
+    return text === undefined ? undefined : (JSON.parse(text) as SealedJoin);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Throws CodedError 'bad-credentials' naming the secret and the key. */
+export async function sshTarget(handle: ControllerHandle, host: BareMetalHost): Promise<SshTarget> {
+  const { bmc } = host.spec ?? {};
+  const address = sshAddressOf(bmc?.address ?? '');
+  const { name = '', namespace = '' } = host.metadata ?? {};
+  if (address === undefined)
+    throw new CodedError('bad-credentials', `baremetalhost ${name}: spec.bmc.address: missing`);
+  const secretName = bmc?.credentialsName ?? '';
+  const { data = {} } = await handle.writer(resources.secrets).get(secretName, namespace);
+  const read = (key: string): string => {
+    const text = Buffer.from(data[key] ?? '', 'base64')
+      .toString('utf8')
+      .trim();
+    if (text === '')
+      throw new CodedError('bad-credentials', `secret ${namespace}/${secretName}: key ${key} is missing`);
+    return text;
+  };
+  const hostKey = read('ssh-hostkey');
+  if (
+    !/^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]+( .*)?$/.test(hostKey) ||
+    hostKey.includes('\n')
+  )
+    throw new CodedError(
+      'bad-credentials',
+      `secret ${namespace}/${secretName}: ssh-hostkey: must be one public key line, such as that of /etc/ssh/ssh_host_ed25519_key.pub`,
+    );
+  return { address, privateKey: `${read('ssh-privatekey')}\n`, hostKey };
+}

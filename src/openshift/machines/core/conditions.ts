@@ -1,0 +1,33 @@
+/** Conditions of machines: one per type. The transition time only changes with the status. */
+
+import { timestamp } from '../../../controllers/framework/core/plan-context.ts';
+import type { MachineCondition } from '../kinds/machine-types.ts';
+
+export interface Observed {
+  readonly type: string;
+  readonly status: MachineCondition['status'];
+  readonly severity?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export const isTrue = (type: string): Observed => ({ type, status: 'True' });
+
+export const isFalse = (type: string, reason: string, message: string, severity = 'Warning'): Observed => ({
+  ...{ type, status: 'False', severity, reason, message },
+});
+
+/** Sorted by type, as OpenShift's setter does. */
+export function withConditions(
+  before: readonly MachineCondition[] | undefined,
+  observed: readonly Observed[],
+  nowMs: number,
+): MachineCondition[] {
+  const byType = new Map((before ?? []).map((each) => [each.type, each]));
+  for (const each of observed) {
+    const old = byType.get(each.type);
+    const lastTransitionTime = old?.status === each.status ? old.lastTransitionTime : undefined;
+    byType.set(each.type, { ...each, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) });
+  }
+  return [...byType.values()].sort((left, right) => (left.type < right.type ? -1 : 1));
+}

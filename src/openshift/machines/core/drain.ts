@@ -1,0 +1,22 @@
+/** Pods to evict from a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { timeMs } from '../../../controllers/framework/core/plan-context.ts';
+
+/** Deleted pods on an unreachable node never terminate, so they are skipped after this time. */
+const UNREACHABLE_GRACE_MS = 60_000;
+
+/** Pods that still have to be evicted or have not terminated. */
+export function podsToDrain(pods: readonly Pod[], nodeReady: boolean, nowMs: number): Pod[] {
+  return pods.filter(({ metadata, status }) => {
+    if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+    if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
+    if ((metadata?.ownerReferences ?? []).some(({ kind, controller }) => controller === true && kind === 'DaemonSet'))
+      return false;
+    const { deletionTimestamp } = metadata ?? {};
+    if (deletionTimestamp === undefined || nodeReady) return true;
+    return nowMs - timeMs(deletionTimestamp) < UNREACHABLE_GRACE_MS;
+  });
+}
+
+export const isReady = (node: Node | undefined): boolean =>
+  node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;

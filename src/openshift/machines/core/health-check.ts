@@ -1,0 +1,121 @@
+/**
+ * Machine health checks: the unhealthy machines, and whether they may be deleted. Source:
+ * openshift/machine-api-operator pkg/controller/machinehealthcheck.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import { parseDuration } from '../../../base/duration.ts';
+import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { resolveIntOrPercent } from '../../../controllers/framework/core/int-or-percent.ts';
+import { controllerOf } from '../../../controllers/framework/core/ownership.ts';
+import { type PlanContext, timeMs } from '../../../controllers/framework/core/plan-context.ts';
+import {
+  type Machine,
+  type MachineHealthCheck,
+  type MachineHealthCheckStatus,
+  ROLE_LABEL,
+} from '../kinds/machine-types.ts';
+import { isFalse, isTrue, withConditions } from './conditions.ts';
+
+export interface HealthSnapshot {
+  readonly check: MachineHealthCheck;
+  /** Machines of the namespace. */
+  readonly machines: readonly Machine[];
+  node(name: string): Node | undefined;
+}
+
+export interface HealthPlan {
+  /** Machines to delete. */
+  readonly remediate: readonly { readonly machine: Machine; readonly why: string }[];
+  /** Unhealthy machines that are not remediated. */
+  readonly skipped: readonly { readonly machine: Machine; readonly why: string }[];
+  readonly status: MachineHealthCheckStatus;
+  /** Time until a healthy machine may become unhealthy without a further event. */
+  readonly nextMs: number | undefined;
+}
+
+const DEFAULT_STARTUP = '10m';
+
+interface Verdict {
+  readonly machine: Machine;
+  /** Undefined if the machine is healthy or not unhealthy for long enough. */
+  readonly why: string | undefined;
+  /** No unhealthy condition is present now. */
+  readonly healthy: boolean;
+  readonly nextMs: number | undefined;
+}
+
+export function planHealthCheck({ check, machines, node }: HealthSnapshot, context: PlanContext): HealthPlan {
+  const selector = labelSelectorOf(check.spec?.selector);
+  const verdicts = machines
+    .filter(({ metadata }) => matchesLabels(selector, metadata?.labels))
+    .map((machine) => judge(machine, check, node, context.nowMs));
+  const healthy = verdicts.filter((each) => each.healthy).length;
+  const most = resolveIntOrPercent(check.spec?.maxUnhealthy, verdicts.length, 'down', '100%');
+  const unhealthy = verdicts.length - healthy;
+  const allowed = unhealthy <= most;
+  const condition = allowed
+    ? isTrue('RemediationAllowed')
+    : isFalse(
+        'RemediationAllowed',
+        'TooManyUnhealthy',
+        `Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: ${verdicts.length}, unhealthy: ${unhealthy}, maxUnhealthy: ${String(check.spec?.maxUnhealthy ?? '100%')})`,
+      );
+  const status: MachineHealthCheckStatus = {
+    expectedMachines: verdicts.length,
+    currentHealthy: healthy,
+    remediationsAllowed: Math.max(0, most - unhealthy),
+    conditions: withConditions(check.status?.conditions, [condition], context.nowMs),
+  };
+  const next = verdicts.flatMap(({ nextMs }) => (nextMs === undefined ? [] : [nextMs]));
+  const nextMs = next.length === 0 ? undefined : Math.min(...next);
+  const remediate: { machine: Machine; why: string }[] = [];
+  const skipped: { machine: Machine; why: string }[] = [];
+  for (const { machine, why } of verdicts) {
+    if (why === undefined || machine.metadata?.deletionTimestamp !== undefined) continue;
+    const refusal = allowed ? refusalOf(machine) : 'RemediationRestricted';
+    if (refusal === undefined) remediate.push({ machine, why });
+    else skipped.push({ machine, why: refusal });
+  }
+  return { remediate, skipped, status, nextMs };
+}
+
+/**
+ * Reason against remediation: a machine without a machine set would not be replaced, and a master requires an
+ * administrator.
+ */
+function refusalOf(machine: Machine): string | undefined {
+  if (controllerOf(machine)?.kind !== 'MachineSet') return 'machine has no machineset owner; skipping remediation';
+  const isMaster =
+    machine.metadata?.labels?.[ROLE_LABEL] === 'master' ||
+    machine.spec?.providerSpec?.value?.roles?.includes('master') === true;
+  return isMaster ? 'machine is a control plane machine; skipping remediation' : undefined;
+}
+
+function judge(machine: Machine, check: MachineHealthCheck, node: HealthSnapshot['node'], nowMs: number): Verdict {
+  const unhealthy = (why: string): Verdict => ({ machine, why, healthy: false, nextMs: undefined });
+  const { status, metadata } = machine;
+  if (status?.phase === 'Failed') return unhealthy(`machine has failed: ${status.errorMessage ?? ''}`);
+  const name = status?.nodeRef?.name;
+  if (name === undefined) {
+    const text = check.spec?.nodeStartupTimeout ?? DEFAULT_STARTUP;
+    const startupMs = text === '0' ? 0 : (parseDuration(text) ?? 0);
+    const waits: Verdict = { machine, why: undefined, healthy: false, nextMs: undefined };
+    if (startupMs === 0) return waits;
+    const endMs = timeMs(status?.lastUpdated ?? metadata?.creationTimestamp) + startupMs;
+    return endMs <= nowMs ? unhealthy(`no node after ${text}`) : { ...waits, nextMs: endMs };
+  }
+  const found = node(name);
+  if (found === undefined) return unhealthy(`node ${name} is deleted`);
+  let nextMs: number | undefined;
+  let matched = false;
+  for (const { type, status: wanted, timeout } of check.spec?.unhealthyConditions ?? []) {
+    const condition = found.status?.conditions?.find((each) => each.type === type);
+    if (condition?.status !== wanted) continue;
+    matched = true;
+    const ms = timeout === '0' ? 0 : (parseDuration(timeout ?? '') ?? 0);
+    const endMs = timeMs(condition?.lastTransitionTime) + ms;
+    if (endMs <= nowMs) return unhealthy(`condition ${type} of node ${name} has been ${wanted} for ${timeout}`);
+    nextMs = Math.min(nextMs ?? endMs, endMs);
+  }
+  return { machine, why: undefined, healthy: !matched, nextMs };
+}

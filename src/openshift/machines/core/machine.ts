@@ -1,0 +1,253 @@
+/**
+ * Life cycle of a machine: it claims a host, has it installed and is linked with its Node. When it is deleted, the Node
+ * is drained and the host wiped and released. Each plan performs one step; the next step follows from the state
+ * observed then. Source of phases, conditions and hooks: openshift/machine-api-operator pkg/controller/machine of
+ * release 4.10.
+ */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../../controllers/framework/core/equality.ts';
+import { timestamp } from '../../../controllers/framework/core/plan-context.ts';
+import {
+  type BareMetalHost,
+  EXCLUDE_DRAIN_ANNOTATION,
+  type LifecycleHook,
+  type Machine,
+  type MachinePhase,
+  type MachineStatus,
+} from '../kinds/machine-types.ts';
+import { hostToClaim, isOffered, isSilent, reportsBlank, whyNone } from './bare-metal-host.ts';
+import { isFalse, isTrue, type Observed, withConditions } from './conditions.ts';
+import { isReady, podsToDrain } from './drain.ts';
+import { quorumRefusal, type StoreMember } from './quorum.ts';
+
+export interface MachineSnapshot {
+  readonly machine: Machine;
+  /** Hosts of the namespace. */
+  readonly hosts: readonly BareMetalHost[];
+  /** The host whose consumer is the machine. */
+  readonly host: BareMetalHost | undefined;
+  readonly node: Node | undefined;
+  /** Pods of that Node; only set while the machine is being deleted. */
+  readonly pods: readonly Pod[];
+  /** Members of the store; only set while a master is being deleted. 'unknown': the store did not respond. */
+  readonly members: readonly StoreMember[] | 'unknown' | undefined;
+  /** Result of the last failed attempt of a step over SSH. */
+  readonly failure: StepFailure | undefined;
+}
+
+export interface StepFailure {
+  readonly attempts: number;
+  readonly message: string;
+  /** The step is not retried before this time. */
+  readonly retryAtMs: number;
+}
+
+export type MachineStep =
+  | { readonly do: 'claim'; readonly host: BareMetalHost }
+  /** Provides the host with its join configuration, or installs it over SSH. */
+  | { readonly do: 'provision'; readonly host: BareMetalHost }
+  /** Sets the labels, the taints and the identity of the machine on the Node. */
+  | { readonly do: 'link'; readonly node: Node }
+  | { readonly do: 'cordon'; readonly node: Node }
+  | { readonly do: 'evict'; readonly pods: readonly Pod[] }
+  | { readonly do: 'wipe'; readonly host: BareMetalHost }
+  /** Removes the store member of a host that does not respond. */
+  | { readonly do: 'removeMember'; readonly name: string }
+  | { readonly do: 'deleteNode'; readonly node: Node }
+  | { readonly do: 'release'; readonly host: BareMetalHost }
+  | { readonly do: 'finalize' };
+
+export interface MachinePlan {
+  readonly status: MachineStatus;
+  readonly step: MachineStep | undefined;
+  /** Time until the next check without a further event. */
+  readonly againMs: number | undefined;
+}
+
+/** Number of attempts to install over SSH before the machine fails. */
+export const MOST_ATTEMPTS = 5;
+const POLL_MS = 5_000;
+/** Time for a wiped host to report. */
+const SLOW_POLL_MS = 30_000;
+
+export function planMachine(snapshot: MachineSnapshot, nowMs: number): MachinePlan {
+  const outcome =
+    snapshot.machine.metadata?.deletionTimestamp === undefined ? planLife(snapshot, nowMs) : planEnd(snapshot, nowMs);
+  return { status: statusOf(snapshot, outcome, nowMs), step: outcome.step, againMs: outcome.againMs };
+}
+
+interface Outcome {
+  readonly phase: MachinePhase;
+  readonly conditions: readonly Observed[];
+  readonly error?: { readonly reason: string; readonly message: string };
+  readonly step?: MachineStep | undefined;
+  readonly againMs?: number | undefined;
+}
+
+const EXISTS = isTrue('InstanceExists');
+/** Only shown after an installation over SSH has failed. */
+const CREATED = isTrue('MachineCreation');
+const DRAINABLE = isTrue('Drainable');
+const TERMINABLE = isTrue('Terminable');
+
+function planLife({ machine, hosts, host, node, failure }: MachineSnapshot, nowMs: number): Outcome {
+  const holds = hookConditions(machine);
+  const { errorReason, errorMessage, phase } = machine.status ?? {};
+  // As upstream, a failed machine never recovers; it is deleted and replaced.
+  if (phase === 'Failed') {
+    const error = { reason: errorReason ?? 'Unknown', message: errorMessage ?? '' };
+    return { phase: 'Failed', conditions: holds, error };
+  }
+  if (host === undefined) {
+    if ((machine.spec?.providerID ?? '') !== '') {
+      const message = "Can't find created instance.";
+      return {
+        phase: 'Failed',
+        conditions: [...holds, isFalse('InstanceExists', 'InstanceMissing', message)],
+        error: { reason: 'UpdateError', message },
+      };
+    }
+    const provider = machine.spec?.providerSpec?.value;
+    const free = hostToClaim(hosts, provider, nowMs);
+    const missing = isFalse(
+      'InstanceExists',
+      'NoHostAvailable',
+      `No host to claim of ${whyNone(hosts, provider, nowMs)}`,
+    );
+    const conditions = [...holds, missing];
+    if (free === undefined) return { phase: 'Provisioning', conditions, againMs: SLOW_POLL_MS };
+    return { phase: 'Provisioning', conditions, step: { do: 'claim', host: free } };
+  }
+  const wasRefused = machine.status?.conditions?.some(({ type }) => type === CREATED.type) === true;
+  const created = wasRefused ? [CREATED] : [];
+  const conditions = [...holds, EXISTS];
+  if (node === undefined) {
+    if (failure !== undefined && failure.attempts >= MOST_ATTEMPTS)
+      return { phase: 'Failed', conditions, error: { reason: 'CreateError', message: failure.message } };
+    const joins = isOffered(host) ? !reportsBlank(host) : phase === 'Provisioned';
+    if (joins) return { phase: 'Provisioned', conditions: [...conditions, ...created], againMs: POLL_MS };
+    if (failure !== undefined) conditions.push(isFalse(CREATED.type, 'MachineCreationFailed', failure.message));
+    if (failure !== undefined && failure.retryAtMs > nowMs)
+      return { phase: 'Provisioning', conditions, againMs: failure.retryAtMs - nowMs };
+    return { phase: 'Provisioning', conditions, step: { do: 'provision', host }, againMs: POLL_MS };
+  }
+  return { phase: 'Running', conditions: [...conditions, ...created], step: { do: 'link', node } };
+}
+
+function planEnd(snapshot: MachineSnapshot, nowMs: number): Outcome {
+  const { machine, host, node, members } = snapshot;
+  const { preDrain = [], preTerminate = [] } = machine.spec?.lifecycleHooks ?? {};
+  const exists = host === undefined ? [] : [EXISTS];
+  const drained =
+    machine.status?.conditions?.some(({ type, status }) => type === 'Drained' && status === 'True') === true;
+  const isWiping = host?.status?.provisioning?.state === 'deprovisioning';
+  if (host === undefined && node === undefined) return { phase: 'Deleting', conditions: [], step: { do: 'finalize' } };
+  if (!drained && preDrain.length > 0)
+    return {
+      phase: 'Deleting',
+      conditions: [...exists, held('Drainable', preDrain, 'drain'), ...terminable(preTerminate)],
+    };
+  const name = host?.metadata?.name ?? node?.metadata?.name ?? '';
+  const refusal = isWiping ? undefined : storeRefusal(members, name);
+  if (refusal !== undefined) {
+    const kept = isFalse(
+      drained ? 'Terminable' : 'Drainable',
+      'WouldLoseQuorum',
+      `Deletion is refused: ${refusal}`,
+      'Error',
+    );
+    return { phase: 'Deleting', conditions: [...exists, kept], againMs: POLL_MS };
+  }
+  if (!drained) {
+    const left = drainStep(snapshot, nowMs);
+    if (left !== undefined)
+      return { ...left, conditions: [...exists, DRAINABLE, ...left.conditions, ...terminable(preTerminate)] };
+  }
+  const before = [...exists, DRAINABLE, { ...isTrue('Drained'), message: 'Drain finished successfully' }];
+  if (preTerminate.length > 0) return { phase: 'Deleting', conditions: [...before, ...terminable(preTerminate)] };
+  return { phase: 'Deleting', conditions: [...before, TERMINABLE], ...endStep(snapshot, nowMs) };
+}
+
+/** Undefined if no pod is left to drain. */
+function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Outcome | undefined {
+  if (node === undefined || machine.metadata?.annotations?.[EXCLUDE_DRAIN_ANNOTATION] !== undefined) return undefined;
+  const phase = 'Deleting';
+  if (node.spec?.unschedulable !== true)
+    return { phase, conditions: [], step: { do: 'cordon', node }, againMs: POLL_MS };
+  const left = podsToDrain(pods, isReady(node), nowMs);
+  if (left.length === 0) return undefined;
+  const names = left.slice(0, 5).map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`);
+  const more = left.length > names.length ? `, ${left.length - names.length} more` : '';
+  const conditions = [isFalse('Drained', 'DrainError', `Pods remain: ${names.join(', ')}${more}`)];
+  return { phase, conditions, step: { do: 'evict', pods: left }, againMs: POLL_MS };
+}
+
+/** The host is wiped before the Node is deleted, because its kubelet would register the Node again. */
+function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: number): Pick<Outcome, 'step' | 'againMs'> {
+  const name = host?.metadata?.name ?? node?.metadata?.name ?? '';
+  const isMember = Array.isArray(members) && members.some((each) => each.name === name);
+  if (host !== undefined) {
+    const ordered = host.status?.provisioning?.state === 'deprovisioning';
+    const isEarly = failure !== undefined && failure.retryAtMs > nowMs && failure.attempts < MOST_ATTEMPTS;
+    if (isEarly) return { againMs: failure.retryAtMs - nowMs };
+    const gaveUp = failure !== undefined && failure.attempts >= MOST_ATTEMPTS && !isOffered(host);
+    if (!ordered && !gaveUp) return { step: { do: 'wipe', host }, againMs: POLL_MS };
+    const answers = isOffered(host)
+      ? !isSilent(host, nowMs)
+      : failure === undefined || failure.attempts < MOST_ATTEMPTS;
+    const isWiped = isOffered(host) ? reportsBlank(host) : failure === undefined;
+    if (!isWiped && answers)
+      return isOffered(host) ? { againMs: POLL_MS } : { step: { do: 'wipe', host }, againMs: POLL_MS };
+    // The host is wiped when it reports next; see refusalToClaim.
+  }
+  if (isMember) return { step: { do: 'removeMember', name }, againMs: POLL_MS };
+  if (node !== undefined) return { step: { do: 'deleteNode', node }, againMs: POLL_MS };
+  return host === undefined ? { step: { do: 'finalize' } } : { step: { do: 'release', host }, againMs: POLL_MS };
+}
+
+function storeRefusal(members: MachineSnapshot['members'], name: string): string | undefined {
+  if (members === undefined) return undefined;
+  return members === 'unknown' ? 'the store does not answer' : quorumRefusal(members, name);
+}
+
+function held(type: string, hooks: readonly LifecycleHook[], what: string): Observed {
+  const named = hooks.map(({ name, owner }) => `{Name:${name} Owner:${owner}}`).join(' ');
+  return isFalse(
+    type,
+    'HookPresent',
+    `${what === 'drain' ? 'Drain' : 'Terminate'} operation currently blocked by: [${named}]`,
+  );
+}
+
+const terminable = (hooks: readonly LifecycleHook[]): Observed[] =>
+  hooks.length === 0 ? [TERMINABLE] : [held('Terminable', hooks, 'terminate')];
+
+function hookConditions(machine: Machine): Observed[] {
+  const { preDrain = [], preTerminate = [] } = machine.spec?.lifecycleHooks ?? {};
+  return [preDrain.length === 0 ? DRAINABLE : held('Drainable', preDrain, 'drain'), ...terminable(preTerminate)];
+}
+
+function statusOf({ machine, host, node }: MachineSnapshot, outcome: Outcome, nowMs: number): MachineStatus {
+  const before = machine.status ?? {};
+  const { errorReason: _r, errorMessage: _m, nodeRef: _n, ...kept } = before;
+  const nodeRef =
+    node === undefined
+      ? before.nodeRef
+      : { kind: 'Node', name: node.metadata?.name ?? '', uid: node.metadata?.uid ?? '' };
+  const addresses = node?.status?.addresses ?? before.addresses;
+  const next: MachineStatus = {
+    ...kept,
+    ...(nodeRef === undefined ? {} : { nodeRef }),
+    ...(addresses === undefined ? {} : { addresses }),
+    ...(host === undefined ? {} : { providerStatus: { host: host.metadata?.name ?? '' } }),
+    ...(outcome.error === undefined ? {} : { errorReason: outcome.error.reason, errorMessage: outcome.error.message }),
+    phase: outcome.phase,
+    conditions: withConditions(before.conditions, outcome.conditions, nowMs),
+  };
+  if (semanticEqual(next, before)) return before;
+  // Time of the last change of phase, as upstream: time-outs of health checks start there.
+  return {
+    ...next,
+    lastUpdated: next.phase === before.phase ? (before.lastUpdated ?? timestamp(nowMs)) : timestamp(nowMs),
+  };
+}

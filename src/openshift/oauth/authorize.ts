@@ -1,0 +1,178 @@
+/**
+ * `/oauth/authorize`: validates a request, identifies its user and responds with a code or a token. Source: RFC 6749,
+ * sections 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
+ */
+
+import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import { CHALLENGING_CLIENT, CLIENTS, ownRedirects } from './clients.ts';
+import { redirect, sendError, type Visit } from './http.ts';
+import type { OAuthClient, OAuthClientAuthorization } from './kinds/oauth/types.ts';
+import { isScope } from './kinds/oauth/validation.ts';
+import type { LoginUser } from './mapping.ts';
+import { acceptedRedirect } from './redirects.ts';
+import type { Grant, TokenIssuer } from './tokens.ts';
+
+export const AUTHORIZATIONS = 'oauthclientauthorizations.oauth.openshift.io';
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+const DEFAULT_SCOPE = 'user:full';
+const SINGLE = [
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+];
+
+export interface AuthorizeRequest {
+  readonly client: OAuthClient;
+  readonly redirect: string;
+  readonly type: 'code' | 'token';
+  readonly scopes: readonly string[];
+  readonly state: string;
+  readonly challenge: string;
+}
+
+/** Returns the request, or undefined after an error response was sent. */
+export function readRequest(visit: Visit, objects: LoginObjects, query = visit.query): AuthorizeRequest | undefined {
+  const value = (name: string): string => query.get(name) ?? '';
+  const repeated = SINGLE.find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) {
+    sendError(visit, 400, 'invalid_request', `${repeated}: is given more than once`);
+    return undefined;
+  }
+  const client = objects.get<OAuthClient>(CLIENTS, value('client_id'));
+  if (client === undefined) {
+    sendError(visit, 401, 'unauthorized_client', 'client_id: there is no such client; create the OAuthClient');
+    return undefined;
+  }
+  const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, visit.origin));
+  if (target === undefined) {
+    // Never redirect here: the address does not belong to the client.
+    sendError(visit, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
+    return undefined;
+  }
+  const type = value('response_type');
+  const state = value('state');
+  const challenge = value('code_challenge');
+  const scopes = [
+    ...new Set(
+      value('scope')
+        .split(' ')
+        .filter((each) => each !== ''),
+    ),
+  ];
+  const request = {
+    client,
+    redirect: target,
+    state,
+    challenge,
+    scopes: scopes.length === 0 ? [DEFAULT_SCOPE] : scopes,
+  };
+  const fail = (error: string, description: string): undefined =>
+    refuse(visit, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
+  if (type !== 'code' && type !== 'token')
+    return fail('unsupported_response_type', 'response_type: is neither code nor token');
+  // A token in the fragment reaches any page served by the redirect's host, without the client's secret or PKCE.
+  if (type === 'token' && client.metadata?.name !== CHALLENGING_CLIENT)
+    return fail('unauthorized_client', `response_type: token is for ${CHALLENGING_CLIENT}; use code`);
+  if (!request.scopes.every((each) => isScope(each) && mayRequest(client, each)))
+    return fail('invalid_scope', 'scope: is unknown, or not for this client');
+  if (type === 'code') {
+    const problem = challengeProblem(client, challenge, value('code_challenge_method'));
+    if (problem !== undefined) return fail('invalid_request', problem);
+  }
+  return { ...request, type };
+}
+
+/**
+ * A client without a secret must use PKCE to prove that it sent the request. The method `plain` would prove nothing.
+ */
+function challengeProblem(client: OAuthClient, challenge: string, method: string): string | undefined {
+  if (challenge === '' && method === '')
+    return (client.secret ?? '') === '' ? 'code_challenge: is required of clients without a secret' : undefined;
+  if (method !== 'S256') return 'code_challenge_method: only S256 is supported';
+  return CHALLENGE.test(challenge) ? undefined : 'code_challenge: is not a SHA-256 in base64url';
+}
+
+function mayRequest({ scopeRestrictions = [] }: OAuthClient, scope: string): boolean {
+  if (scopeRestrictions.length === 0) return true;
+  const [, role = '', namespace = '', escalates] = /^role:(.+?):([^:!]+)(:!)?$/.exec(scope) ?? [];
+  return scopeRestrictions.some(({ literals, clusterRole }) => {
+    if (literals?.includes(scope) === true) return true;
+    if (clusterRole === undefined || role === '') return false;
+    const has = (list: readonly string[] | undefined, wanted: string): boolean =>
+      list?.includes('*') === true || list?.includes(wanted) === true;
+    return (
+      has(clusterRole.roleNames, role) &&
+      has(clusterRole.namespaces, namespace) &&
+      (escalates === undefined || clusterRole.allowEscalation === true)
+    );
+  });
+}
+
+/** Responds with an error through the redirect. */
+export function refuse(visit: Visit, request: AuthorizeRequest, error: string, description: string): undefined {
+  answer(visit, request, { error, error_description: description });
+  return undefined;
+}
+
+function answer(visit: Visit, request: AuthorizeRequest, fields: Readonly<Record<string, string>>): void {
+  const url = new URL(request.redirect);
+  const all = new URLSearchParams({ ...fields, ...(request.state === '' ? {} : { state: request.state }) });
+  if (request.type === 'token') url.hash = all.toString();
+  else for (const [name, value] of all) url.searchParams.set(name, value);
+  redirect(visit, url.href);
+}
+
+/** Whether the user must approve before the client gets these scopes. */
+export function needsConsent(objects: LoginObjects, request: AuthorizeRequest, user: LoginUser): boolean {
+  const { client, scopes } = request;
+  if (client.grantMethod === 'auto') return false;
+  const name = `${user.name}:${client.metadata?.name ?? ''}`;
+  const granted = objects.get<OAuthClientAuthorization>(AUTHORIZATIONS, name);
+  return granted?.userUID !== user.uid || !scopes.every((each) => granted.scopes?.includes(each) === true);
+}
+
+export async function recordConsent(objects: LoginObjects, request: AuthorizeRequest, user: LoginUser): Promise<void> {
+  const clientName = request.client.metadata?.name ?? '';
+  const name = `${user.name}:${clientName}`;
+  const present = objects.get<OAuthClientAuthorization>(AUTHORIZATIONS, name);
+  const common = { clientName, userName: user.name, userUID: user.uid };
+  if (present === undefined) {
+    await objects.create<OAuthClientAuthorization>(AUTHORIZATIONS, {
+      metadata: { name },
+      ...common,
+      scopes: [...request.scopes],
+    });
+    return;
+  }
+  await objects.update<OAuthClientAuthorization>(AUTHORIZATIONS, name, (current) => ({
+    ...current,
+    ...common,
+    // The stored grant may belong to an earlier user of the same name.
+    scopes: [...new Set([...(current.userUID === user.uid ? (current.scopes ?? []) : []), ...request.scopes])],
+  }));
+}
+
+/** Responds with the code or token that the client requested. */
+export async function grant(
+  visit: Visit,
+  request: AuthorizeRequest,
+  user: LoginUser,
+  issuer: TokenIssuer,
+): Promise<void> {
+  const granted: Grant = { client: request.client, user, scopes: request.scopes, redirect: request.redirect };
+  if (request.type === 'code') {
+    const code = await issuer.issueCode(granted, request.state, request.challenge);
+    return answer(visit, request, { code });
+  }
+  const { token, expiresIn } = await issuer.issueToken(granted);
+  answer(visit, request, {
+    access_token: token,
+    expires_in: String(expiresIn),
+    scope: request.scopes.join(' '),
+    token_type: 'Bearer',
+  });
+}

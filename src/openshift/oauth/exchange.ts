@@ -1,0 +1,92 @@
+/** `/oauth/token`: exchanges a code once for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
+import { createHash } from 'node:crypto';
+import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import type { Log } from '../../base/log.ts';
+import { CLIENTS } from './clients.ts';
+import { sameText } from './cookies.ts';
+import { basicCredentials, readForm, sendError, sendJson, type Visit } from './http.ts';
+import type { OAuthAuthorizeToken, OAuthClient } from './kinds/oauth/types.ts';
+import { AUTHORIZE_TOKENS, type IssuedToken, type TokenIssuer } from './tokens.ts';
+
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+
+export interface CodeUse {
+  readonly client: OAuthClient;
+  readonly code: string;
+  readonly redirect: string;
+  readonly verifier: string;
+}
+
+export interface ExchangeDeps {
+  readonly objects: LoginObjects;
+  readonly issuer: TokenIssuer;
+  readonly log: Log;
+  nowMs(): number;
+}
+
+/** Returns undefined when the code is invalid, expired, used or issued for another client. */
+export async function exchangeCode(
+  { objects, issuer, log, nowMs }: ExchangeDeps,
+  { client, code, redirect, verifier }: CodeUse,
+): Promise<(IssuedToken & { readonly scopes: readonly string[] }) | undefined> {
+  await objects.freshen();
+  const name = objects.tokenName(code);
+  const stored = objects.get<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, name);
+  const { clientName, userName = '', userUID = '', scopes = [], redirectURI = '', expiresIn = 0 } = stored ?? {};
+  if (stored !== undefined && clientName !== client.metadata?.name) return undefined;
+  // If two requests use one code, the one that fails to delete it is a replay.
+  if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
+    const revoked = await issuer.revokeTokensOf(name);
+    if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });
+    return undefined;
+  }
+  const ageMs = nowMs() - Date.parse(stored.metadata?.creationTimestamp ?? '');
+  if (!(ageMs < expiresIn * 1000) || redirectURI !== redirect) return undefined;
+  if (!provesPossession(stored.codeChallenge ?? '', verifier)) return undefined;
+  const grant = { client, user: { name: userName, uid: userUID }, scopes, redirect: redirectURI };
+  return { ...(await issuer.issueToken(grant, name)), scopes };
+}
+
+/** A verifier without a challenge is a downgrade attack (RFC 9700, section 2.1.1). */
+function provesPossession(challenge: string, verifier: string): boolean {
+  if (challenge === '') return verifier === '';
+  return VERIFIER.test(verifier) && sameText(createHash('sha256').update(verifier).digest('base64url'), challenge);
+}
+
+/** Handles `POST /oauth/token`. */
+export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<void> {
+  if (visit.request.method !== 'POST') return sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
+  const form = await readForm(visit);
+  if (form === undefined) return sendError(visit, 400, 'invalid_request', 'the body is not a form');
+  const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
+  if (repeated !== undefined) return sendError(visit, 400, 'invalid_request', 'a parameter is given more than once');
+  const value = (name: string): string => form.get(name) ?? '';
+  const basic = basicCredentials(visit);
+  // RFC 6749, section 2.3.1: both values are form-encoded.
+  const decoded = (text: string): string => new URLSearchParams(`v=${text}`).get('v') ?? '';
+  const id = basic === undefined ? value('client_id') : decoded(basic.user);
+  const secret = basic === undefined ? value('client_secret') : decoded(basic.secret);
+  const client = deps.objects.get<OAuthClient>(CLIENTS, id);
+  const secrets = client === undefined ? [] : [client.secret ?? '', ...(client.additionalSecrets ?? [])];
+  const known = secrets.filter((each) => each !== '');
+  if (client === undefined || (known.length > 0 && !known.some((each) => sameText(each, secret))))
+    return sendError(visit, 401, 'invalid_client', 'the client is unknown or its secret is wrong', {
+      'www-authenticate': 'Basic realm="openshift"',
+    });
+  if (value('grant_type') !== 'authorization_code')
+    return sendError(visit, 400, 'unsupported_grant_type', 'grant_type: only authorization_code is supported');
+  const issued = await exchangeCode(deps, {
+    client,
+    code: value('code'),
+    redirect: value('redirect_uri'),
+    verifier: value('code_verifier'),
+  });
+  if (issued === undefined)
+    return sendError(visit, 400, 'invalid_grant', 'code: is unknown, used, expired, or of another client or redirect');
+  sendJson(visit, 200, {
+    access_token: issued.token,
+    token_type: 'Bearer',
+    expires_in: issued.expiresIn,
+    scope: issued.scopes.join(' '),
+  });
+}

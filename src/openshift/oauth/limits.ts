@@ -1,0 +1,86 @@
+/**
+ * Limits for failed logins, by source and by user. Uses monotonic time, so clock changes do not affect a limit. A user
+ * limit applies to the pair of source and user, so that no other source is locked out.
+ */
+
+import { peerNetwork } from '../../base/addresses/addresses.ts';
+
+/** `burst`: failures allowed at once. `seconds`: time until one more is allowed. */
+const SOURCE = { burst: 40, seconds: 2 };
+const PAIR = { burst: 10, seconds: 6 };
+const MAX_KEYS = 10_000;
+
+interface Bucket {
+  failures: number;
+  sinceMs: number;
+}
+
+export class FailureLimits {
+  readonly #nowMs: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** `nowMs` returns monotonic time. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Seconds until the next attempt is allowed, or 0. */
+  waitSeconds(source: string, user: string): number {
+    return Math.max(this.#wait(sourceKey(source), SOURCE), this.#wait(pairKey(source, user), PAIR));
+  }
+
+  failed(source: string, user: string): void {
+    this.#count(sourceKey(source), SOURCE.seconds);
+    this.#count(pairKey(source, user), PAIR.seconds);
+  }
+
+  /** Reverts the failure that was counted for a now successful attempt, so it does not count for its source. */
+  succeeded(source: string, user: string): void {
+    this.#release(sourceKey(source), SOURCE.seconds);
+    this.#buckets.delete(pairKey(source, user));
+  }
+
+  /** Reverts the failure that was counted for an attempt that could not be checked. */
+  unchecked(source: string, user: string): void {
+    this.#release(sourceKey(source), SOURCE.seconds);
+    this.#release(pairKey(source, user), PAIR.seconds);
+  }
+
+  #release(key: string, seconds: number): void {
+    const bucket = this.#current(key, seconds);
+    if (bucket === undefined) return;
+    bucket.failures -= 1;
+    if (bucket.failures <= 0) this.#buckets.delete(key);
+  }
+
+  #current(key: string, seconds: number): Bucket | undefined {
+    const bucket = this.#buckets.get(key);
+    if (bucket === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    const forgiven = (nowMs - bucket.sinceMs) / (seconds * 1000);
+    bucket.failures = Math.max(0, bucket.failures - forgiven);
+    bucket.sinceMs = nowMs;
+    return bucket;
+  }
+
+  #wait(key: string, { burst, seconds }: { readonly burst: number; readonly seconds: number }): number {
+    const bucket = this.#current(key, seconds);
+    if (bucket === undefined || bucket.failures < burst) return 0;
+    return Math.ceil((bucket.failures - burst + 1) * seconds);
+  }
+
+  #count(key: string, seconds: number): void {
+    const bucket = this.#current(key, seconds);
+    if (bucket !== undefined) bucket.failures += 1;
+    else {
+      // Evicts the oldest entry, so that a flood of names does not grow the map.
+      const oldest = this.#buckets.size >= MAX_KEYS ? this.#buckets.keys().next().value : undefined;
+      if (oldest !== undefined) this.#buckets.delete(oldest);
+      this.#buckets.set(key, { failures: 1, sinceMs: this.#nowMs() });
+    }
+  }
+}
+
+const sourceKey = (source: string): string => `s ${peerNetwork(source)}`;
+const pairKey = (source: string, user: string): string =>
+  `u ${peerNetwork(source)} ${user.slice(0, 256).toLowerCase()}`;

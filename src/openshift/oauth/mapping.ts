@@ -1,0 +1,105 @@
+/** Maps identities to users. Source: openshift/oauth-server pkg/userregistry/identitymapper. */
+
+import { isApiError } from '../../api/meta/status.ts';
+import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import type { Identity, User } from './kinds/users/types.ts';
+import type { LoginIdentity, MappingMethod } from './types.ts';
+
+const USERS = 'users.user.openshift.io';
+const IDENTITIES = 'identities.user.openshift.io';
+const MAX_GENERATED = 100;
+
+/** The login is valid but must not be mapped to a user. The message is for the log. */
+export class MappingError extends Error {}
+
+export interface LoginUser {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Object names become parts of paths, so other names are rejected. */
+const objectPart = (text: string): string =>
+  /^[^/%:\p{Cc}]{1,200}$/u.test(text) && text !== '.' && text !== '..'
+    ? text
+    : Buffer.from(text).toString('base64url').slice(0, 220);
+
+/** User of a login. Rejects with MappingError. */
+export async function mapToUser(
+  objects: LoginObjects,
+  login: LoginIdentity,
+  method: MappingMethod,
+): Promise<LoginUser> {
+  await objects.freshen();
+  const providerUserName = objectPart(login.id);
+  const name = `${login.provider}:${providerUserName}`;
+  const identity = objects.get<Identity>(IDENTITIES, name);
+  if (identity !== undefined) return known(objects, identity);
+  if (method === 'lookup') throw new MappingError(`identity ${name}: is not mapped to a user; create the mapping`);
+  const user = await provision(objects, login, name, method);
+  try {
+    await objects.create<Identity>(IDENTITIES, {
+      metadata: { name },
+      providerName: login.provider,
+      providerUserName,
+      user: { name: user.name, uid: user.uid },
+      extra: { ...login.extra },
+    });
+  } catch (error) {
+    // The same identity is logging in at another server at the same time.
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+  }
+  return user;
+}
+
+function known(objects: LoginObjects, identity: Identity): LoginUser {
+  const { name = '', uid = '' } = identity.user ?? {};
+  const user = objects.get<User>(USERS, name);
+  const label = identity.metadata?.name ?? '';
+  if (user === undefined || user.metadata?.uid !== uid)
+    throw new MappingError(`identity ${label}: its user ${JSON.stringify(name)} was deleted; delete the identity`);
+  if (user.identities?.includes(label) !== true)
+    throw new MappingError(`identity ${label}: user ${JSON.stringify(name)} does not list it; create the mapping`);
+  return { name, uid };
+}
+
+const reference = (user: User): LoginUser => ({ name: user.metadata?.name ?? '', uid: user.metadata?.uid ?? '' });
+
+async function provision(
+  objects: LoginObjects,
+  login: LoginIdentity,
+  identity: string,
+  method: Exclude<MappingMethod, 'lookup'>,
+): Promise<LoginUser> {
+  const preferred = login.preferredUserName;
+  if (!/^[^/%:~\p{Cc}]{1,200}$/u.test(preferred) || preferred === '.' || preferred === '..')
+    throw new MappingError(`identity ${identity}: the preferred user name cannot be the name of a user`);
+  for (let attempt = 1; attempt <= MAX_GENERATED; attempt++) {
+    const name = attempt === 1 ? preferred : `${preferred}${attempt}`;
+    const present = objects.get<User>(USERS, name);
+    if (present === undefined) {
+      try {
+        const made: User = { metadata: { name }, identities: [identity], groups: null };
+        return reference(
+          await objects.create<User>(USERS, login.fullName === '' ? made : { ...made, fullName: login.fullName }),
+        );
+      } catch (error) {
+        if (!isApiError(error, 'AlreadyExists')) throw error;
+        await objects.freshen();
+        attempt -= 1;
+        continue;
+      }
+    }
+    const own = present.identities ?? [];
+    if (own.includes(identity)) return reference(present);
+    if (method === 'add' || own.length === 0)
+      return reference(
+        await objects.update<User>(USERS, name, (current) => ({
+          ...current,
+          identities: [...new Set([...(current.identities ?? []), identity])],
+        })),
+      );
+    if (method === 'claim')
+      throw new MappingError(`identity ${identity}: user ${JSON.stringify(name)} is claimed by ${own[0] ?? ''}`);
+  }
+  throw new MappingError(`identity ${identity}: no user name is left for ${JSON.stringify(preferred)}`);
+}

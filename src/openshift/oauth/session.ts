@@ -1,0 +1,50 @@
+/** Browser sessions of logged-in users, and form tokens against cross-site requests. */
+
+import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import { CSRF, cookie, cookieOf, SESSION, sameText, sign, verify } from './cookies.ts';
+import { header, type Visit } from './http.ts';
+import type { User } from './kinds/users/types.ts';
+import type { LoginUser } from './mapping.ts';
+import { BOOTSTRAP_USER } from './providers.ts';
+
+const SESSION_MS = 300_000;
+
+interface Session extends LoginUser {
+  readonly untilMs: number;
+}
+
+export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): string =>
+  cookie(SESSION, sign(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
+
+/** User of the session, if the user still exists. */
+export function sessionUser(
+  visit: Visit,
+  key: Uint8Array,
+  objects: LoginObjects,
+  nowMs: number,
+): LoginUser | undefined {
+  const session = verify<Session>(key, SESSION, cookieOf(header(visit, 'cookie'), SESSION));
+  // A session from the future was created before the clock was set back.
+  if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
+  const { name, uid } = session;
+  const current =
+    name === BOOTSTRAP_USER
+      ? objects.bootstrapUser()?.uid
+      : objects.get<User>('users.user.openshift.io', name)?.metadata?.uid;
+  return current === uid ? { name, uid } : undefined;
+}
+
+/** Form token of the browser, and the cookie to set if it has none. */
+export function formToken(
+  visit: Visit,
+  random: () => string,
+): { readonly csrf: string; readonly headers: Readonly<Record<string, string>> } {
+  const present = cookieOf(header(visit, 'cookie'), CSRF);
+  if (present !== undefined && /^[A-Za-z0-9_-]{43}$/.test(present)) return { csrf: present, headers: {} };
+  const csrf = random();
+  return { csrf, headers: { 'set-cookie': cookie(CSRF, csrf) } };
+}
+
+/** Whether the form was served to this browser. */
+export const isOwnForm = (visit: Visit, form: URLSearchParams): boolean =>
+  sameText(form.get('csrf') ?? '', cookieOf(header(visit, 'cookie'), CSRF) ?? '');

@@ -1,0 +1,121 @@
+/** Codes and access tokens: generated from 32 random bytes and stored by their hashes. */
+
+import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import type { RandomSource } from '../../base/clock.ts';
+import { parseDuration } from '../../base/duration.ts';
+import {
+  INACTIVITY_SECONDS,
+  type OAuthAccessToken,
+  type OAuthAuthorizeToken,
+  type OAuthClient,
+} from './kinds/oauth/types.ts';
+import type { LoginUser } from './mapping.ts';
+import type { OAuthConfiguration } from './types.ts';
+
+export const ACCESS_TOKENS = 'oauthaccesstokens.oauth.openshift.io';
+export const AUTHORIZE_TOKENS = 'oauthauthorizetokens.oauth.openshift.io';
+const DAY_SECONDS = 86_400;
+const CODE_SECONDS = 300;
+const MAX_REPLAYED = 1024;
+
+export interface Grant {
+  readonly client: OAuthClient;
+  readonly user: LoginUser;
+  readonly scopes: readonly string[];
+  readonly redirect: string;
+}
+
+export interface IssuedToken {
+  readonly token: string;
+  readonly expiresIn: number;
+}
+
+export class TokenIssuer {
+  readonly #objects: LoginObjects;
+  readonly #random: RandomSource;
+  readonly #configuration: () => OAuthConfiguration;
+  /** Codes that were used a second time while their token was being created. */
+  readonly #replayed = new Set<string>();
+
+  constructor(objects: LoginObjects, random: RandomSource, configuration: () => OAuthConfiguration) {
+    this.#objects = objects;
+    this.#random = random;
+    this.#configuration = configuration;
+  }
+
+  newSecret(): string {
+    return `sha256~${Buffer.from(this.#random.bytes(32)).toString('base64url')}`;
+  }
+
+  async issueCode(grant: Grant, state: string, challenge: string): Promise<string> {
+    const code = this.newSecret();
+    await this.#objects.create<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, {
+      ...this.#common(grant, code),
+      expiresIn: CODE_SECONDS,
+      ...(state === '' ? {} : { state }),
+      ...(challenge === '' ? {} : { codeChallenge: challenge, codeChallengeMethod: 'S256' }),
+    });
+    return code;
+  }
+
+  /** `code`: name of the authorize token that it is exchanged for. */
+  async issueToken(grant: Grant, code?: string): Promise<IssuedToken> {
+    const { client } = grant;
+    const { tokenConfig = {} } = this.#configuration();
+    const { accessTokenMaxAgeSeconds: configured = 0 } = tokenConfig;
+    const expiresIn = client.accessTokenMaxAgeSeconds ?? (configured === 0 ? DAY_SECONDS : Math.max(0, configured));
+    const idle = client.accessTokenInactivityTimeoutSeconds ?? inactivitySeconds(tokenConfig);
+    const token = this.newSecret();
+    const common = this.#common(grant, token);
+    const annotations = idle > 0 ? { [INACTIVITY_SECONDS]: String(idle) } : {};
+    await this.#objects.create<OAuthAccessToken>(ACCESS_TOKENS, {
+      ...common,
+      metadata: { ...common.metadata, annotations },
+      expiresIn,
+      ...(idle > 0 ? { inactivityTimeoutSeconds: idle } : {}),
+      ...(code === undefined ? {} : { authorizeToken: code }),
+    });
+    if (code !== undefined && this.#replayed.has(code)) await this.revokeTokensOf(code);
+    return { token, expiresIn };
+  }
+
+  /** Deletes the tokens issued for a code that was used a second time (RFC 6749, section 4.1.2). */
+  async revokeTokensOf(code: string): Promise<number> {
+    if (this.#replayed.size >= MAX_REPLAYED) this.#replayed.clear();
+    this.#replayed.add(code);
+    const issued = this.#objects
+      .list<OAuthAccessToken>(ACCESS_TOKENS)
+      .filter(({ authorizeToken }) => authorizeToken === code);
+    await Promise.all(issued.map(({ metadata }) => this.#objects.remove(ACCESS_TOKENS, metadata?.name ?? '')));
+    return issued.length;
+  }
+
+  /** Deletes expired tokens and codes. */
+  async sweep(nowMs: number): Promise<void> {
+    for (const resource of [ACCESS_TOKENS, AUTHORIZE_TOKENS] as const)
+      for (const { metadata, expiresIn = 0 } of this.#objects.list<OAuthAccessToken>(resource)) {
+        const endMs = Date.parse(metadata?.creationTimestamp ?? '') + expiresIn * 1000;
+        if (expiresIn > 0 && endMs < nowMs) await this.#objects.remove(resource, metadata?.name ?? '');
+      }
+  }
+
+  #common({ client, user, scopes, redirect }: Grant, secret: string) {
+    return {
+      metadata: { name: this.#objects.tokenName(secret) },
+      clientName: client.metadata?.name ?? '',
+      userName: user.name,
+      userUID: user.uid,
+      scopes: [...scopes],
+      redirectURI: redirect,
+    };
+  }
+}
+
+function inactivitySeconds({
+  accessTokenInactivityTimeout: text,
+  accessTokenInactivityTimeoutSeconds = 0,
+}: NonNullable<OAuthConfiguration['tokenConfig']>): number {
+  if (text === undefined) return Math.max(0, accessTokenInactivityTimeoutSeconds);
+  const milliseconds = parseDuration(text);
+  return milliseconds === undefined ? 0 : Math.floor(milliseconds / 1000);
+}

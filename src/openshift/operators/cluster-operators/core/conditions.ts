@@ -1,0 +1,62 @@
+/**
+ * Converts assessments to conditions. Available and Progressing change at once; Degraded only after a fault has lasted
+ * for a while, so that a restart causes no alarm. Source: openshift/library-go pkg/operator/status (inertia of
+ * Degraded: two minutes).
+ */
+import type { ConditionStatus, OperatorCondition } from '../../kinds/config/types.ts';
+import type { Assessment, Finding } from './assess.ts';
+
+export const DEGRADED_INERTIA_MS = 120_000;
+const WELL = 'AsExpected';
+
+export interface Conditioned {
+  readonly conditions: readonly OperatorCondition[];
+  /** Start of the current fault; undefined without a fault. */
+  readonly degradedSinceMs: number | undefined;
+  /** Time at which the conditions change without a further event, if any. */
+  readonly dueMs: number | undefined;
+}
+
+/**
+ * @param degradedSinceMs From the previous result.
+ * @param monotonicMs Measures the inertia. `nowMs` is used for transition times, which only change with the status.
+ */
+export function conditionsOf(
+  assessment: Assessment,
+  previous: readonly OperatorCondition[],
+  degradedSinceMs: number | undefined,
+  { monotonicMs, nowMs }: { readonly monotonicMs: number; readonly nowMs: number },
+): Conditioned {
+  const { unknown, unavailable, progressing, notUpgradeable, well } = assessment;
+  const since = assessment.degraded === undefined ? undefined : (degradedSinceMs ?? monotonicMs);
+  const shownBefore = previous.find(({ type }) => type === 'Degraded')?.status === 'True';
+  const lasted = since !== undefined && monotonicMs - since >= DEGRADED_INERTIA_MS;
+  const degraded = lasted || shownBefore ? assessment.degraded : undefined;
+  const at = timeOf(nowMs);
+  const make = (type: string, status: ConditionStatus, { reason, message }: Finding): OperatorCondition => {
+    const old = previous.find((each) => each.type === type);
+    return { type, status, lastTransitionTime: old?.status === status ? old.lastTransitionTime : at, reason, message };
+  };
+  const good = (message: string): Finding => ({ reason: WELL, message });
+  const available =
+    unavailable !== undefined
+      ? make('Available', 'False', unavailable)
+      : unknown !== undefined
+        ? make('Available', 'Unknown', unknown)
+        : make('Available', 'True', good(well));
+  return {
+    conditions: [
+      available,
+      progressing === undefined ? make('Progressing', 'False', good('')) : make('Progressing', 'True', progressing),
+      degraded === undefined ? make('Degraded', 'False', good('')) : make('Degraded', 'True', degraded),
+      notUpgradeable === undefined
+        ? make('Upgradeable', 'True', good(''))
+        : make('Upgradeable', 'False', notUpgradeable),
+    ],
+    degradedSinceMs: since,
+    dueMs: since === undefined || lasted || shownBefore ? undefined : since + DEGRADED_INERTIA_MS,
+  };
+}
+
+/** Formats a time as metav1.Time does: RFC 3339 with whole seconds. */
+const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

@@ -1,0 +1,151 @@
+/**
+ * Kinds of config.openshift.io, the cluster configuration. Each kind has one object, named `cluster`. Source:
+ * openshift/api config/v1 of release 4.10, and openshift-kube-apiserver/admission/customresourcevalidation of
+ * openshift/kubernetes.
+ */
+import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../../api/meta/object.ts';
+import { ageColumn, column, nameColumn } from '../../../../api/printing/columns.ts';
+import { since } from '../../../../api/printing/duration.ts';
+import type { Column, KindDefinition } from '../../../../api/registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../../../api/registry/strategies.ts';
+import { validateSettings } from './settings.ts';
+import type { OperandVersion, OperatorCondition, UpdateHistory } from './types.ts';
+
+export const CONFIG_GROUP = 'config.openshift.io';
+export const CONFIG_NAME = 'cluster';
+
+interface Conditioned extends KubeObject {
+  spec?: object;
+  status?: {
+    conditions?: readonly Partial<OperatorCondition>[];
+    versions?: readonly Partial<OperandVersion>[];
+    history?: readonly Partial<UpdateHistory>[];
+  };
+}
+
+interface Differences {
+  readonly plural?: string;
+  readonly singular?: string;
+  readonly shortNames?: readonly string[];
+  /** The only allowed name (default: `cluster`). Undefined allows any name. */
+  readonly name?: string | undefined;
+  readonly columns?: readonly Column<Conditioned>[];
+  readonly validate?: (object: Conditioned) => FieldError[];
+}
+
+function config(kind: string, differences: Differences = {}): KindDefinition<Conditioned> {
+  const { plural = `${kind.toLowerCase()}s`, shortNames, columns = [nameColumn, ageColumn], validate } = differences;
+  const only = 'name' in differences ? differences.name : CONFIG_NAME;
+  const rules = {
+    validateCreate: ({ metadata }: Conditioned): FieldError[] =>
+      only === undefined || metadata?.name === only
+        ? []
+        : [fieldError.invalid('metadata.name', metadata?.name ?? '', `must be ${only}`)],
+    validate: (object: Conditioned, old?: Conditioned): FieldError[] => [
+      ...validateSettings(kind, object.spec, old?.spec),
+      ...(validate?.(object) ?? []),
+    ],
+  };
+  const { strategy, statusStrategy } = specStatusStrategies<Conditioned>(rules);
+  return {
+    group: CONFIG_GROUP,
+    version: 'v1',
+    kind,
+    plural,
+    singular: kind.toLowerCase(),
+    listKind: `${kind}List`,
+    namespaced: false,
+    ...(shortNames === undefined ? {} : { shortNames }),
+    verbs: ALL_VERBS,
+    schemaName: `com.github.openshift.api.config.v1.${kind}`,
+    returnsDeleted: 'undocumented',
+    storagePrefix: `${CONFIG_GROUP}/${plural}`,
+    // The Build kind has no status.
+    ...(kind === 'Build' ? { strategy: rules } : { strategy, statusStrategy }),
+    columns,
+  };
+}
+
+const conditionOf = ({ status }: Conditioned, type: string): Partial<OperatorCondition> | undefined =>
+  status?.conditions?.find((each) => each.type === type);
+
+const statusColumn = (type: string): Column<Conditioned> =>
+  column(type, `Whether it is ${type.toLowerCase()}.`, (object) => conditionOf(object, type)?.status ?? '');
+
+const sinceColumn = (type: string): Column<Conditioned> =>
+  column('Since', 'How long that has been so.', (object, nowMs) => {
+    const at = conditionOf(object, type)?.lastTransitionTime;
+    return at === undefined ? '' : since(at, nowMs);
+  });
+
+/** Reason why the component is unavailable, degraded or progressing, in this order. Empty if it is healthy. */
+const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
+  const available = conditionOf(object, 'Available');
+  if (available !== undefined && available.status !== 'True') return available.message ?? '';
+  const shown = ['Degraded', 'Progressing'].map((type) => conditionOf(object, type));
+  return shown.find((each) => each?.status === 'True')?.message ?? '';
+});
+
+export const clusterOperators = config('ClusterOperator', {
+  name: undefined,
+  shortNames: ['co'],
+  columns: [
+    nameColumn,
+    column<Conditioned>(
+      'Version',
+      'The version that the operator is at.',
+      ({ status }) => status?.versions?.find(({ name }) => name === 'operator')?.version ?? '',
+    ),
+    statusColumn('Available'),
+    statusColumn('Progressing'),
+    statusColumn('Degraded'),
+    sinceColumn('Available'),
+    messageColumn,
+  ],
+});
+
+export const clusterVersions = config('ClusterVersion', {
+  name: 'version',
+  columns: [
+    nameColumn,
+    column<Conditioned>(
+      'Version',
+      'The version that was completed last.',
+      ({ status }) => status?.history?.find(({ state }) => state === 'Completed')?.version ?? '',
+    ),
+    statusColumn('Available'),
+    statusColumn('Progressing'),
+    sinceColumn('Progressing'),
+    column<Conditioned>('Status', 'What it does.', (object) => conditionOf(object, 'Progressing')?.message ?? ''),
+  ],
+});
+
+/** Clients print the message in a terminal, so control characters are rejected. */
+function validateProject({ spec }: Conditioned): FieldError[] {
+  const { projectRequestMessage: message = '' } = (spec ?? {}) as { projectRequestMessage?: string };
+  const isPlain = [...message].every((each) => each >= ' ' || each === '\n' || each === '\t');
+  return isPlain ? [] : [fieldError.invalid('spec.projectRequestMessage', message, 'must not hold control characters')];
+}
+
+export const schedulers = config('Scheduler');
+
+export const configKinds: readonly KindDefinition[] = [
+  config('APIServer'),
+  config('Authentication'),
+  config('Build'),
+  clusterOperators,
+  clusterVersions,
+  config('Console'),
+  config('DNS', { plural: 'dnses' }),
+  config('FeatureGate'),
+  config('Image'),
+  config('Infrastructure'),
+  config('Ingress', { plural: 'ingresses' }),
+  config('Network'),
+  config('OAuth'),
+  config('OperatorHub'),
+  config('Project', { validate: validateProject }),
+  config('Proxy', { plural: 'proxies' }),
+  schedulers,
+];

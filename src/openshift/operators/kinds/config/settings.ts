@@ -1,0 +1,121 @@
+/**
+ * Settings of config.openshift.io that this cluster supports. Setting any other field is rejected by name, so that no
+ * setting is accepted without having an effect. Updates may keep fields that the stored object already has.
+ */
+import { semanticEqual } from '../../../../api/meta/equality.ts';
+import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
+
+/**
+ * `honoured`: every value takes effect. `described`: the value describes the cluster; the server sets it once.
+ * A list: only these values take effect.
+ */
+type Rule = 'honoured' | 'described' | readonly (string | boolean)[];
+
+const BOOTSTRAP = 'the bootstrap file of the masters';
+
+/**
+ * Rules by kind and by field path below `spec`. List items share the path of the list. A rule also covers the fields
+ * below its path.
+ */
+export const SETTINGS: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
+  APIServer: {
+    'audit.profile': ['Default'],
+    'encryption.type': ['identity'],
+    'tlsSecurityProfile.type': ['Intermediate'],
+    'tlsSecurityProfile.intermediate': 'honoured',
+  },
+  Authentication: { type: ['IntegratedOAuth'] },
+  Build: {},
+  ClusterOperator: {},
+  ClusterVersion: {
+    clusterID: 'honoured',
+    channel: 'honoured',
+    desiredUpdate: 'honoured',
+  },
+  Console: {},
+  DNS: { baseDomain: 'described' },
+  FeatureGate: {},
+  Image: {},
+  Infrastructure: { 'platformSpec.type': 'described' },
+  Ingress: { domain: 'described' },
+  Network: { clusterNetwork: 'described', serviceNetwork: 'described', networkType: 'described' },
+  OAuth: {
+    'identityProviders.name': 'honoured',
+    'identityProviders.mappingMethod': 'honoured',
+    'identityProviders.type': ['HTPasswd', 'LDAP', 'OpenID', 'RequestHeader'],
+    'identityProviders.htpasswd': 'honoured',
+    'identityProviders.ldap': 'honoured',
+    'identityProviders.openID': 'honoured',
+    'identityProviders.requestHeader': 'honoured',
+    'tokenConfig.accessTokenMaxAgeSeconds': 'honoured',
+    'tokenConfig.accessTokenInactivityTimeout': 'honoured',
+    'tokenConfig.accessTokenInactivityTimeoutSeconds': 'honoured',
+  },
+  OperatorHub: { disableAllDefaultSources: [true] },
+  Project: { projectRequestMessage: 'honoured', projectRequestTemplate: 'honoured' },
+  Proxy: {},
+  Scheduler: { mastersSchedulable: 'honoured', profile: ['LowNodeUtilization'] },
+};
+
+/**
+ * Settings that OpenShift has in config.openshift.io and this cluster has in another place, by kind and first field.
+ * The text completes an error.
+ */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  'APIServer audit': 'auditConfig of master-config.yaml',
+  'APIServer servingCerts': 'servingInfo.namedCertificates of master-config.yaml',
+  'APIServer encryption': 'an EncryptionConfiguration (docs/encryption.md)',
+  'Image registrySources': 'registries in the bootstrap files of the hosts (docs/images.md)',
+  'Scheduler profile': 'a KubeSchedulerConfiguration (docs/scheduling.md)',
+};
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (Array.isArray(value) && value.length === 0) ||
+  (typeof value === 'object' && Object.values(value).every(isEmpty));
+
+/** Errors for fields of `spec` that have no effect. Fields with the same value in `old` are accepted. */
+export function validateSettings(kind: string, spec: unknown, old: unknown): FieldError[] {
+  const rules = SETTINGS[kind];
+  return rules === undefined ? [] : errorsAt({ kind, rules, isUpdate: old !== undefined }, spec ?? {}, old, 'spec', '');
+}
+
+interface Context {
+  readonly kind: string;
+  readonly rules: Readonly<Record<string, Rule>>;
+  readonly isUpdate: boolean;
+}
+
+/** `at` is the path with list indices for the error; `path` is the path in the rules. */
+function errorsAt(context: Context, value: unknown, old: unknown, at: string, path: string): FieldError[] {
+  const rule = Object.hasOwn(context.rules, path) ? context.rules[path] : undefined;
+  if (rule === 'honoured' || semanticEqual(value, old)) return [];
+  if (rule === 'described')
+    return context.isUpdate
+      ? [fieldError.forbidden(at, `describes the cluster and cannot be changed; see ${BOOTSTRAP}`)]
+      : [];
+  if (Array.isArray(rule)) {
+    if (value === '' || value === undefined || value === null || rule.includes(value as string)) return [];
+    return [withPlace(context, path, fieldError.notSupported(at, value as string, rule.map(String)))];
+  }
+  if (isEmpty(value)) return [];
+  const isParent = path === '' || Object.keys(context.rules).some((each) => each.startsWith(`${path}.`));
+  if (isParent && Array.isArray(value)) {
+    const before = Array.isArray(old) ? old : [];
+    return value.flatMap((item, index) => errorsAt(context, item, before[index], `${at}[${index}]`, path));
+  }
+  if (isParent && typeof value === 'object' && value !== null) {
+    const before = (typeof old === 'object' && old !== null ? old : {}) as Record<string, unknown>;
+    return Object.entries(value).flatMap(([key, each]) =>
+      errorsAt(context, each, before[key], `${at}.${key}`, path === '' ? key : `${path}.${key}`),
+    );
+  }
+  return [withPlace(context, path, fieldError.forbidden(at, 'is not honoured by this cluster'))];
+}
+
+function withPlace({ kind }: Context, path: string, error: FieldError): FieldError {
+  const place = ELSEWHERE[`${kind} ${path.split('.')[0]}`];
+  return place === undefined ? error : { ...error, message: `${error.message}; use ${place}` };
+}

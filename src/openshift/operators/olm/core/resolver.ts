@@ -1,0 +1,235 @@
+/**
+ * Selects versions that satisfy all subscriptions of a namespace together. A depth-first search with backtracking:
+ * complete within its step limit, and deterministic. The first solution prefers the options of the first subscription,
+ * then those of the second, and so on. Source: operator-lifecycle-manager's resolver (its constraints; it uses a SAT
+ * solver).
+ */
+import type { Constraint, GvkKey } from './catalog/blobs.ts';
+import { parseRange, type Range, type Version } from './catalog/semver.ts';
+
+/** A version that may be part of a solution. */
+export interface Member {
+  /** Name of the CSV, which is unique in a solution. */
+  readonly name: string;
+  /** Empty for an installed version whose package is unknown. */
+  readonly package: string;
+  readonly version: Version | undefined;
+  readonly provides: readonly GvkKey[];
+  readonly requires: readonly Constraint[];
+  /** Catalog of the version; empty if it is installed. */
+  readonly catalog: string;
+  readonly channel: string;
+  readonly installed: boolean;
+  /** Whether the version's properties satisfy a CEL rule. Absent if CEL rules are not supported. */
+  satisfies?(rule: string): boolean;
+}
+
+export interface Wanted {
+  /** Name of the subscription. */
+  readonly name: string;
+  /** Best first. The installed version, if any, comes last. */
+  readonly options: readonly Member[];
+  /** Reason why there are no options. */
+  readonly reason: string;
+}
+
+export interface Problem {
+  readonly wanted: readonly Wanted[];
+  /** Installed versions without a subscription. */
+  readonly fixed: readonly Member[];
+  /** Versions that a dependency may add, best first. `from` is the catalog of the version that requires it. */
+  candidates(constraint: Leaf, from: string): Iterable<Member>;
+  /** Error in a CEL rule, if any. */
+  mistakeIn?(rule: string): string | undefined;
+  readonly maxSteps?: number;
+}
+
+export type Leaf = Extract<Constraint, { readonly type: 'package' | 'gvk' | 'cel' }>;
+
+export type Resolution =
+  | { readonly chosen: readonly Member[] }
+  | { readonly failure: string; readonly reason: 'ConstraintsNotSatisfiable' | 'ErrorPreventedResolution' };
+
+/** Takes some tens of milliseconds. */
+const MAX_STEPS = 20_000;
+
+export function resolve(problem: Problem): Resolution {
+  const search = new Search(problem);
+  const chosen = search.run();
+  if (chosen !== undefined) return { chosen };
+  if (search.gaveUp)
+    return {
+      failure: `resolution was given up after ${problem.maxSteps ?? MAX_STEPS} steps; name channels or remove subscriptions`,
+      reason: 'ErrorPreventedResolution',
+    };
+  return { failure: `constraints not satisfiable: ${search.explanation}`, reason: 'ConstraintsNotSatisfiable' };
+}
+
+class Search {
+  readonly #problem: Problem;
+  /**
+   * Requirements between installed versions that are currently satisfied and must remain so. Requirements that are
+   * already violated are ignored.
+   */
+  readonly #kept: ReadonlyMap<Member, readonly Constraint[]>;
+  readonly #members: Member[] = [];
+  #steps = 0;
+  gaveUp = false;
+  #why: string[] = [];
+
+  constructor(problem: Problem) {
+    this.#problem = problem;
+    const present = [
+      ...problem.fixed,
+      ...problem.wanted.flatMap(({ options }) => options.filter((each) => each.installed)),
+    ];
+    this.#kept = new Map(
+      present.map((each) => [each, each.requires.filter((constraint) => holds(constraint, present))]),
+    );
+  }
+
+  get explanation(): string {
+    return [...new Set(this.#why)].slice(0, 5).join(', ');
+  }
+
+  run(): readonly Member[] | undefined {
+    for (const each of this.#problem.fixed) this.#members.push(each);
+    return this.#choose(0) ? [...this.#members] : undefined;
+  }
+
+  #choose(index: number): boolean {
+    const wanted = this.#problem.wanted[index];
+    if (wanted === undefined) return this.#settle();
+    if (wanted.options.length === 0) this.#note(wanted.reason);
+    for (const option of wanted.options)
+      if (this.#with(option, `subscription ${wanted.name}`, () => this.#choose(index + 1))) return true;
+    return false;
+  }
+
+  /** Adds members for open requirements. Returns true if all are satisfied. */
+  #settle(): boolean {
+    for (const member of this.#members) {
+      for (const constraint of this.#kept.get(member) ?? member.requires) {
+        if (constraint.type === 'none' || holds(constraint, this.#members)) continue;
+        return this.#satisfy(constraint, member, () => this.#settle());
+      }
+    }
+    return this.#members.every((member) =>
+      (this.#kept.get(member) ?? member.requires).every(
+        (each) => each.type !== 'none' || this.#noneHolds(each, member),
+      ),
+    );
+  }
+
+  #noneHolds(constraint: Constraint, member: Member): boolean {
+    if (holds(constraint, this.#members)) return true;
+    this.#note(`bundle ${member.name} excludes another chosen version`);
+    return false;
+  }
+
+  #satisfy(constraint: Constraint, member: Member, next: () => boolean): boolean {
+    if (holds(constraint, this.#members)) return next();
+    switch (constraint.type) {
+      case 'all': {
+        const [first, ...rest] = constraint.of;
+        if (first === undefined) return next();
+        if (first.type === 'none') return this.#satisfy({ ...constraint, of: rest }, member, next);
+        return this.#satisfy(first, member, () => this.#satisfy({ ...constraint, of: rest }, member, next));
+      }
+      case 'any':
+        return constraint.of.some((each) => this.#satisfy(each, member, next));
+      case 'none':
+        return next();
+      default: {
+        let found = false;
+        for (const candidate of this.#problem.candidates(constraint, member.catalog)) {
+          if (!matches(constraint, candidate)) continue;
+          found = true;
+          if (this.#with(candidate, `bundle ${member.name} requires it and`, next)) return true;
+          if (this.gaveUp) return false;
+        }
+        if (!found) this.#note(`bundle ${member.name} requires an operator ${this.#describe(constraint)}`);
+        return false;
+      }
+    }
+  }
+
+  /** Returns true if `next` succeeds with the member added; otherwise the member is removed again. */
+  #with(member: Member, why: string, next: () => boolean): boolean {
+    this.#steps += 1;
+    if (this.#steps > (this.#problem.maxSteps ?? MAX_STEPS)) {
+      this.gaveUp = true;
+      return false;
+    }
+    const rival = this.#members.find((each) => excludes(each, member));
+    if (rival !== undefined) {
+      this.#note(`${why} ${member.name} conflicts with ${rival.name}`);
+      return false;
+    }
+    this.#members.push(member);
+    if (next()) return true;
+    this.#members.pop();
+    return false;
+  }
+
+  #describe(constraint: Leaf): string {
+    const mistake = constraint.type === 'cel' ? this.#problem.mistakeIn?.(constraint.rule) : undefined;
+    return mistake === undefined ? describe(constraint) : `${describe(constraint)}, which is invalid: ${mistake}`;
+  }
+
+  #note(why: string): void {
+    if (this.#why.length < 50) this.#why.push(why);
+  }
+}
+
+/** Whether two members exclude each other: same name, same package, or providers of the same kind. */
+export function excludes(a: Member, b: Member): boolean {
+  return (
+    a.name === b.name ||
+    (a.package !== '' && a.package === b.package) ||
+    a.provides.some((each) => b.provides.includes(each))
+  );
+}
+
+export function matches(constraint: Leaf, member: Member): boolean {
+  if (constraint.type === 'gvk') return member.provides.includes(constraint.gvk);
+  if (constraint.type === 'cel') return member.satisfies?.(constraint.rule) === true;
+  return (
+    member.package === constraint.name &&
+    member.version !== undefined &&
+    rangeOf(constraint)?.includes(member.version) === true
+  );
+}
+
+/** Cache, because a constraint is compared with many versions. */
+const ranges = new WeakMap<Leaf, Range>();
+
+function rangeOf(constraint: Extract<Leaf, { readonly type: 'package' }>): Range | undefined {
+  const known = ranges.get(constraint);
+  if (known !== undefined) return known;
+  const range = parseRange(constraint.range);
+  if (range !== undefined) ranges.set(constraint, range);
+  return range;
+}
+
+export function holds(constraint: Constraint, members: readonly Member[]): boolean {
+  switch (constraint.type) {
+    case 'all':
+      return constraint.of.every((each) => holds(each, members));
+    case 'any':
+      return constraint.of.some((each) => holds(each, members));
+    case 'none':
+      return !constraint.of.some((each) => holds(each, members));
+    default:
+      return members.some((each) => matches(constraint, each));
+  }
+}
+
+function describe(constraint: Leaf): string {
+  if (constraint.type === 'package')
+    return `with package: ${constraint.name} and with version in range: ${constraint.range}`;
+  if (constraint.type === 'cel')
+    return `whose properties satisfy ${constraint.message === '' ? `the rule ${constraint.rule}` : JSON.stringify(constraint.message)}`;
+  const [group, version, kind] = constraint.gvk.split('/');
+  return `providing an API with group: ${group}, version: ${version}, kind: ${kind}`;
+}

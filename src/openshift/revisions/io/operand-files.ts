@@ -1,0 +1,289 @@
+/**
+ * Input files of control-plane components: `<resources>/<operand>-pod-<N>` has the copy of each revision, and
+ * `<resources>/<container>` the files that the component reads. Files are replaced atomically.
+ */
+
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CodedError } from '../../../base/errors.ts';
+import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { HostState, Inputs, OperandFiles } from '../port.ts';
+import { type Input, KeepingReader, plainReader, readTree } from './input-files.ts';
+
+const NO_STATE: HostState = { current: 0, revisions: [] };
+const STATE = 'state.json';
+const INPUTS = 'inputs.json';
+const TEMPORARY = '.revision-new';
+
+export interface OperandDirectory {
+  /** Directory in which administrators and the host process write. */
+  readonly live: string;
+  /** Name of the directory in each revision. */
+  readonly name: string;
+  /** Whether the component owns the file, because other components may share the directory. */
+  readonly owns: (file: string) => boolean;
+}
+
+export type Effect = 'restart' | 'reload';
+
+export interface OperandFilesOptions {
+  readonly operand: string;
+  /** Parent of the directories of revisions. */
+  readonly resources: string;
+  /** Directory whose sub-directories the component reads. */
+  readonly active: string;
+  readonly directories: readonly OperandDirectory[];
+  /** Path of the static pod's manifest. */
+  readonly manifest: string;
+  /** Release of this executable. Manifests written by another release are never applied. */
+  readonly release: string;
+  /** The executable is not part of a revision. */
+  readonly executable: {
+    /** Returns the manifest with the executable of this release. */
+    own: (manifest: Buffer) => Buffer;
+    /** Returns the manifest for comparisons, the same for all executables. */
+    neutral: (manifest: Buffer) => Buffer;
+  };
+  /** The relevant files, and the effect of a change of each. Names are `<directory>/<path>`. */
+  readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
+  /** Returns the text of a file with the settings of the cluster applied. */
+  readonly overlaid: (name: string, text: string, overlay: string) => string;
+  readonly watchPath: WatchPath;
+}
+
+const POD = 'pod.yaml';
+/** Directory of the files before the cluster's settings were applied. */
+const ORIGINALS = 'originals';
+
+export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
+  const { operand, resources, active, directories, manifest, release, executable, classify, overlaid } = options;
+  const { watchPath } = options;
+  const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
+  const stateFile = join(resources, `${operand}-${STATE}`);
+
+  // The files are checked every few seconds and change every few months.
+  const reader = new KeepingReader();
+  let last: ReadonlyMap<string, Input> = new Map();
+
+  async function live(): Promise<ReadonlyMap<string, Input>> {
+    const found = new Map<string, Input>();
+    for (const { live: path, name, owns } of directories) {
+      for (const [file, input] of await readTree(path, skips, reader))
+        if (owns(file)) found.set(`${name}/${file}`, input);
+    }
+    const pod = await reader.read(manifest);
+    if (pod !== undefined) found.set(POD, pod);
+    if (!sameFiles(found, last)) last = found;
+    return last;
+  }
+
+  const effectsOf = remembered((files) => {
+    const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
+    // The kubelet itself restarts the pod of a changed manifest.
+    if (files.has(POD)) effects.set(POD, 'reload');
+    return effects;
+  });
+  const inputsOf = remembered((files) => {
+    const pod = files.get(POD);
+    const compared = new Map(files);
+    if (pod !== undefined) compared.set(POD, { ...pod, content: executable.neutral(pod.content) });
+    return digestsOf(compared, effectsOf(files));
+  });
+
+  async function applyManifest(directory: string): Promise<void> {
+    const pod = await plainReader.read(join(directory, POD));
+    const present = await plainReader.read(manifest);
+    if (pod === undefined || present === undefined || (await releaseOf(directory)) !== release) return;
+    const content = executable.own(pod.content);
+    if (!present.content.equals(content)) await replace(manifest, content, pod.mode);
+  }
+
+  return {
+    readState: () => keptState(resources, operand),
+    writeState: async (state) => {
+      await mkdir(resources, { recursive: true, mode: 0o700 });
+      await replace(stateFile, Buffer.from(`${JSON.stringify(state)}\n`), 0o600);
+    },
+    inputs: async () => inputsOf(await live()),
+    async keep(revision, overlay) {
+      const files = await live();
+      const inputs = inputsOf(files);
+      const directory = directoryOf(revision);
+      await rm(directory, { recursive: true, force: true });
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      // Concurrently, so that the file system combines the flushes.
+      await Promise.all(
+        [...files].map(async ([name, { content, mode }]) => {
+          const text = content.toString('utf8');
+          const laid = Buffer.from(overlaid(name, text, overlay));
+          const isLaid = name !== POD && !laid.equals(Buffer.from(text));
+          await replace(join(directory, name), isLaid ? laid : content, mode);
+          if (isLaid) await replace(join(directory, ORIGINALS, name), content, mode);
+        }),
+      );
+      await replace(join(directory, INPUTS), Buffer.from(JSON.stringify(serialised(inputs, release))), 0o600);
+      return inputs;
+    },
+    async kept(revision) {
+      const text = await readFile(join(directoryOf(revision), INPUTS), 'utf8').catch(() => undefined);
+      return text === undefined ? undefined : deserialised(text);
+    },
+    async apply(revision) {
+      const directory = directoryOf(revision);
+      for (const { name, owns } of directories) {
+        const wanted = await readTree(join(directory, name), skips);
+        if (wanted.size === 0) throw new CodedError('revision-missing', `${directory}: has no files of ${name}`);
+        await makeEqual(join(active, name), wanted, owns);
+      }
+      await applyManifest(directory);
+    },
+    async follow() {
+      const files = await live();
+      const effects = effectsOf(files);
+      for (const { name } of directories) await mkdir(join(active, name), { recursive: true, mode: 0o700 });
+      for (const [name, { content, mode }] of files) {
+        if (name === POD || effects.get(name) === 'restart') continue;
+        const present = await reader.read(join(active, name));
+        if (present?.content.equals(content) !== true) await replace(join(active, name), content, mode);
+      }
+    },
+    remove: (revision) => rm(directoryOf(revision), { recursive: true, force: true }),
+    watch(listener) {
+      const watchers = [...directories.map((each) => each.live), dirname(manifest)].flatMap((path) => {
+        try {
+          return [watchPath(path, listener)];
+        } catch {
+          return [];
+        }
+      });
+      return () => {
+        for (const each of watchers) each.close();
+      };
+    },
+  };
+}
+
+/** Original files of a kept revision, by `<directory>/<path>`; undefined if there is no such revision. */
+export async function keptFiles(
+  resources: string,
+  operand: string,
+  revision: number,
+): Promise<Map<string, Input> | undefined> {
+  const directory = join(resources, `${operand}-pod-${revision}`);
+  const all = await readTree(directory, skips);
+  if (all.size === 0) return undefined;
+  const prefix = `${ORIGINALS}/`;
+  const files = new Map([...all].filter(([name]) => name !== POD && !name.startsWith(prefix)));
+  for (const [name, input] of all) if (name.startsWith(prefix)) files.set(name.slice(prefix.length), input);
+  return files;
+}
+
+/** The revisions that a host has on its disk. */
+export async function keptState(resources: string, operand: string): Promise<HostState> {
+  const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
+  return text === undefined ? NO_STATE : parseState(text);
+}
+
+/** Caches the result for the same files. */
+function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: ReadonlyMap<string, Input>) => T {
+  const known = new WeakMap<ReadonlyMap<string, Input>, { readonly made: T }>();
+  return (files) => {
+    const { made } = known.get(files) ?? { made: make(files) };
+    known.set(files, { made });
+    return made;
+  };
+}
+
+function digestsOf(files: ReadonlyMap<string, Input>, effects: ReadonlyMap<string, Effect>): Inputs {
+  const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
+  const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
+  const digest = (wanted: (effect: Effect) => boolean): string =>
+    sha256(
+      counted
+        .filter(([, effect]) => wanted(effect))
+        .map(([name]) => `${name}\0${digests.get(name)}\n`)
+        .join(''),
+    );
+  return { digest: digest(() => true), restartDigest: digest((effect) => effect === 'restart'), files: digests };
+}
+
+const sameFiles = (left: ReadonlyMap<string, Input>, right: ReadonlyMap<string, Input>): boolean =>
+  left.size === right.size && [...left].every(([name, input]) => right.get(name) === input);
+
+const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
+
+const skips = (name: string): boolean =>
+  name.startsWith('.') || name.endsWith('.new') || name.endsWith(TEMPORARY) || name === INPUTS;
+
+/** Makes the owned files of the directory equal to `wanted`. */
+async function makeEqual(
+  directory: string,
+  wanted: ReadonlyMap<string, Input>,
+  owns: (file: string) => boolean,
+): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const present = await readTree(directory, skips);
+  await Promise.all(
+    [...wanted].map(async ([name, { content, mode }]) => {
+      const before = present.get(name);
+      if (before?.content.equals(content) !== true || before.mode !== mode)
+        await replace(join(directory, name), content, mode);
+    }),
+  );
+  for (const name of present.keys()) {
+    if (owns(name) && !wanted.has(name)) await rm(join(directory, name), { force: true });
+  }
+}
+
+/** Replaces the file atomically and durably. */
+export async function replace(path: string, content: Buffer, mode: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}${TEMPORARY}`;
+  const file = await open(temporary, 'w', mode);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  // chmod is not affected by the process's umask.
+  await chmod(temporary, mode);
+  await rename(temporary, path);
+}
+
+/** Release that has written a revision; undefined if that release did not record it. */
+async function releaseOf(directory: string): Promise<string | undefined> {
+  const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
+  try {
+    return (JSON.parse(text) as { release?: string }).release;
+  } catch {
+    return undefined;
+  }
+}
+
+const serialised = ({ digest, restartDigest, files }: Inputs, release: string): object => ({
+  release,
+  digest,
+  restartDigest,
+  files: Object.fromEntries(files),
+});
+
+function deserialised(text: string): Inputs | undefined {
+  try {
+    const { digest, restartDigest, files } = JSON.parse(text) as Omit<Inputs, 'files'> & { files: object };
+    return { digest, restartDigest, files: new Map(Object.entries(files)) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** An empty file, which a power failure can cause, counts as a host without revisions. */
+function parseState(text: string): HostState {
+  try {
+    const state = JSON.parse(text) as HostState;
+    return typeof state.current === 'number' && Array.isArray(state.revisions) ? state : NO_STATE;
+  } catch {
+    return NO_STATE;
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * Creates the objects of template instances as their requesters, and deletes them with the instance. Source:
+ * openshift/openshift-controller-manager pkg/template/controller.
+ */
+
+import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
+import { ApiError, isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { collectionPathOf, type DiscoveredKind } from '../../../controllers/framework/discovery.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
+import {
+  INSTANCE_FINALIZER,
+  type ObjectRef,
+  type TemplateInstance,
+  type TemplateInstanceCondition,
+} from '../kinds/templateinstances/index.ts';
+import type { Template } from '../kinds/templates/index.ts';
+
+/** Instance for which an object was created, so that a second attempt finds the objects of the first. */
+const OWNER = 'template.openshift.io/template-instance-owner';
+
+export const templateInstanceController: ControllerSpec = {
+  name: 'template-instance',
+  reads: [resources.templateInstances],
+  writes: [resources.templateInstances],
+  uses: ['discovery', 'requestAs'],
+  prepare,
+};
+
+type Send = <R>(method: string, path: string, body?: unknown) => Promise<R>;
+
+interface Placed {
+  readonly object: KubeObject;
+  readonly path: string;
+  readonly name: string;
+}
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const instances = handle.informer(resources.templateInstances);
+  const client = handle.writer(resources.templateInstances);
+  const requestAs = handle.use('requestAs');
+  const discovery = handle.use('discovery');
+  const now = (): string => `${new Date(handle.clock.nowMs()).toISOString().slice(0, 19)}Z`;
+
+  const kindsOf = async (): Promise<Kinds> => {
+    const { kinds } = await discovery();
+    return new Map(kinds.map((kind) => [`${apiVersionOf(kind)}/${kind.kind}`, kind]));
+  };
+
+  const instantiate = async (instance: TemplateInstance, send: Send): Promise<ObjectRef[]> => {
+    const { namespace = '', uid = '' } = instance.metadata ?? {};
+    const template = await withSecret(instance, send);
+    const processed = await send<Template>('POST', templatePath(namespace), {
+      ...template,
+      apiVersion: 'template.openshift.io/v1',
+      kind: 'Template',
+      metadata: { name: template.metadata?.name ?? 'template', namespace },
+      labels: { ...template.labels, [OWNER]: uid },
+    });
+    const kinds = await kindsOf();
+    const placed = (processed.objects ?? []).map((object) => place(object as KubeObject, namespace, kinds));
+    // All objects are admitted in a dry run before the first is created, so that a rejection leaves no objects behind.
+    for (const each of placed) await create(each, send, uid, '?dryRun=All');
+    const refs: ObjectRef[] = [];
+    for (const each of placed) refs.push(refOf(await create(each, send, uid, '')));
+    return refs;
+  };
+
+  const finish = async (instance: TemplateInstance, send: Send): Promise<void> => {
+    const kinds = await kindsOf();
+    for (const { ref } of instance.status?.objects ?? []) {
+      const kind = kinds.get(`${ref?.apiVersion}/${ref?.kind}`);
+      if (kind === undefined || ref?.name === undefined) continue;
+      const path = `${pathOf(kind, ref.namespace ?? '')}/${encodeURIComponent(ref.name)}`;
+      const options = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
+      const preconditions = ref.uid === undefined ? {} : { preconditions: { uid: ref.uid } };
+      try {
+        await send('DELETE', path, { ...options, ...preconditions });
+      } catch (error) {
+        // Objects that were deleted or replaced, or that the requester may no longer delete, are left unchanged.
+        if (!['NotFound', 'Conflict', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
+          throw error;
+      }
+    }
+    const finalizers = (instance.metadata?.finalizers ?? []).filter((each) => each !== INSTANCE_FINALIZER);
+    await client.update({ ...instance, metadata: { ...instance.metadata, finalizers } });
+  };
+
+  return (scope) => {
+    const queue = scope.queue(async (key) => {
+      const instance = instances.get(key);
+      if (instance === undefined) return;
+      const { username = '', ...rest } = instance.spec?.requester ?? {};
+      const requester = { name: username, ...rest };
+      const send: Send = (method, path, body) => requestAs(requester, method, path, body);
+      if (instance.metadata?.deletionTimestamp !== undefined) {
+        if (instance.metadata.finalizers?.includes(INSTANCE_FINALIZER)) await finish(instance, send);
+        return;
+      }
+      if ((instance.status?.conditions ?? []).some((each) => each.status === 'True')) return;
+      let condition: TemplateInstanceCondition;
+      let objects: { ref: ObjectRef }[] = [];
+      try {
+        objects = (await instantiate(instance, send)).map((ref) => ({ ref }));
+        condition = { type: 'Ready', status: 'True', lastTransitionTime: now(), reason: 'Created', message: '' };
+      } catch (error) {
+        // Rejections by the server are final. Other errors are retried.
+        if (!(error instanceof ApiError) || error.httpCode >= 500 || error.httpCode === 429) throw error;
+        const message = messageOf(error);
+        condition = {
+          type: 'InstantiateFailure',
+          status: 'True',
+          lastTransitionTime: now(),
+          reason: 'Failed',
+          message,
+        };
+      }
+      const status = { conditions: [condition], ...(objects.length === 0 ? {} : { objects }) };
+      await client.update({ ...instance, status }, { subresource: 'status' });
+    }, 2);
+    const wake = (instance: TemplateInstance): void => queue.add(objectKey(instance));
+    scope.onChange(instances, { added: wake, updated: wake });
+  };
+}
+
+type Kinds = ReadonlyMap<string, DiscoveredKind>;
+
+const apiVersionOf = ({ group, version }: ResourceType): string => (group === '' ? version : `${group}/${version}`);
+
+const templatePath = (namespace: string): string =>
+  `/apis/template.openshift.io/v1/namespaces/${encodeURIComponent(namespace)}/processedtemplates`;
+
+function pathOf(kind: ResourceType, namespace: string): string {
+  if (kind.namespaced) return collectionPathOf(kind, namespace);
+  return `${kind.group === '' ? '/api' : '/apis'}/${apiVersionOf(kind)}/${kind.plural}`;
+}
+
+function place(object: KubeObject, namespace: string, kinds: Kinds): Placed {
+  const kind = kinds.get(`${object.apiVersion}/${object.kind}`);
+  if (kind === undefined)
+    throw new ApiError('BadRequest', `no matches for kind "${object.kind}" in version "${object.apiVersion}"`);
+  const where = kind.namespaced ? object.metadata?.namespace || namespace : '';
+  const metadata = { ...object.metadata, ...(where === '' ? {} : { namespace: where }) };
+  return { object: { ...object, metadata }, path: pathOf(kind, where), name: metadata.name ?? '' };
+}
+
+async function create({ object, path, name }: Placed, send: Send, owner: string, query: string): Promise<KubeObject> {
+  try {
+    return await send<KubeObject>('POST', path + query, object);
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists') || name === '') throw error;
+    const found = await send<KubeObject>('GET', `${path}/${encodeURIComponent(name)}`);
+    if (found.metadata?.labels?.[OWNER] !== owner) throw error;
+    return found;
+  }
+}
+
+function refOf({ apiVersion, kind, metadata }: KubeObject): ObjectRef {
+  const { name, namespace, uid } = metadata ?? {};
+  return {
+    ...(apiVersion === undefined ? {} : { apiVersion }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(uid === undefined ? {} : { uid }),
+  };
+}
+
+/** The template with the parameter values from the secret. */
+async function withSecret({ metadata, spec }: TemplateInstance, send: Send): Promise<Template> {
+  const template = spec?.template ?? {};
+  const name = spec?.secret?.name;
+  if (name === undefined || name === '') return template;
+  const path = `/api/v1/namespaces/${encodeURIComponent(metadata?.namespace ?? '')}/secrets/${encodeURIComponent(name)}`;
+  const { data = {} } = await send<{ data?: Record<string, string> }>('GET', path);
+  const parameters = (template.parameters ?? []).map((parameter) => {
+    const { name: key = '' } = parameter;
+    if (!Object.hasOwn(data, key)) return parameter;
+    return { ...parameter, value: Buffer.from(data[key] ?? '', 'base64').toString('utf8') };
+  });
+  return { ...template, parameters };
+}

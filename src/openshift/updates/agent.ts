@@ -1,0 +1,329 @@
+/**
+ * Updates of this host: executes the update in its Node's annotation, in steps that survive power failures. Masters
+ * keep the files of all announced releases, for hosts of every architecture.
+ */
+import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import {
+  type HostUpdate,
+  hostReportOf,
+  hostUpdateOf,
+  UPDATE_ANNOTATION,
+  type WantedUpdate,
+  wantedUpdateOf,
+} from '../../api/kinds/nodes/nodes/host-report.ts';
+import { semanticEqual } from '../../api/meta/equality.ts';
+import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../api/releases/announcement.ts';
+import {
+  type Architecture,
+  type ReleaseFile,
+  type ReleaseManifest,
+  storeLevelOf,
+} from '../../api/releases/manifest.ts';
+import { resources } from '../../api/resources.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { compareReleases } from '../../base/versions/release-version.ts';
+import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
+import { nextSwitchStep, STABLE_MS, type SwitchRecord } from './core/index.ts';
+import { type DrainedHost, drainOwnNode, uncordonOwnNode } from './drain.ts';
+import type { HostExecutables, ReleaseFiles } from './port.ts';
+import type { VerifyRelease } from './releases-port.ts';
+
+export interface UpdateAgentDeps {
+  readonly nodeName: string;
+  readonly running: string;
+  readonly architecture: Architecture;
+  readonly keepsReleases: boolean;
+  /** Time within which a new executable must become healthy. */
+  readonly timeoutMs: number;
+  readonly client: ApiClient;
+  readonly informers: InformerFactory;
+  readonly executables: HostExecutables;
+  readonly files: ReleaseFiles;
+  readonly verify: VerifyRelease;
+  /** Fault of the first failing probe of this host. Empty when all pass. */
+  readonly fault: () => string;
+  /** Text that changes after a restart of one of this host's components. */
+  readonly runs: () => Promise<string>;
+  /** Reason why other hosts cannot reach this one. Empty when they can or none probes it. */
+  readonly unreached: (updateId: string) => string;
+  /**
+   * Saves the store before an update and resolves with the name of the snapshot. Undefined when this host has no store
+   * member.
+   */
+  readonly saveStore: ((version: string) => Promise<string>) | undefined;
+  /** Level of the store's log. Undefined when this host has no store member. */
+  readonly storeLevel: (() => Promise<number>) | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const POLL_MS = 1_000;
+const RETRY_MS = 5_000;
+/** Number of failed fetches after which a failure is reported. */
+const MAX_FETCHES = 5;
+
+export class UpdateAgent {
+  readonly #deps: UpdateAgentDeps;
+  readonly #node: Informer<Node>;
+  readonly #releases: Informer<ConfigMap>;
+  #timer: Timer | undefined;
+  #running: Promise<void> | undefined;
+  #stopped = false;
+  #again = false;
+  #restarting = false;
+  /** Fetch attempts of one update. */
+  #fetches = { id: '', count: 0 };
+  /** Start of the period in which all probes pass without a restart of a component. */
+  #healthy: { readonly sinceMs: number; readonly runs: string } | undefined;
+
+  constructor(deps: UpdateAgentDeps) {
+    this.#deps = deps;
+    this.#node = deps.informers.informer(resources.nodes, { fieldSelector: `metadata.name=${deps.nodeName}` });
+    this.#releases = deps.informers.informer(resources.configMaps, {
+      namespace: RELEASE_NAMESPACE,
+      labelSelector: RELEASE_LABEL,
+    });
+  }
+
+  start(): void {
+    const wake = (): void => this.#wake(0);
+    this.#node.onChange({ added: wake, updated: wake });
+    this.#releases.onChange({ added: wake, updated: wake, deleted: wake });
+    this.#node.start();
+    this.#releases.start();
+    // A trial continues even if no API server responds.
+    wake();
+  }
+
+  get #host(): DrainedHost {
+    const { nodeName, client, clock } = this.#deps;
+    return { nodeName, client, clock, stopped: () => this.#stopped };
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#running;
+  }
+
+  #wake(delayMs: number): void {
+    if (this.#stopped || this.#restarting) return;
+    if (this.#running !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#timer?.cancel();
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => {
+      this.#running = this.#run().finally(() => {
+        this.#running = undefined;
+        if (this.#again) {
+          this.#again = false;
+          this.#wake(0);
+        }
+      });
+    });
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#step();
+      if (this.#deps.keepsReleases && this.#releases.hasListed) await this.#keepReleases();
+    } catch (error) {
+      this.#deps.log.warn('update step failed; retrying', { error: messageOf(error) });
+      this.#later(RETRY_MS);
+    }
+  }
+
+  #later(delayMs: number): void {
+    this.#timer = this.#deps.clock.setTimer(delayMs, () => this.#wake(0));
+  }
+
+  async #step(): Promise<void> {
+    const { executables, running, log } = this.#deps;
+    const node = this.#node.get(this.#deps.nodeName);
+    const wanted = node === undefined ? undefined : wantedUpdateOf(node);
+    const record = await executables.record();
+    const step = nextSwitchStep({ record, link: await executables.link(), running }, wanted);
+    switch (step.step) {
+      case 'none':
+        if (record === undefined) return;
+        if (record.phase === 'failed' && record.snapshot !== undefined) await this.#settle(record);
+        await uncordonOwnNode(this.#host, node);
+        return this.#report(node, reportOf(record));
+      case 'stage':
+        if (wanted !== undefined) await this.#stage(node, wanted);
+        return;
+      case 'write':
+        log.info('update', { from: step.record.from, to: step.record.to, phase: step.record.phase });
+        await executables.writeRecord(step.record);
+        return this.#wakeSoon();
+      case 'link':
+        await executables.setLink(step.version);
+        return this.#wakeSoon();
+      case 'restart':
+        return this.#restart(node, record);
+      case 'confirm':
+        return this.#confirm(node, step.record);
+    }
+  }
+
+  #wakeSoon(): void {
+    this.#again = true;
+  }
+
+  /** Called after the link was switched. From here on the guard watches. */
+  async #restart(node: Node | undefined, record: SwitchRecord | undefined): Promise<void> {
+    const { executables, log } = this.#deps;
+    if (record !== undefined) await this.#report(node, reportOf(record)).catch(() => {});
+    this.#restarting = true;
+    log.info('host process restarts for an update', { to: record?.to, phase: record?.phase });
+    if (record?.phase === 'trying') await executables.startGuard();
+    await executables.restart();
+  }
+
+  /**
+   * Confirms an update when this host has been healthy for a minute without a component restart, by its own probes and
+   * those of other hosts, and the cluster shows its new version.
+   */
+  async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {
+    const { executables, unreached, running, log } = this.#deps;
+    const unseen = node === undefined ? 'no API server answers' : notSeen(node, running) || unreached(record.id);
+    const why = await this.#unstable(unseen);
+    if (why !== '') {
+      log.v(2, 'update is not confirmed yet', { reason: why });
+      this.#later(POLL_MS);
+      return;
+    }
+    await executables.writeRecord(record);
+    await executables.prune([record.from, record.to]);
+    log.info('update confirmed', { from: record.from, to: record.to });
+    await this.#report(node, reportOf(record));
+    this.#wakeSoon();
+  }
+
+  /**
+   * Returns the fault, or '' when the host has been healthy for long enough. `otherFault`: fault besides those of the
+   * probes, '' if none.
+   */
+  async #unstable(otherFault: string): Promise<string> {
+    const { fault, runs, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const why = fault() || otherFault;
+    const present = await runs();
+    if (why !== '') {
+      this.#healthy = undefined;
+      return why;
+    }
+    const restarted = this.#healthy !== undefined && this.#healthy.runs !== present;
+    if (this.#healthy === undefined || restarted) this.#healthy = { sinceMs: nowMs, runs: present };
+    const healthyMs = nowMs - this.#healthy.sinceMs;
+    if (restarted) return 'a component has restarted';
+    return healthyMs >= STABLE_MS ? '' : `healthy for ${Math.floor(healthyMs / 1000)} s`;
+  }
+
+  /** Called when the former release is healthy after a rollback: its store is not replaced any more. */
+  async #settle({ snapshot: _, ...record }: SwitchRecord): Promise<void> {
+    if ((await this.#unstable('')) !== '') return this.#later(POLL_MS);
+    await this.#deps.executables.writeRecord(record);
+  }
+
+  async #stage(node: Node | undefined, wanted: WantedUpdate): Promise<void> {
+    const { executables, running, timeoutMs, saveStore } = this.#deps;
+    const { id, version } = wanted;
+    let snapshot: string | undefined;
+    await this.#report(node, { id, version, state: 'Fetching', message: '' });
+    const record = { id, from: running, to: version, message: '', timeoutMs } as const;
+    try {
+      await executables.keepRunning(running);
+      const manifest = this.#manifestOf(wanted);
+      await this.#requireReadableStore(version, manifest);
+      const file = this.#fileOf(version, manifest);
+      if (!(await executables.has(version, file?.sha256))) {
+        if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
+        await executables.place(version, await this.#deps.files.fetch(file));
+      }
+      if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
+      // Last step before the switch, so that a rollback loses little data.
+      snapshot = await saveStore?.(running);
+    } catch (error) {
+      if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
+      this.#fetches.count += 1;
+      if (this.#fetches.count < MAX_FETCHES && !(error instanceof CodedError && error.code === 'refused')) throw error;
+      await executables.writeRecord({ ...record, phase: 'failed', message: messageOf(error) });
+      return this.#wakeSoon();
+    }
+    if (this.#stopped) return;
+    await executables.writeRecord({ ...record, phase: 'trying', ...(snapshot === undefined ? {} : { snapshot }) });
+    this.#wakeSoon();
+  }
+
+  /** An older release cannot read a store whose log level was raised after the last update. */
+  async #requireReadableStore(version: string, manifest: ReleaseManifest | undefined): Promise<void> {
+    const { running, storeLevel } = this.#deps;
+    if (storeLevel === undefined || compareReleases(version, running) >= 0) return;
+    const level = await storeLevel();
+    const readable = storeLevelOf(manifest);
+    if (level > readable)
+      throw new CodedError(
+        'refused',
+        `release ${version} reads stores up to level ${readable}, and the store has level ${level}; stay at ${running} or update to a newer release`,
+      );
+  }
+
+  /** Returns undefined for a version that this host has kept. Throws CodedError 'refused'. */
+  #manifestOf({ version, manifest }: WantedUpdate): ReleaseManifest | undefined {
+    if (manifest === '') return undefined;
+    const found = this.#releases.list().map((map) => this.#deps.verify(announcementOf(map)));
+    const release = found.find((each) => 'manifest' in each && each.digest === manifest);
+    if (release === undefined || !('manifest' in release)) {
+      const problem = found.map((each) => ('problem' in each ? each.problem : '')).find((each) => each !== '');
+      throw new CodedError('no-release', problem ?? `release ${version} is not announced with a trusted signature`);
+    }
+    if (release.manifest.version !== version)
+      throw new CodedError('refused', `the manifest is of ${release.manifest.version}, not of ${version}`);
+    return release.manifest;
+  }
+
+  #fileOf(version: string, manifest: ReleaseManifest | undefined): ReleaseFile | undefined {
+    if (manifest === undefined) return undefined;
+    const { architecture } = this.#deps;
+    const file = manifest.files.find((each) => each.architecture === architecture);
+    if (file === undefined) throw new CodedError('refused', `release ${version} has no executable for ${architecture}`);
+    return file;
+  }
+
+  /** Fetches files of announced releases from another master and removes files that belong to no release. */
+  async #keepReleases(): Promise<void> {
+    const { files, verify, log } = this.#deps;
+    const wanted = this.#releases.list().flatMap((map) => {
+      const release = verify(announcementOf(map));
+      return 'manifest' in release ? release.manifest.files : [];
+    });
+    for (const file of wanted) {
+      if ((await files.pathOf(file.sha256)) !== undefined) continue;
+      await files.fetch(file);
+      log.info('release file fetched', { name: file.name, sha256: file.sha256 });
+    }
+    await files.retain(wanted.map(({ sha256 }) => sha256));
+  }
+
+  async #report(node: Node | undefined, update: HostUpdate): Promise<void> {
+    if (node === undefined || semanticEqual(hostUpdateOf(node), update)) return;
+    const annotations = { [UPDATE_ANNOTATION]: JSON.stringify(update) };
+    const { client, nodeName } = this.#deps;
+    await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { annotations } });
+  }
+}
+
+function reportOf({ id, to, phase, message }: SwitchRecord): HostUpdate {
+  const state = phase === 'done' ? 'Done' : phase === 'failed' ? 'Failed' : 'Restarting';
+  return { id, version: to, state, message };
+}
+
+function notSeen(node: Node, running: string): string {
+  if (hostReportOf(node)?.version !== running) return 'the report of this version is not written yet';
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  return ready === 'True' ? '' : 'the Node is not Ready';
+}

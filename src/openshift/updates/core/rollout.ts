@@ -1,0 +1,81 @@
+/**
+ * Updates one host after another: masters first, with the leader of the store last among them, then the other hosts by
+ * zone and age. Decisions depend only on the hosts' reports, so that any master can continue a rollout.
+ */
+import type { HostUpdate, WantedUpdate } from '../../../api/kinds/nodes/nodes/host-report.ts';
+
+export interface RolloutHost {
+  readonly name: string;
+  readonly master: boolean;
+  readonly leadsStore: boolean;
+  /** The Node is Ready, the report is recent, and no probe fails. */
+  readonly healthy: boolean;
+  /** Reason why the host is not healthy. */
+  readonly fault: string;
+  /** Version of the running host process; empty if unknown. */
+  readonly version: string;
+  readonly zone: string;
+  readonly createdMs: number;
+  /** The host's pool is paused, so it keeps its version. */
+  readonly paused: boolean;
+  readonly wanted: WantedUpdate | undefined;
+  readonly update: HostUpdate | undefined;
+  /** Time since this leader first saw the update in progress; 0 if it is not in progress. */
+  readonly underWayMs: number;
+}
+
+export type RolloutStep =
+  | { readonly step: 'done'; readonly updated: number; readonly skipped: readonly string[] }
+  /** The host should start its update. */
+  | { readonly step: 'begin'; readonly host: string; readonly updated: number; readonly of: number }
+  | { readonly step: 'wait'; readonly message: string; readonly updated: number; readonly of: number }
+  | { readonly step: 'failed'; readonly host: string; readonly message: string };
+
+/** A host that has not reported an end of its update after this time has failed. */
+export const HOST_DEADLINE_MS = 600_000;
+
+export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate): RolloutStep {
+  const concerned = hosts.filter(({ paused }) => !paused);
+  const skipped = hosts.filter((host) => host.paused && !isAt(host, target)).map(({ name }) => name);
+  const failed = concerned.find((host) => failure(host, target) !== undefined);
+  if (failed !== undefined) return { step: 'failed', host: failed.name, message: failure(failed, target) ?? '' };
+  const updated = concerned.filter((host) => isAt(host, target)).length;
+  const counts = { updated, of: concerned.length };
+  const underWay = concerned.find((host) => isUnderWay(host, target));
+  if (underWay !== undefined) {
+    const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'asked';
+    const message = isAt(underWay, target)
+      ? `${underWay.name}: ${underWay.fault || 'the host does not confirm the update yet'}`
+      : `updating ${underWay.name} (${what})`;
+    return { step: 'wait', message, ...counts };
+  }
+  const next = concerned.filter((host) => !isAt(host, target)).sort(byOrder)[0];
+  if (next === undefined) return { step: 'done', updated, skipped };
+  const ill = concerned.find((host) => !host.healthy && host !== next);
+  if (ill !== undefined) return { step: 'wait', message: `waiting for ${ill.name}: ${ill.fault}`, ...counts };
+  return { step: 'begin', host: next.name, ...counts };
+}
+
+const isAt = (host: RolloutHost, target: WantedUpdate): boolean => host.version === target.version;
+
+/** Whether the host has an unconfirmed request for this update, so that a new version may still be rolled back. */
+function isUnderWay(host: RolloutHost, target: WantedUpdate): boolean {
+  if (host.wanted?.id !== target.id) return false;
+  const isConfirmed = host.update?.id === target.id && host.update.state === 'Done';
+  return !isAt(host, target) || !host.healthy || !isConfirmed;
+}
+
+function failure(host: RolloutHost, target: WantedUpdate): string | undefined {
+  const { update, wanted, underWayMs } = host;
+  if (update?.id === target.id && update.state === 'Failed') return update.message;
+  if (wanted?.id === target.id && underWayMs > HOST_DEADLINE_MS && isUnderWay(host, target))
+    return `not healthy after ${HOST_DEADLINE_MS / 60_000} minutes: ${host.fault || 'no report'}`;
+  return undefined;
+}
+
+const rank = ({ master, leadsStore }: RolloutHost): number => (master ? (leadsStore ? 1 : 0) : 2);
+
+function byOrder(a: RolloutHost, b: RolloutHost): number {
+  const byZone = a.zone < b.zone ? -1 : Number(a.zone > b.zone);
+  return rank(a) - rank(b) || byZone || a.createdMs - b.createdMs || (a.name < b.name ? -1 : 1);
+}

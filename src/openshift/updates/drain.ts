@@ -1,0 +1,66 @@
+/** Drains this host's own Node before an update, if its pool requests that, and uncordons it afterwards. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import type { Clock } from '../../base/clock.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { ApiClient } from '../../client/types.ts';
+
+/** Annotation of a Node that an update has cordoned, to distinguish it from a cordon by an administrator. */
+const CORDONED = 'hyperedge.dev/cordoned-by-update';
+const POLL_MS = 1_000;
+const LIMIT_MS = 300_000;
+const MIRROR = 'kubernetes.io/config.mirror';
+
+export interface DrainedHost {
+  readonly nodeName: string;
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly stopped: () => boolean;
+}
+
+/** Throws CodedError 'refused' when pods are left after five minutes. */
+export async function drainOwnNode(host: DrainedHost, node: Node): Promise<void> {
+  const { nodeName, client, clock } = host;
+  if (node.spec?.unschedulable !== true) {
+    const patch = { metadata: { annotations: { [CORDONED]: 'true' } }, spec: { unschedulable: true } };
+    await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', patch);
+  }
+  const pods = client.resource(resources.pods);
+  const beganMs = clock.monotonicMs();
+  for (;;) {
+    const left = (await pods.list({ fieldSelector: `spec.nodeName=${nodeName}` })).items.filter(mustGo);
+    if (left.length === 0 || host.stopped()) return;
+    if (clock.monotonicMs() - beganMs > LIMIT_MS) {
+      const names = left.map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`);
+      throw new CodedError(
+        'refused',
+        `not drained after ${LIMIT_MS / 60_000} minutes: ${names.slice(0, 3).join(', ')}`,
+      );
+    }
+    for (const { metadata } of left) {
+      const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
+      if (deletionTimestamp !== undefined) continue;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      // 429: a PodDisruptionBudget currently rejects the eviction.
+      await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
+    }
+    await new Promise<void>((resolve) => {
+      clock.setTimer(POLL_MS, resolve);
+    });
+  }
+}
+
+export async function uncordonOwnNode({ nodeName, client }: DrainedHost, node: Node | undefined): Promise<void> {
+  if (node?.metadata?.annotations?.[CORDONED] === undefined) return;
+  const patch = { metadata: { annotations: { [CORDONED]: null } }, spec: { unschedulable: null } };
+  await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', patch);
+}
+
+/**
+ * Like kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would create its pods again.
+ */
+function mustGo({ metadata, status }: Pod): boolean {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+  if (metadata?.annotations?.[MIRROR] !== undefined) return false;
+  return !(metadata?.ownerReferences ?? []).some(({ kind }) => kind === 'DaemonSet');
+}

@@ -1,0 +1,48 @@
+/**
+ * Guard of an update: runs the former executable beside the new one and rolls back when that does not confirm in time,
+ * also without an API server. The service manager starts it at each boot during a trial.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { nextGuardStep } from './core/index.ts';
+import type { HostExecutables } from './port.ts';
+
+const POLL_MS = 500;
+
+/** Resolves when the trial has ended. */
+export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
+  const beganMs = clock.monotonicMs();
+  let restarted = false;
+  // Uses a separate file, because the host process may write the record at the same time.
+  const first = await executables.record();
+  const starts = first === undefined ? 0 : await executables.countStart(first.id);
+  for (;;) {
+    try {
+      const record = await executables.record();
+      const step = nextGuardStep(record, await executables.link(), {
+        elapsedMs: clock.monotonicMs() - beganMs,
+        ...{ starts, restarted },
+      });
+      if (step.step === 'end') return;
+      if (step.step === 'write') {
+        log.error('update is rolled back', { to: step.record.from, reason: step.record.message });
+        await executables.writeRecord(step.record);
+        continue;
+      }
+      if (step.step === 'link') {
+        await executables.setLink(step.version);
+        continue;
+      }
+      if (step.step === 'restart') {
+        restarted = true;
+        await executables.restart();
+      }
+    } catch (error) {
+      log.warn('guard step failed; retrying', { error: messageOf(error) });
+    }
+    await new Promise<void>((resolve) => {
+      clock.setTimer(POLL_MS, resolve);
+    });
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Executables of several versions side by side: `hyperedge-VERSION`, and the link `hyperedge` to the one that is
+ * started. Each change is on disk before it is reported.
+ */
+import { randomUUID } from 'node:crypto';
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  symlink,
+} from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { CodedError } from '../../../base/errors.ts';
+import { isReleaseVersion } from '../../../base/versions/release-version.ts';
+import { parseSwitchRecord, type SwitchRecord } from '../core/port.ts';
+import type { HostExecutables } from '../port.ts';
+import { digestOf, flushDirectory } from './files.ts';
+
+export interface ExecutablesOptions {
+  /** Directory of the executables: `/usr/local/bin`. */
+  readonly directory: string;
+  readonly recordFile: string;
+  readonly own: string;
+  readonly startGuard: () => Promise<void>;
+  readonly restart: () => Promise<void>;
+}
+
+const NAME = 'hyperedge';
+const PREFIX = `${NAME}-`;
+export const GUARD_LINK = 'hyperedge-guard';
+
+export function createExecutables(options: ExecutablesOptions): HostExecutables {
+  const { directory, recordFile, own } = options;
+  const at = (version: string): string => join(directory, `${PREFIX}${version}`);
+  const isHere = (): boolean => dirname(own) === directory;
+  return {
+    startGuard: options.startGuard,
+    restart: options.restart,
+    record: async () => parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => '')),
+    writeRecord: (record: SwitchRecord) => writeDurably(recordFile, `${JSON.stringify(record)}\n`),
+    countStart: async (id) => {
+      const [known = '', count = ''] = (await readFile(`${recordFile}.starts`, 'utf8').catch(() => ''))
+        .trim()
+        .split(' ');
+      const starts = known === id ? Number(count) + 1 : 1;
+      await writeDurably(`${recordFile}.starts`, `${id} ${starts}\n`);
+      return starts;
+    },
+    link: async () => {
+      const target = await readlink(join(directory, NAME)).catch(() => undefined);
+      return target?.startsWith(PREFIX) === true ? target.slice(PREFIX.length) : undefined;
+    },
+    setLink: async (version) => {
+      const present = await lstat(at(version)).catch(() => undefined);
+      if (present?.isFile() !== true) throw new CodedError('no-release', `${at(version)} is missing`);
+      await link(`${PREFIX}${version}`, join(directory, NAME));
+    },
+    has: async (version, sha256) => {
+      const present = await lstat(at(version)).catch(() => undefined);
+      if (present?.isFile() !== true) return false;
+      return sha256 === undefined || (await digestOf(at(version))) === sha256;
+    },
+    keepRunning: async (version) => {
+      if (!isHere()) {
+        throw new CodedError(
+          'refused',
+          `${own} runs, which hyperedge install has not placed in ${directory}; run hyperedge install first`,
+        );
+      }
+      if (own !== at(version)) await place(own, at(version));
+      await link(basename(at(version)), join(directory, GUARD_LINK));
+    },
+    place: async (version, path) => {
+      if (!isReleaseVersion(version)) throw new CodedError('refused', `${version} is not a release version`);
+      await place(path, at(version));
+    },
+    prune: async (keep) => {
+      const kept = new Set(keep.map((version) => basename(at(version))));
+      for (const name of await readdir(directory)) {
+        const version = name.slice(PREFIX.length);
+        if (!name.startsWith(PREFIX) || !isReleaseVersion(version) || kept.has(name)) continue;
+        await rm(join(directory, name), { force: true });
+      }
+    },
+  };
+}
+
+async function place(source: string, target: string): Promise<void> {
+  const temporary = `${target}.new`;
+  try {
+    await copyFile(source, temporary);
+    await chmod(temporary, 0o755);
+    const file = await open(temporary, 'r');
+    await file.sync().finally(() => file.close());
+    await rename(temporary, target);
+    await flushDirectory(dirname(target));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+async function link(target: string, path: string): Promise<void> {
+  const temporary = `${path}.link`;
+  await rm(temporary, { force: true });
+  await symlink(target, temporary);
+  await rename(temporary, path);
+  await flushDirectory(dirname(path));
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  // The guard and the host process may write at the same time.
+  const temporary = `${path}.${process.pid}.${randomUUID()}`;
+  const file = await open(temporary, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await flushDirectory(dirname(path));
+}

@@ -1,0 +1,78 @@
+/** Keys and signatures of releases: Ed25519. Source: RFC 8032; PEM by RFC 8410. */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { announcementName } from '../../../api/releases/announcement.ts';
+import { parseManifest, SIGNATURE_NAME } from '../../../api/releases/manifest.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { VerifiedRelease, VerifyRelease } from '../releases-port.ts';
+
+const SIGNATURE_BYTES = 64;
+const MAX_REMEMBERED = 64;
+/** Prefix of the SubjectPublicKeyInfo of an Ed25519 key, before its 32 bytes. */
+const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
+const KEY_BYTES = 32;
+
+/** Parses a PEM, or base64 of the 32 bytes. Throws CodedError 'bad-key' with the reason. */
+export function parseTrustedKey(text: string): KeyObject {
+  try {
+    const trimmed = text.trim();
+    const raw = Buffer.from(trimmed, 'base64');
+    const isRaw = !trimmed.startsWith('-----') && raw.length === KEY_BYTES;
+    const key = isRaw
+      ? createPublicKey({ key: Buffer.concat([SPKI_PREFIX, raw]), format: 'der', type: 'spki' })
+      : createPublicKey(trimmed);
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is of type ${key.asymmetricKeyType}`);
+    return key;
+  } catch (error) {
+    throw new CodedError('bad-key', `give an Ed25519 public key in PEM: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Throws CodedError 'bad-key'. */
+export function parseSigningKey(text: string): KeyObject {
+  try {
+    const key = createPrivateKey(text);
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is of type ${key.asymmetricKeyType}`);
+    return key;
+  } catch (error) {
+    throw new CodedError('bad-key', `give an Ed25519 private key in PEM: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Signature in base64. */
+export const signatureOf = (text: string, key: KeyObject): string =>
+  sign(undefined, Buffer.from(text), key).toString('base64');
+
+export const sha256Of = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Parses the manifest after checking that one of the keys has signed its text. */
+export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
+  if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
+  const bytes = Buffer.from(signature.trim(), 'base64');
+  const message = Buffer.from(text);
+  if (bytes.length !== SIGNATURE_BYTES || !keys.some((key) => verify(undefined, message, key, bytes)))
+    return { problem: `${SIGNATURE_NAME}: no trusted key has signed the manifest` };
+  const manifest = parseManifest(text);
+  return typeof manifest === 'string'
+    ? { problem: `manifest.json: ${manifest}` }
+    : { manifest, digest: sha256Of(text) };
+}
+
+/** `keys` returns the currently trusted keys. */
+export function createVerifier(keys: () => readonly KeyObject[]): VerifyRelease {
+  let known = new Map<string, VerifiedRelease>();
+  let knownKeys: readonly KeyObject[] = [];
+  return ({ name, text, signature }) => {
+    const now = keys();
+    if (now !== knownKeys || known.size > MAX_REMEMBERED) known = new Map();
+    knownKeys = now;
+    const id = `${name}\n${signature}\n${sha256Of(text)}`;
+    let result = known.get(id);
+    if (result === undefined) {
+      result = verifyManifest(text, signature, now);
+      if ('manifest' in result && announcementName(result.manifest) !== name)
+        result = { problem: `the manifest is of ${result.manifest.version}` };
+      known.set(id, result);
+    }
+    return result;
+  };
+}

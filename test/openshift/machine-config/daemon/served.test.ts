@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { watchPath } from '../../../../src/kubelet/io/host-facts/index.ts';
+import { applyServedConfig } from '../../../../src/openshift/machine-config/daemon/index.ts';
+import {
+  createDirectoryWatch,
+  createDisk,
+  createHostFiles,
+  createHostKernel,
+} from '../../../../src/openshift/machine-config/io/index.ts';
+import { fileConfig, PREFIX, withWorld } from './harness.ts';
+
+const root = { skip: process.getuid?.() !== 0 };
+const source = (value: unknown): string => `data:,${encodeURIComponent(JSON.stringify(value))}`;
+
+/** Response of the machine config server. */
+function answer(spec: object, config: object): string {
+  const added = [
+    ['/etc/machine-config-daemon/node-annotations.json', { [`${PREFIX}currentConfig`]: 'rendered-worker-1' }],
+    ['/etc/ignition-machine-config-encapsulated.json', { kind: 'MachineConfig', spec }],
+  ] as const;
+  const files = added.map(([path, value]) => ({ path, contents: { source: source(value) } }));
+  const { storage, ...rest } = config as { storage?: { files: object[] } };
+  return JSON.stringify({ ...rest, storage: { files: [...(storage?.files ?? []), ...files] } });
+}
+
+test('applies a served config as the first of a host, on trial at its first start and then Done', root, () =>
+  withWorld(async (world) => {
+    const disk = createDisk(world.root);
+    const parts = {
+      files: createHostFiles(disk, createDirectoryWatch(world.root, watchPath)),
+      kernel: { ...createHostKernel(disk, { programs: false }), bootId: async () => 'boot-1' },
+      parse: { inflate: (bytes: Uint8Array) => bytes },
+    };
+    const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
+    const spec = fileConfig({ '/etc/a': 'a' }, { systemd: { units } });
+    const text = answer({ kernelType: 'default', kernelArguments: [] }, spec.config ?? {});
+    assert.equal(await applyServedConfig(text, parts), 'rendered-worker-1');
+    assert.equal(await world.read('etc/a'), 'a');
+    assert.equal(await world.read('etc/ignition-machine-config-encapsulated.json'), undefined);
+    await applyServedConfig(text, parts);
+    const other = text.replaceAll('rendered-worker-1', 'rendered-worker-2');
+    await assert.rejects(applyServedConfig(other, parts), /this host has rendered-worker-1 already/);
+    world.desire('rendered-worker-1');
+    await world.restart();
+    await world.until(() => world.annotation('state') === 'Done');
+    assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
+    assert.deepEqual(world.steps, ['daemon-reload', 'restart a.service']);
+  }),
+);
+
+test('rejects an invalid response', root, () =>
+  withWorld(async (world) => {
+    const disk = createDisk(world.root);
+    const parts = {
+      files: createHostFiles(disk, createDirectoryWatch(world.root, watchPath)),
+      kernel: createHostKernel(disk, { programs: false }),
+      parse: { inflate: (bytes: Uint8Array) => bytes },
+    };
+    const ignition = { version: '3.2.0' };
+    await assert.rejects(applyServedConfig('<html>', parts), /machine config server: is not JSON/);
+    await assert.rejects(applyServedConfig('{"ignition":{}}', parts), /config\.ignition\.version: /);
+    await assert.rejects(applyServedConfig(JSON.stringify({ ignition }), parts), /the answer lacks .*node-annotations/);
+    const shadow = answer({}, { ignition, storage: { files: [{ path: '/etc/shadow' }] } });
+    await assert.rejects(
+      applyServedConfig(shadow, parts),
+      /rendered-worker-1: .*\/etc\/shadow: it holds the accounts of the host/,
+    );
+  }),
+);

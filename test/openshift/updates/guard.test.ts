@@ -1,0 +1,109 @@
+/** Update guard on real files: links, records and started executables. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { systemClock } from '../../../src/host/process/process.ts';
+import type { SwitchRecord } from '../../../src/openshift/updates/core/index.ts';
+import { runGuard } from '../../../src/openshift/updates/index.ts';
+import { createExecutables } from '../../../src/openshift/updates/io/index.ts';
+import type { HostExecutables } from '../../../src/openshift/updates/port.ts';
+
+/** Clock in which a minute takes a fifth of a second. */
+const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 300 };
+let root = '';
+let restarts: string[] = [];
+let executables: HostExecutables;
+const directory = (): string => join(root, 'bin');
+const target = (): Promise<string> => readlink(join(directory(), 'hyperedge'));
+const record = (change: Partial<SwitchRecord> = {}): SwitchRecord => ({
+  ...{ id: '2', from: '0.1.0', to: '0.2.0', phase: 'trying', message: '', timeoutMs: 300 },
+  ...change,
+});
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'he-guard-'));
+  restarts = [];
+  await mkdir(directory());
+  await writeFile(join(directory(), 'hyperedge'), 'old');
+  await writeFile(join(root, 'new'), 'new');
+  executables = createExecutables({
+    directory: directory(),
+    recordFile: join(root, 'state/record.json'),
+    own: join(directory(), 'hyperedge'),
+    startGuard: async () => {},
+    restart: async () => {
+      restarts.push(await target());
+      // The former executable reports that it runs again.
+      const present = await executables.record();
+      if (present?.phase === 'rollingBack') await executables.writeRecord({ ...present, phase: 'failed' });
+    },
+  });
+  await executables.keepRunning('0.1.0');
+  await executables.place('0.2.0', join(root, 'new'));
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+test('stores executables side by side and links one of them', async () => {
+  assert.equal(await executables.link(), undefined);
+  assert.equal(await executables.has('0.1.0', undefined), true);
+  assert.equal(await executables.has('0.2.0', '0'.repeat(64)), false);
+  await executables.setLink('0.2.0');
+  assert.equal(await executables.link(), '0.2.0');
+  assert.equal(await readFile(join(directory(), 'hyperedge'), 'utf8'), 'new');
+  assert.equal(await readlink(join(directory(), 'hyperedge-guard')), 'hyperedge-0.1.0');
+  await assert.rejects(executables.setLink('0.9.0'), /hyperedge-0\.9\.0 is missing/);
+  await assert.rejects(executables.place('../../x', join(root, 'new')), /is not a release version/);
+  assert.equal(await executables.link(), '0.2.0');
+  await executables.prune(['0.2.0']);
+  assert.deepEqual((await readdir(directory())).sort(), ['hyperedge', 'hyperedge-0.2.0', 'hyperedge-guard']);
+});
+
+test('replaces an executable that does not confirm in time with the former one', { timeout: 30_000 }, async () => {
+  await executables.writeRecord(record());
+  await executables.setLink('0.2.0');
+  await runGuard(executables, clock, silentLog);
+  assert.equal(await target(), 'hyperedge-0.1.0');
+  assert.deepEqual(restarts, ['hyperedge-0.1.0']);
+  const ended = await executables.record();
+  assert.equal(ended?.phase, 'failed');
+  assert.match(ended?.message ?? '', /0\.2\.0 was not healthy within 0 s/);
+  assert.equal(await executables.countStart('2'), 2);
+  assert.equal(await executables.countStart('3'), 1);
+});
+
+test('keeps an executable that confirms', { timeout: 30_000 }, async () => {
+  await executables.writeRecord(record({ timeoutMs: 60_000 }));
+  await executables.setLink('0.2.0');
+  const guarded = runGuard(executables, clock, silentLog);
+  await executables.writeRecord(record({ phase: 'done' }));
+  await guarded;
+  assert.equal(await target(), 'hyperedge-0.2.0');
+  assert.deepEqual(restarts, []);
+});
+
+test('completes an interrupted rollback', { timeout: 30_000 }, async () => {
+  await executables.writeRecord(record({ phase: 'rollingBack', message: 'too late' }));
+  await executables.setLink('0.2.0');
+  await runGuard(executables, clock, silentLog);
+  assert.equal(await target(), 'hyperedge-0.1.0');
+  assert.equal((await executables.record())?.message, 'too late');
+});
+
+test('exits when there is no update', async () => {
+  await runGuard(executables, clock, silentLog);
+  assert.deepEqual(restarts, []);
+});
+
+test('rejects updates of an executable that was not installed', async () => {
+  const other = createExecutables({
+    directory: directory(),
+    recordFile: join(root, 'record'),
+    own: '/opt/hyperedge',
+    startGuard: async () => {},
+    restart: async () => {},
+  });
+  await assert.rejects(other.keepRunning('0.1.0'), /run hyperedge install first/);
+});
