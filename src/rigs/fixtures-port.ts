@@ -1,0 +1,34 @@
+/** Port for the test rig fixtures of this host. Implemented by `src/rigs/io/fixtures`. */
+
+export type FixtureType = 'serial' | 'gpio' | 'can' | 'video' | 'block' | 'net' | 'relay' | 'device';
+
+export interface Fixture {
+  /** Unique on the host and stable across re-plugging: vendor and serial number, or the declared name. */
+  readonly name: string;
+  readonly type: FixtureType;
+  /** Device node. Undefined for a network interface. */
+  readonly node?: { readonly hostPath: string; readonly containerPath: string };
+  /** Name of the network interface of a `can` or `net` fixture. */
+  readonly link?: string;
+  /** Attributes from udev: `idVendor`, `idProduct`, `serial`, `product`, `busId`. */
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** Fixture declared in the bootstrap file. */
+export interface DeclaredFixture {
+  readonly name: string;
+  readonly type: FixtureType;
+  /** Device node or a link to one. */
+  readonly path?: string;
+  /** Attributes that a discovered fixture must have. Alternative to a path. */
+  readonly match?: Readonly<Record<string, string>>;
+  /** Path in containers. Default: the fixture's own path when it is below `/dev`, otherwise `/dev/<name>`. */
+  readonly containerPath?: string;
+}
+
+export interface FixtureScanner {
+  /** Lists the connected fixtures, sorted by name. */
+  scan(): Promise<readonly Fixture[]>;
+  /** Calls the listener when a new scan may show a change. */
+  watch(listener: () => void): { close(): void };
+}

@@ -1,0 +1,62 @@
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
+import type { Recording } from '../rig-host-port.ts';
+
+const DEFAULT_FILE_BYTES = 10 * 1024 * 1024;
+const DEFAULT_FILES = 20;
+
+export interface RecordingOptions {
+  readonly directory: string;
+  readonly nowMs: () => number;
+  /** A longer recording continues in another file. */
+  readonly maxFileBytes?: number;
+  /** If there are more, the rig's oldest files are deleted. */
+  readonly maxFiles?: number;
+}
+
+/**
+ * Records to a file `<time>.log` that only root can read. After `maxFileBytes` it continues in `<time>-1.log`, and so
+ * on.
+ */
+export async function startRecording({
+  directory,
+  nowMs,
+  maxFileBytes = DEFAULT_FILE_BYTES,
+  maxFiles = DEFAULT_FILES,
+}: RecordingOptions): Promise<Recording> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const started = new Date(nowMs()).toISOString().replaceAll(':', '').replace('.', '-');
+  let part = 0;
+  let bytes = 0;
+  const next = async (): Promise<FileHandle> => {
+    const name = part === 0 ? `${started}.log` : `${started}-${String(part).padStart(4, '0')}.log`;
+    part += 1;
+    bytes = 0;
+    const file = await open(`${directory}/${name}`, 'ax', 0o600);
+    const names = (await readdir(directory)).filter((each) => each.endsWith('.log')).sort(byTime);
+    for (const old of names.slice(0, Math.max(0, names.length - maxFiles))) await rm(`${directory}/${old}`);
+    return file;
+  };
+  let file = await next();
+  return {
+    async write(chunk) {
+      let rest = chunk;
+      while (rest.length > 0) {
+        if (bytes >= maxFileBytes) {
+          await file.close();
+          file = await next();
+        }
+        const piece = rest.subarray(0, maxFileBytes - bytes);
+        await file.appendFile(piece);
+        bytes += piece.length;
+        rest = rest.subarray(piece.length);
+      }
+    },
+    close: () => file.close(),
+  };
+}
+
+/** Sorts `<time>.log` before `<time>-0001.log`. */
+function byTime(a: string, b: string): number {
+  const [first, second] = [a.slice(0, -4), b.slice(0, -4)];
+  return first < second ? -1 : 1;
+}

@@ -1,0 +1,61 @@
+/** Types of rigs and rig claims, with the fields that are used here. */
+import type { Condition, LabelSelector } from 'kubernetes-types/meta/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+
+export const RIG_GROUP = 'rig.hyperedge.dev';
+export const RIG_VERSION = 'v1alpha1';
+/** Prefix of the extended resources for fixtures. */
+export const FIXTURE_PREFIX = `${RIG_GROUP}/`;
+/** Pod annotation: name of the rig claim in the pod's namespace whose rig the pod uses. */
+export const CLAIM_ANNOTATION = `${RIG_GROUP}/claim`;
+/** Prefix of scheduling gates; the name of the claim follows. */
+export const GATE_PREFIX = `${RIG_GROUP}/`;
+/** Keeps a deleted claim until its pods have ended. */
+export const RELEASE_FINALIZER = `${RIG_GROUP}/release`;
+
+export const DEFAULT_LEASE = '1h';
+export const POWER_ACTIONS = ['on', 'off', 'cycle'] as const;
+export type PowerAction = (typeof POWER_ACTIONS)[number];
+
+export interface RigFixture {
+  name?: string;
+  fixture?: string;
+  role?: string;
+}
+
+export interface RigPowerAction {
+  command?: string;
+  fixture?: string;
+  channel?: number;
+}
+
+export interface Rig extends KubeObject {
+  spec?: {
+    node?: string;
+    fixtures?: RigFixture[];
+    maxLease?: string;
+    console?: { fixture?: string; baudRate?: number };
+    power?: Partial<Record<PowerAction, RigPowerAction>>;
+  };
+  status?: {
+    node?: string;
+    holder?: { namespace?: string; name?: string; requester?: string };
+    queue?: number;
+    expiresAt?: string;
+  };
+}
+
+export type ClaimPhase = 'Queued' | 'Granted' | 'Released' | 'Expired';
+
+export interface RigClaim extends KubeObject {
+  spec?: { rigName?: string; selector?: LabelSelector; duration?: string };
+  status?: {
+    phase?: ClaimPhase;
+    requester?: string;
+    position?: number;
+    rig?: string;
+    grantedAt?: string;
+    expiresAt?: string;
+    conditions?: Condition[];
+  };
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createRigHost } from '../../../src/rigs/io/host.ts';
+import { startRecording } from '../../../src/rigs/io/recording.ts';
+
+let directory: string;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'rigs-'));
+});
+after(() => rm(directory, { recursive: true, force: true }));
+
+test('continues a recording in another file, deletes the oldest files, and keeps them private', async () => {
+  const at = join(directory, 'bench');
+  let nowMs = Date.parse('2026-01-01T00:00:00Z');
+  const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });
+  await recording.write(Buffer.from('abcdefghij'));
+  await recording.write(Buffer.from('klmnopqr'));
+  await recording.close();
+  const names = (await readdir(at)).sort();
+  assert.equal(names.length, 3);
+  assert.deepEqual(await Promise.all(names.map((name) => readFile(join(at, name), 'utf8'))), ['ijkl', 'mnop', 'qr']);
+  assert.equal((await stat(join(at, names[0] ?? ''))).mode & 0o777, 0o600);
+  nowMs += 1_000;
+  const next = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });
+  await next.write(Buffer.from('new'));
+  await next.close();
+  const kept = (await readdir(at)).sort();
+  assert.equal(kept.length, 3);
+  assert.equal(await readFile(join(at, kept[2] ?? ''), 'utf8'), 'new');
+});
+
+test('passes the arguments of a power command unchanged, and includes its output in a failure', async () => {
+  const commands = new Map([
+    ['say', ['/bin/echo', '$(id); `id`', 'two words']],
+    ['fail', ['/bin/ls', '/no/such/file']],
+  ]);
+  const host = createRigHost({ directory, commands, nowMs: () => 0 });
+  assert.equal(await host.runPower('say'), '$(id); `id` two words');
+  await assert.rejects(host.runPower('fail'), /command fail: exit code 2: .*no\/such\/file/);
+  await assert.rejects(async () => host.runPower('other'), /rigPower has no command "other"; add it/);
+});
