@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readExposition } from '../../../src/core/resourcemetrics/exposition.ts';
-import { usageOf, usageQuantities, windowText } from '../../../src/core/resourcemetrics/usage.ts';
+import { readExposition } from '../../../src/metrics/core/exposition.ts';
+import { usageOf, usageQuantities, windowText } from '../../../src/metrics/core/usage.ts';
 
 const text = `# HELP node_cpu_usage_seconds_total x
 node_cpu_usage_seconds_total 12.5 1000
