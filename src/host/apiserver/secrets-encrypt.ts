@@ -1,0 +1,73 @@
+/** Administration of encryption at rest: status, key rotation, re-encryption. */
+import { randomBytes } from 'node:crypto';
+import { rename, writeFile } from 'node:fs/promises';
+import { newKeyName } from '../../apiserver/encryption/first-configuration.ts';
+import { withNewKey, withoutOldKeys } from '../../apiserver/encryption/key-rotation.ts';
+import { type Survey, surveyEncryption } from '../../apiserver/index.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import { readSecret } from '../config/files.ts';
+import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { systemClock as clock } from '../process/process.ts';
+import { openEncryption } from './encryption-file.ts';
+import { masterValues } from './server.ts';
+import { openStore } from './store.ts';
+
+const KEY_BYTES = 32;
+
+export type EncryptionReport = Survey & { readonly file: string };
+
+async function located(root: string | undefined) {
+  const config = pathsBelow(await canonicalRoot(root)).masterConfig;
+  const values = await masterValues(config);
+  const file = values.file('encryption-provider-config');
+  if (file === undefined) {
+    throw new CodedError(
+      'not-configured',
+      `${config}: encryption-provider-config is not set; set secretsEncryption in bootstrap.yaml, or name a file`,
+    );
+  }
+  return { config, values, file };
+}
+
+/**
+ * Reports how the stored objects are encrypted; `rewrite` re-encrypts outdated ones. Throws CodedErrors with the file,
+ * and StoreErrors.
+ */
+export async function surveyStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
+  const { config, values, file } = await located(root);
+  const source = await openEncryption(file, { referredToBy: config, follow: false, log: silentLog });
+  const store = await openStore(values, config, silentLog);
+  try {
+    const deps = { store, source, log: silentLog, nowMs: () => clock.monotonicMs() };
+    return { file, ...(await surveyEncryption(deps, rewrite)) };
+  } finally {
+    await store.close();
+    source.stop();
+  }
+}
+
+/** Adds a key to the file or promotes a prepared one, see `withNewKey`. Resolves with the file and the key's name. */
+export async function rotateKey(root: string | undefined, prepare: boolean): Promise<{ file: string; key: string }> {
+  const { config, file } = await located(root);
+  const text = await readSecret(file, config);
+  const secret = randomBytes(KEY_BYTES).toString('base64');
+  const changed = withNewKey(text, file, prepare, { name: newKeyName(clock.nowMs()), secret });
+  await replaceFile(file, changed.text);
+  return { file, key: changed.key };
+}
+
+/** Removes all keys except the first of each provider. Only valid if no stored value uses the others. */
+export async function dropOldKeys(root: string | undefined): Promise<void> {
+  const { config, file } = await located(root);
+  await replaceFile(file, withoutOldKeys(await readSecret(file, config), file));
+}
+
+async function replaceFile(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(`${file}.new`, text, { mode: 0o600 });
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot write ${file}: ${messageOf(error)}`, { cause: error });
+  }
+}

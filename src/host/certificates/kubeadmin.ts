@@ -1,0 +1,61 @@
+/** `hyperedge kubeadmin create`: the first administrator, before an identity provider is configured. */
+import type { Secret } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { silentLog } from '../../base/log.ts';
+import { hashPassword } from '../../openshift/oauth/io/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import { loadSettings } from '../config/settings.ts';
+import { openClient } from '../process/api-access.ts';
+import { openAssets } from '../process/assets.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+
+const NAME = 'kubeadmin';
+const NAMESPACE = 'kube-system';
+const LETTERS = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
+const PARTS = 4;
+const PART_LENGTH = 5;
+
+/** Four groups of 5 characters with dashes between: 23 characters, as by OpenShift's installer. */
+function newPassword(): string {
+  const letters: string[] = [];
+  while (letters.length < PARTS * PART_LENGTH)
+    // Larger bytes are skipped, because they would make some letters more likely.
+    for (const byte of random.bytes(PARTS * PART_LENGTH))
+      if (byte < 256 - (256 % LETTERS.length)) letters.push(LETTERS[byte % LETTERS.length] ?? '');
+  return Array.from({ length: PARTS }, (_, part) =>
+    letters.slice(part * PART_LENGTH, (part + 1) * PART_LENGTH).join(''),
+  ).join('-');
+}
+
+/**
+ * Creates or replaces the secret, which invalidates the tokens of the previous password. Throws CodedErrors and
+ * ApiErrors.
+ */
+export async function createKubeadmin(root: string | undefined): Promise<{ readonly password: string }> {
+  const settings = await loadSettings({ root });
+  const password = newPassword();
+  await openAssets();
+  const hash = await hashPassword(password);
+  const opened = await openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge', {
+    clock,
+    random,
+    log: silentLog,
+  });
+  try {
+    const secrets = opened.client.resource(resources.secrets);
+    const secret: Secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: NAME, namespace: NAMESPACE },
+      data: { kubeadmin: Buffer.from(hash).toString('base64') },
+    };
+    await secrets.delete(NAME, NAMESPACE).catch((error: unknown) => {
+      if (!isApiError(error, 'NotFound')) throw error;
+    });
+    await secrets.create(secret);
+    return { password };
+  } finally {
+    await opened.close();
+  }
+}

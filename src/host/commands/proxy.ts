@@ -1,0 +1,51 @@
+/** The service proxy as a separate process, beside another distribution's kubelet. */
+import { createEventRecorder } from '../../client/index.ts';
+import { nodeFiles } from '../../pki/index.ts';
+import { loadSettings } from '../config/settings.ts';
+import { hostProxy } from '../network/network-services.ts';
+import { allPorts, ownPorts } from '../network/own-ports.ts';
+import { openClient } from '../process/api-access.ts';
+import { useHelpers } from '../process/helpers.ts';
+import {
+  systemClock as clock,
+  createProcessLog,
+  endOnDefect,
+  systemRandom as random,
+  scrubEnvironment,
+  untilSignal,
+} from '../process/process.ts';
+
+export interface ProxyOptions {
+  readonly root: string | undefined;
+  readonly config: string | undefined;
+  /** Default: the node's own. */
+  readonly kubeconfig: string | undefined;
+  readonly logLevel: number | undefined;
+}
+
+/** Runs until SIGINT or SIGTERM. The rules stay, so that services keep working. Throws CodedErrors of the start. */
+export async function runProxy(options: ProxyOptions): Promise<number> {
+  scrubEnvironment();
+  const settings = await loadSettings(options);
+  const log = createProcessLog('proxy', settings.logLevel);
+  endOnDefect(log);
+  await useHelpers(settings);
+  const kubeconfig = options.kubeconfig ?? nodeFiles(settings.root).kubeconfig;
+  const api = await openClient(kubeconfig, 'kube-proxy/hyperedge', { clock, random, log });
+  const informers = api.newInformers();
+  const { nodeName: host } = settings;
+  const recorder = createEventRecorder({ client: api.client, component: 'kube-proxy', host, clock, random, log });
+  const reserved = allPorts(await ownPorts(settings, log));
+  const proxy = hostProxy(settings, informers, settings.nodeName, reserved, recorder, log);
+  const hold = setInterval(() => {}, 1 << 30);
+  const interrupted = untilSignal(log);
+  const started = proxy.start();
+  await Promise.race([started, interrupted.signal]);
+  await interrupted.signal;
+  await proxy.stop({ keepRules: true });
+  await recorder.stop();
+  await informers.stop();
+  await api.close();
+  clearInterval(hold);
+  process.exit(0);
+}

@@ -1,0 +1,155 @@
+/** Rigs from the command line: list, claim, release, console and power. */
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { CodedError } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import { type ApiClient, openRemoteTerminal } from '../../client/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import type { PowerAction, Rig, RigClaim } from '../../rigs/kinds/rig-types.ts';
+import { canonicalRoot } from '../config/settings.ts';
+import { type OpenedClient, openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+
+export interface RigAccess {
+  /** Default: `KUBECONFIG`, then the administrator's file of this host. */
+  readonly kubeconfig: string | undefined;
+  readonly root: string | undefined;
+}
+
+/** A claim in a namespace or, with `isRig`, a rig itself. */
+export interface RigTarget {
+  readonly name: string;
+  readonly namespace: string;
+  readonly isRig: boolean;
+}
+
+export interface ClaimRequest {
+  readonly name: string | undefined;
+  readonly namespace: string;
+  readonly rig: string | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly duration: string | undefined;
+}
+
+const WAIT_MS = 1_000;
+
+async function withClient<T>({ kubeconfig, root }: RigAccess, use: (opened: OpenedClient) => Promise<T>): Promise<T> {
+  const file = kubeconfig ?? (process.env['KUBECONFIG'] || masterFiles(await canonicalRoot(root)).adminKubeconfig);
+  const opened = await openClient(file, 'hyperedge/rig', { clock, random, log: silentLog });
+  try {
+    return await use(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+export const listRigs = (access: RigAccess): Promise<readonly Rig[]> =>
+  withClient(access, async ({ client }) => (await client.resource(resources.rigs).list()).items);
+
+/** Creates a claim; with `wait` resolves when it is granted. Throws if it cannot be granted any more. */
+export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean): Promise<RigClaim> {
+  return withClient(access, async ({ client }) => {
+    const claims = client.resource(resources.rigClaims);
+    const { name, namespace, rig, labels, duration } = request;
+    let claim = await claims.create({
+      apiVersion: 'rig.hyperedge.dev/v1alpha1',
+      kind: 'RigClaim',
+      metadata: { namespace, ...(name === undefined ? { generateName: `${rig ?? 'rig'}-` } : { name }) },
+      spec: {
+        ...(rig === undefined ? {} : { rigName: rig }),
+        ...(labels === undefined ? {} : { selector: { matchLabels: { ...labels } } }),
+        ...(duration === undefined ? {} : { duration }),
+      },
+    });
+    while (wait && claim.status?.phase === 'Queued') {
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+      claim = await claims.get(claim.metadata?.name ?? '', namespace);
+    }
+    return claim;
+  });
+}
+
+/** Resolves with false if there is no such claim. */
+export function releaseRig(access: RigAccess, name: string, namespace: string): Promise<boolean> {
+  return withClient(access, async ({ client }) => {
+    try {
+      await client.resource(resources.rigClaims).delete(name, namespace);
+      return true;
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return false;
+      throw error;
+    }
+  });
+}
+
+/** Resolves with the output of the command that was run on the node. */
+export function switchRig(access: RigAccess, target: RigTarget, action: PowerAction): Promise<string> {
+  return withClient(access, async ({ client }) => {
+    await requireTarget(client, target);
+    const answer = await client.request<{ readonly message?: string }>(
+      'POST',
+      `${pathOf(target)}/power?action=${action}`,
+    );
+    return answer.message ?? '';
+  });
+}
+
+/** Checks that the claim or rig exists, because a failed upgrade to a stream reports no reason. */
+async function requireTarget(client: ApiClient, { name, namespace, isRig }: RigTarget): Promise<void> {
+  try {
+    if (isRig) await client.resource(resources.rigs).get(name);
+    else await client.resource(resources.rigClaims).get(name, namespace);
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    const what = isRig ? `rig "${name}" not found` : `rigclaim "${name}" not found in namespace "${namespace}"`;
+    throw new CodedError('not-found', `${what}; see hyperedge rig list`);
+  }
+}
+
+/** Connects the terminal to the console until either ends. Ctrl-] ends it from a terminal. */
+export function openConsole(access: RigAccess, target: RigTarget): Promise<void> {
+  return withClient(access, async ({ client, server, credentials }) => {
+    await requireTarget(client, target);
+    const { stdin, stdout } = process;
+    const leave = new AbortController();
+    const isTerminal = stdin.isTTY === true;
+    if (isTerminal) stdin.setRawMode(true);
+    try {
+      await openRemoteTerminal({
+        ...{ server, credentials: credentials(), signal: leave.signal },
+        path: `${pathOf(target)}/console?stdin=true&stdout=true&tty=true`,
+        input: keysOf(stdin, isTerminal, () => leave.abort()),
+        output: (chunk) => stdout.write(chunk),
+      });
+    } finally {
+      if (isTerminal) stdin.setRawMode(false);
+      stdin.destroy();
+    }
+  });
+}
+
+const ESCAPE = 0x1d;
+
+async function* keysOf(
+  input: AsyncIterable<Uint8Array>,
+  isTerminal: boolean,
+  leave: () => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of input) {
+    const at = isTerminal ? chunk.indexOf(ESCAPE) : -1;
+    if (at < 0) {
+      yield chunk;
+      continue;
+    }
+    yield chunk.subarray(0, at);
+    leave();
+    return;
+  }
+}
+
+function pathOf({ name, namespace, isRig }: RigTarget): string {
+  const group = '/apis/rig.hyperedge.dev/v1alpha1';
+  return isRig
+    ? `${group}/rigs/${encodeURIComponent(name)}`
+    : `${group}/namespaces/${encodeURIComponent(namespace)}/rigclaims/${encodeURIComponent(name)}`;
+}

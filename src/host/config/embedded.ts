@@ -1,0 +1,67 @@
+/** Optional functions of a host that upstream's components do not have. Each is enabled in the bootstrap file. */
+import { join } from 'node:path';
+import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
+import { runtimeConfigField } from '../../apiserver/config/runtime-config.ts';
+import { boolean, object, type Parsed, string } from '../../wire/strict-yaml.ts';
+
+const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path' });
+
+export const embeddedShape = {
+  metrics: object({ enabled: boolean() }),
+  runtimeConfig: runtimeConfigField(),
+  manifests: object({ enabled: boolean(), directory: absolutePath() }),
+  images: object({
+    importAtStart: boolean(),
+    directory: absolutePath(),
+    verifyAtBoot: boolean(),
+    registriesFile: absolutePath(),
+    credentialProviders: object({ config: absolutePath(), directory: absolutePath() }, ['config', 'directory']),
+  }),
+} as const;
+
+type EmbeddedFile = Partial<Parsed<typeof embeddedShape, never>>;
+
+export interface Embedded {
+  /** Whether `metrics.k8s.io` is served. */
+  readonly metrics: boolean;
+  /** Enabled and disabled built-in APIs. */
+  readonly runtimeConfig: RuntimeConfig;
+  /** The deploy directory; undefined if disabled. */
+  readonly manifests: string | undefined;
+  readonly images: {
+    /** Directory of archives to import at start; undefined if disabled. */
+    readonly directory: string | undefined;
+    readonly verifyAtBoot: boolean;
+    readonly registriesFile: string;
+    /** The kubelet's exec plug-ins: a CredentialProviderConfig and the directory of the programs. */
+    readonly credentialProviders: { readonly config: string; readonly directory: string } | undefined;
+  };
+}
+
+export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedded {
+  const { metrics, manifests, images, runtimeConfig = new Map() } = file ?? {};
+  return {
+    runtimeConfig,
+    metrics: metrics?.enabled ?? true,
+    manifests: (manifests?.enabled ?? true) ? (manifests?.directory ?? join(root, 'etc/origin/manifests')) : undefined,
+    images: {
+      directory:
+        (images?.importAtStart ?? true) ? (images?.directory ?? join(root, 'var/lib/origin/images.d')) : undefined,
+      verifyAtBoot: images?.verifyAtBoot ?? true,
+      registriesFile: images?.registriesFile ?? join(root, 'etc/origin/registries.yaml'),
+      credentialProviders: images?.credentialProviders,
+    },
+  };
+}
+
+/** Fields for `hyperedge config show`. */
+export const effectiveEmbedded = ({ metrics, manifests, images, runtimeConfig }: Embedded): [string, unknown][] => [
+  ['metrics.enabled', metrics],
+  ...[...runtimeConfig].map(([name, on]): [string, unknown] => [`runtimeConfig.${name}`, on]),
+  ['manifests.enabled', manifests !== undefined],
+  ...(manifests === undefined ? [] : ([['manifests.directory', manifests]] as [string, unknown][])),
+  ['images.importAtStart', images.directory !== undefined],
+  ...(images.directory === undefined ? [] : ([['images.directory', images.directory]] as [string, unknown][])),
+  ['images.verifyAtBoot', images.verifyAtBoot],
+  ['images.registriesFile', images.registriesFile],
+];

@@ -1,0 +1,228 @@
+/** Generates the configuration files of the components from the settings, with OKD's and etcd's fields. */
+import { dirname, relative } from 'node:path';
+import { addressKind } from '../../base/addresses/destinations.ts';
+import { etcdFiles, masterFiles, nodeFiles } from '../../pki/index.ts';
+import type { EtcdConfig } from '../../store/config/etcd-config-file.ts';
+import { learnableSettings } from './joined.ts';
+import type { MasterConfig } from './master-config.ts';
+import type { NodeConfig } from './node-config.ts';
+import { pathsBelow, type Settings } from './settings.ts';
+
+/** A /64 per node, as in upstream. */
+const IPV6_SUBNET_LENGTH = 64;
+
+const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
+const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+
+/**
+ * Endpoints of the API server's store: the host's own member first, on loopback so that it is independent of the host's
+ * address; then the other members for failover.
+ */
+function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
+  const own = `https://127.0.0.1:${ports.etcd}`;
+  const others = (etcd?.members ?? []).filter(({ name }) => name !== nodeName);
+  return [own, ...others.map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`)];
+}
+
+function apiServerArguments(
+  { secretsEncryption, embedded, paths }: Settings,
+  beside: (path: string) => string,
+): Pick<NonNullable<MasterConfig['kubernetesMasterConfig']>, 'apiServerArguments'> {
+  const flags = new Map<string, string[]>();
+  if (secretsEncryption !== undefined) flags.set('encryption-provider-config', [beside(paths.encryptionConfig)]);
+  const apis = [...embedded.runtimeConfig].map(([name, on]) => `${name}=${on}`);
+  if (!embedded.metrics) apis.push('metrics.k8s.io/v1beta1=false');
+  if (apis.length > 0) flags.set('runtime-config', [apis.join(',')]);
+  return flags.size === 0 ? {} : { apiServerArguments: flags };
+}
+
+export function masterConfigOf(settings: Settings): MasterConfig {
+  const files = masterFiles(settings.root);
+  const { network, storage, ports } = settings;
+  const beside = (path: string): string => relative(dirname(settings.paths.masterConfig), path);
+  return {
+    apiVersion: 'v1',
+    kind: 'MasterConfig',
+    masterPublicURL: `https://${host(settings.nodeIp)}:${ports.api}`,
+    servingInfo: {
+      bindAddress: `${anyAddress(settings)}:${ports.api}`,
+      certFile: beside(files.server.cert),
+      keyFile: beside(files.server.key),
+      clientCA: beside(files.caBundle),
+    },
+    etcdClientInfo:
+      storage === undefined
+        ? {
+            urls: storeUrls(settings),
+            ca: beside(files.etcdCa),
+            certFile: beside(files.etcdClient.cert),
+            keyFile: beside(files.etcdClient.key),
+          }
+        : {
+            urls: [...storage.endpoints],
+            ...(storage.caFile === undefined ? {} : { ca: storage.caFile }),
+            ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
+            ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
+          },
+    kubeletClientInfo: {
+      ca: beside(files.kubeletCaBundle),
+      certFile: beside(files.kubeletClient.cert),
+      keyFile: beside(files.kubeletClient.key),
+      port: ports.kubelet,
+    },
+    serviceAccountConfig: {
+      masterCA: beside(files.caBundle),
+      privateKeyFile: beside(files.serviceAccountsPrivateKey),
+      publicKeyFiles: [beside(files.serviceAccountsPublicKey)],
+    },
+    authConfig: {
+      requestHeader: {
+        clientCA: beside(files.frontProxyCaBundle),
+        clientCommonNames: ['aggregator-front-proxy'],
+      },
+    },
+    aggregatorConfig: {
+      proxyClientInfo: {
+        certFile: beside(files.aggregatorFrontProxy.cert),
+        keyFile: beside(files.aggregatorFrontProxy.key),
+      },
+    },
+    kubernetesMasterConfig: {
+      masterIP: settings.nodeIp,
+      servicesSubnet: network.serviceCidrs.join(),
+      servicesNodePortRange: '30000-32767',
+      ...apiServerArguments(settings, beside),
+    },
+    masterClients: {
+      openshiftLoopbackKubeConfig: beside(files.controllersKubeconfig),
+      schedulerKubeConfig: beside(files.schedulerKubeconfig),
+    },
+    controllerConfig: {
+      healthBindAddress: `127.0.0.1:${ports.controllers}`,
+      ...(settings.localVolumes ? {} : { localVolumes: false }),
+      ...serviceLoadBalancerOf(settings),
+      ...(settings.schedulerConfigFile === undefined ? {} : { schedulerConfigFile: settings.schedulerConfigFile }),
+      signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
+    },
+    networkConfig: {
+      clusterNetworks: network.clusterCidrs.map((cidr) => ({
+        cidr,
+        hostSubnetLength: cidr.includes(':') ? IPV6_SUBNET_LENGTH : network.hostSubnetLength,
+      })),
+      serviceNetworkCIDR: network.serviceCidrs.join(),
+    },
+    openshift: settings.openshift,
+    clusterSettings: new Map(Object.entries(learnableSettings(settings))),
+  };
+}
+
+function serviceLoadBalancerOf({ serviceLoadBalancer: { enabled, addresses } }: Settings): object {
+  return enabled && addresses.length === 0 ? {} : { serviceLoadBalancer: { enabled, addresses } };
+}
+
+export function etcdConfigOf(settings: Settings): EtcdConfig {
+  const files = etcdFiles(settings.root);
+  const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
+  const { ports, nodeIp } = settings;
+  const several = settings.etcd === undefined ? undefined : oneOfSeveral(settings, settings.etcd);
+  return {
+    name: settings.nodeName,
+    'data-dir': settings.paths.etcdData,
+    ...listenersOf(settings),
+    'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
+    'client-transport-security': {
+      'cert-file': beside(files.server.cert),
+      'key-file': beside(files.server.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    'peer-transport-security': {
+      'cert-file': beside(files.peer.cert),
+      'key-file': beside(files.peer.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    ...several,
+  };
+}
+
+/**
+ * A single member also listens for other hosts, so that they can join it. It always uses certificates of the store's
+ * own CA, because peers can access every key. The wildcard address is independent of the host's address.
+ */
+function listenersOf({
+  ports,
+  nodeIp,
+  nodeIpIsBridge,
+}: Settings): Pick<EtcdConfig, 'listen-client-urls' | 'advertise-client-urls' | 'listen-peer-urls'> {
+  const local = `https://127.0.0.1:${ports.etcd}`;
+  const own = `https://${host(nodeIp)}`;
+  if (nodeIpIsBridge) {
+    return {
+      'listen-client-urls': local,
+      'advertise-client-urls': local,
+      'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
+    };
+  }
+  const any = nodeIp.includes(':') ? 'https://[::]' : 'https://0.0.0.0';
+  // Test hosts share a loopback link.
+  const isLoopback = addressKind(nodeIp) === 'loopback';
+  return {
+    'listen-client-urls': isLoopback ? `${local},${own}:${ports.etcd}` : `${any}:${ports.etcd}`,
+    'advertise-client-urls': `${own}:${ports.etcd}`,
+    'listen-peer-urls': `${isLoopback ? own : any}:${ports.etcdPeer}`,
+  };
+}
+
+function oneOfSeveral(
+  settings: Settings,
+  { members, state, token }: NonNullable<Settings['etcd']>,
+): Partial<EtcdConfig> {
+  const { nodeName, nodeIp, ports } = settings;
+  // The address may have changed since the join. An address in the bootstrap file is the administrator's choice.
+  const current = settings.joined ? `https://${host(nodeIp)}:${ports.etcdPeer}` : undefined;
+  const urlOf = ({ name, peerUrl }: { name: string; peerUrl: string }): string =>
+    name === nodeName ? (current ?? peerUrl) : peerUrl;
+  const own = members.find(({ name }) => name === nodeName);
+  return {
+    'initial-advertise-peer-urls': own === undefined ? '' : urlOf(own),
+    'initial-cluster': members.map((member) => `${member.name}=${urlOf(member)}`).join(),
+    'initial-cluster-state': state,
+    ...(token === undefined ? {} : { 'initial-cluster-token': token }),
+  };
+}
+
+export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConfig {
+  const files = nodeFiles(settings.root);
+  const beside = (path: string): string => relative(dirname(settings.paths.nodeConfig), path);
+  const pairs = (values: Readonly<Record<string, string>>): string[] =>
+    Object.entries(values).map(([key, value]) => `${key}=${value}`);
+  const labels = pairs(settings.nodeLabels);
+  const reserved = pairs(settings.systemReserved);
+  return {
+    apiVersion: 'v1',
+    kind: 'NodeConfig',
+    nodeName: settings.nodeName,
+    // A detected address is updated when it changes.
+    ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
+    dnsDomain: settings.network.clusterDomain,
+    dnsIP: settings.network.dnsIp,
+    masterKubeConfig: beside(files.kubeconfig),
+    servingInfo: {
+      bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,
+      certFile: beside(files.serverCurrent),
+      keyFile: beside(files.serverCurrent),
+      clientCA: beside(files.clientCa),
+    },
+    podManifestConfig: { path: settings.paths.staticPods, fileCheckIntervalSeconds: 20 },
+    volumeDirectory: pathsBelow(settings.root).volumes,
+    kubeletArguments: {
+      'max-pods': [String(settings.maxPods)],
+      'cgroup-driver': [cgroupDriver],
+      'cgroup-root': [settings.cgroup.root],
+      ...(labels.length === 0 ? {} : { 'node-labels': labels }),
+      ...(reserved.length === 0 ? {} : { 'system-reserved': reserved }),
+    },
+    proxyArguments: { 'proxy-mode': [settings.network.proxyMode] },
+  };
+}

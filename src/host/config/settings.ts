@@ -1,0 +1,498 @@
+/** Combines bootstrap file, flags and host facts into the immutable settings of this host. */
+import { createHash } from 'node:crypto';
+import { readFile, realpath } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseDuration } from '../../base/duration.ts';
+import { CodedError } from '../../base/errors.ts';
+import { type RouterSettings, routerOf } from '../../network/router/config/router.ts';
+import { type MachineConfigSettings, machineConfigOf } from '../../openshift/machine-config/config/daemon-settings.ts';
+import { type OpenShiftSettings, openshiftOf } from '../../openshift/oauth/config/login-config.ts';
+import { type UpdateSettings, updatesOf } from '../../openshift/updates/config/updates.ts';
+import { declaredFixtures } from '../../rigs/config/fixtures.ts';
+import type { DeclaredFixture } from '../../rigs/fixtures-port.ts';
+import { firstSubnet, nthAddress } from '../network/addresses.ts';
+import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
+import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { canonicalMountPaths } from './data-links.ts';
+import { type Embedded, embeddedOf } from './embedded.ts';
+import { familiesOf, podNetworkOf } from './families.ts';
+import { checkAgainstCluster, type Joined, learntProfile, readJoined } from './joined.ts';
+import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
+import { runtimeEndpointOf } from './runtime-endpoint.ts';
+
+export interface Settings {
+  readonly root: string;
+  readonly bootstrapFile: string;
+  readonly roles: ReadonlySet<Role>;
+  /** The bootstrap file names the roles. */
+  readonly rolesGiven: boolean;
+  readonly logLevel: number;
+  readonly nodeName: string;
+  readonly nodeIp: string;
+  /** One address per family of the cluster, `nodeIp` first. */
+  readonly nodeIps: readonly string[];
+  /** `node.ip` of the bootstrap file; undefined if the address is detected and updated when it changes. */
+  readonly nodeIpGiven: string | undefined;
+  /** The host has no address: `nodeIp` is the future address of the pod bridge. */
+  readonly nodeIpIsBridge: boolean;
+  /** Every address under which other hosts can reach this one, `nodeIp` first. */
+  readonly addresses: readonly string[];
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  /** Taints of a new Node, `key=value:effect`. */
+  readonly nodeTaints: readonly string[];
+  /** This host has joined a cluster and received its settings. */
+  readonly joined: boolean;
+  /** Present if this host joins, or has joined, the cluster of `server`. */
+  readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
+  /** Present if this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
+  readonly offer: { readonly server: string; readonly caHash: string } | undefined;
+  /** Present if this host's control plane ends when this number of other masters run. */
+  readonly handover: { readonly masters: number } | undefined;
+  /** Mirrors and plain HTTP by registry. */
+  readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
+  /** Use the host's own runc, conmon, nft and ip instead of the packaged ones. */
+  readonly hostTools: boolean;
+  /** Create the storage class of the embedded local provisioner. */
+  readonly localVolumes: boolean;
+  /** Services of type LoadBalancer. Without addresses, those of the nodes are used. */
+  readonly serviceLoadBalancer: {
+    readonly enabled: boolean;
+    readonly addresses: readonly string[];
+    readonly link: string | undefined;
+  };
+  /** Path of a KubeSchedulerConfiguration; undefined for upstream's defaults. */
+  readonly schedulerConfigFile: string | undefined;
+  readonly embedded: Embedded;
+  readonly openshift: OpenShiftSettings;
+  readonly router: RouterSettings;
+  readonly machineConfig: MachineConfigSettings;
+  readonly updates: UpdateSettings;
+  /** URLs of API servers, from the bootstrap file or received on joining. */
+  readonly masters: readonly string[];
+  readonly fixtures: readonly DeclaredFixture[];
+  /** Programs with arguments that switch boards, by name. */
+  readonly rigPower: ReadonlyMap<string, readonly string[]>;
+  /** Shared address of the masters, which the holder of a Lease has. `link` undefined means the link of `nodeIp`. */
+  readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
+  /** Families of pods, services and nodes, the primary one first. */
+  readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
+  readonly podNetwork: {
+    /** `auto`: routes to hosts on the same link, VXLAN to others. */
+    readonly backend: 'auto' | 'routes' | 'vxlan';
+    readonly encrypt: boolean;
+    /** Undefined if it is discovered. */
+    readonly mtu: number | undefined;
+    /** rtnetlink(7) protocol number of this host's routes to pods of other hosts. */
+    readonly routeProtocol: number;
+    /** Names of the VXLAN devices by the family of the hosts' addresses. */
+    readonly tunnelNames: Readonly<Record<4 | 6, string>>;
+  };
+  readonly maxPods: number;
+  readonly systemReserved: Readonly<Record<string, string>>;
+  /** Programs of the handlers of runtime classes. */
+  readonly runtimeHandlers: Readonly<Record<string, string>>;
+  /** Socket of a container runtime of the host; undefined for the embedded one. */
+  readonly containerRuntimeEndpoint: string | undefined;
+  readonly ports: {
+    readonly api: number;
+    readonly kubelet: number;
+    readonly controllers: number;
+    readonly etcd: number;
+    readonly etcdPeer: number;
+    /** Port of the local balancer, on loopback. */
+    readonly balancer: number;
+    /** Port of a master's machine config server, from which new hosts get the configuration of their pool. */
+    readonly machineConfigServer: number;
+  };
+  readonly network: {
+    /** The primary family's ranges of pods and services. */
+    readonly clusterCidr: string;
+    readonly serviceCidr: string;
+    /** A range of each family, the primary one first. */
+    readonly clusterCidrs: readonly string[];
+    readonly serviceCidrs: readonly string[];
+    readonly clusterDomain: string;
+    readonly bridge: string;
+    readonly nftTable: string;
+    readonly proxyMode: 'auto' | 'nftables' | 'userspace';
+    /** Bits of a node's own pod range: OKD's hostSubnetLength 9 gives a /23 of IPv4. */
+    readonly hostSubnetLength: number;
+    /** The first of all nodes' pod ranges. */
+    readonly firstPodCidr: string;
+    /** Cluster IP of the service `kubernetes`. */
+    readonly apiServiceIp: string;
+    /** Cluster IP of the DNS service; every host answers on it. */
+    readonly dnsIp: string;
+  };
+  readonly dns: {
+    /** Undefined for those of the host's resolver configuration. */
+    readonly upstreams: readonly string[] | undefined;
+    readonly stubDomains: ReadonlyMap<string, readonly string[]>;
+    readonly ttlSeconds: number;
+    /** The link that has the address of the DNS service. */
+    readonly link: string;
+  };
+  readonly gossip: {
+    readonly enabled: boolean;
+    /** The bootstrap file configures gossip, so a failure is an error instead of a note. */
+    readonly configured: boolean;
+    readonly bindAddress: string;
+    readonly port: number;
+    readonly advertiseAddress: string;
+    /** `host` or `host:port` */
+    readonly join: readonly string[];
+    readonly keyringFile: string;
+  };
+  /** Present if the store has several members. Names are those of nodes. */
+  readonly etcd:
+    | {
+        readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
+        readonly state: 'new' | 'existing';
+        readonly token: string | undefined;
+      }
+    | undefined;
+  /** A damaged single-member store is restored from its last snapshot. */
+  readonly restoreDamaged: boolean;
+  readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
+  /** Present if the store is an external etcd. */
+  readonly storage:
+    | {
+        readonly endpoints: readonly string[];
+        readonly caFile?: string;
+        readonly certFile?: string;
+        readonly keyFile?: string;
+      }
+    | undefined;
+  /** The encryption provider of Secrets at rest; undefined disables encryption. */
+  readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
+  /** Lifetime of the certificates that this host issues, except authorities; undefined means two years. */
+  readonly certificateLifeMs: number | undefined;
+  readonly paths: Paths;
+}
+
+export interface Paths {
+  readonly masterConfig: string;
+  readonly masterEnv: string;
+  readonly encryptionConfig: string;
+  /** Directory in which the API server may write audit logs. */
+  readonly masterLogs: string;
+  readonly nodeConfig: string;
+  /** Settings that this host received on joining. */
+  readonly joined: string;
+  /** The last configuration of the node group. */
+  readonly nodeGroup: string;
+  /** Sysconfig file with the name of the node group: BOOTSTRAP_CONFIG_NAME. */
+  readonly nodeSysconfig: string;
+  readonly etcdConfig: string;
+  readonly staticPods: string;
+  /** Copies of the inputs of control-plane components: of each revision, and the current ones. */
+  readonly staticPodResources: string;
+  /** Manifests submitted to the control socket. */
+  readonly submittedPods: string;
+  readonly etcdData: string;
+  readonly volumes: string;
+  /** Data of volumes of the local provisioner. */
+  readonly localVolumes: string;
+  readonly images: string;
+  /** Operator catalogs. */
+  readonly catalogs: string;
+  readonly containers: string;
+  readonly networkState: string;
+  /** The record of the links, tables and routes of this instance. */
+  readonly networkRecord: string;
+  /** Configurations of CNI plug-ins. */
+  readonly cniConfig: string;
+  /** The file with the node's last pod CIDRs. */
+  readonly podCidr: string;
+  /** The last known API servers, for a cold boot. */
+  readonly masters: string;
+  /** Last known API objects, encrypted with `lastKnownKey`. */
+  readonly lastKnown: string;
+  readonly lastKnownKey: string;
+  readonly podLogs: string;
+  readonly containerLogs: string;
+  readonly run: string;
+  readonly pidFile: string;
+  readonly controlSocket: string;
+  /** In its own directory, which the store's pod mounts. */
+  readonly agentSocket: string;
+  /** Link to the agent socket with a short name. */
+  readonly agentLink: string;
+  readonly gossipKeyring: string;
+  readonly snapshots: string;
+  readonly snapshotSchedule: string;
+  /** The latest time that is known to have passed. */
+  readonly timeFloor: string;
+  /** Disk space reserved for a start on a full disk. */
+  readonly diskReserve: string;
+  /** Files of releases, by digest. */
+  readonly releases: string;
+  /** The record of the last update of this host. */
+  readonly updateRecord: string;
+  /** Directory of installed executables. */
+  readonly executables: string;
+}
+
+export function pathsBelow(root: string): Paths {
+  const at = (path: string): string => join(root, path);
+  return {
+    masterConfig: at('etc/origin/master/master-config.yaml'),
+    masterEnv: at('etc/origin/master/master.env'),
+    encryptionConfig: at('etc/origin/master/encryption-config.yaml'),
+    masterLogs: at('var/log/origin'),
+    nodeConfig: at('etc/origin/node/node-config.yaml'),
+    joined: at('etc/origin/node/joined.yaml'),
+    nodeGroup: at('etc/origin/node/node-group.yaml'),
+    nodeSysconfig: at('etc/sysconfig/atomic-openshift-node'),
+    etcdConfig: at('etc/etcd/etcd.conf.yaml'),
+    staticPods: at('etc/origin/node/pods'),
+    staticPodResources: at('var/lib/origin/static-pod-resources'),
+    submittedPods: at('var/lib/origin/submitted-pods'),
+    etcdData: at('var/lib/origin/openshift.local.etcd'),
+    volumes: at('var/lib/origin/openshift.local.volumes'),
+    localVolumes: at('var/lib/origin/local-volumes'),
+    images: at('var/lib/origin/images'),
+    catalogs: at('var/lib/origin/catalogs'),
+    containers: at('var/lib/origin/containers'),
+    networkState: at('var/lib/origin/network'),
+    networkRecord: at('var/lib/origin/host-network.json'),
+    cniConfig: at('etc/cni/net.d'),
+    podCidr: at('var/lib/origin/pod-cidr'),
+    masters: at('var/lib/origin/masters'),
+    lastKnown: at('var/lib/origin/last-known'),
+    lastKnownKey: at('etc/origin/node/last-known.key'),
+    podLogs: at('var/log/pods'),
+    containerLogs: at('var/log/containers'),
+    run: at('run/hyperedge'),
+    pidFile: at('run/hyperedge/run.pid'),
+    controlSocket: at('run/hyperedge/control.sock'),
+    agentSocket: at('run/hyperedge/agent/agent.sock'),
+    agentLink: at('run/hyperedge/agent.sock'),
+    gossipKeyring: at('etc/origin/node/gossip-keyring.json'),
+    snapshots: at('var/lib/origin/snapshots'),
+    snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
+    timeFloor: at('var/lib/origin/time-floor'),
+    diskReserve: at('var/lib/origin/disk-reserve'),
+    releases: at('var/lib/origin/releases'),
+    updateRecord: at('var/lib/origin/update/record.json'),
+    executables: at('usr/local/bin'),
+  };
+}
+
+export interface SettingsFlags {
+  readonly root?: string | undefined;
+  readonly config?: string | undefined;
+  readonly logLevel?: number | undefined;
+}
+
+/** Throws CodedError 'bad-config' with file, line and field. */
+export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
+  return (await loadWithOrigins(flags)).settings;
+}
+
+/** The settings and the files they come from; undefined if there are none. */
+export async function loadWithOrigins(
+  flags: SettingsFlags,
+): Promise<{ readonly settings: Settings; readonly files: BootstrapFiles | undefined }> {
+  const root = await canonicalRoot(flags.root);
+  const bootstrapFile = flags.config === undefined ? join(root, 'etc/origin/bootstrap.yaml') : resolve(flags.config);
+  const bootstrap = await readBootstrap(bootstrapFile);
+  if (bootstrap === undefined && flags.config !== undefined) {
+    throw new CodedError('bad-config', `${bootstrapFile} does not exist; name an existing file or omit --config`);
+  }
+  const paths = pathsBelow(root);
+  const joined = await readJoined(paths.joined);
+  const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
+  const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
+  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host, joined);
+  return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };
+}
+
+/** An absolute path without links, so that paths in mounts and in command lines are equal. */
+export async function canonicalRoot(root: string | undefined): Promise<string> {
+  const absolute = resolve(root ?? '/');
+  return realpath(absolute).catch(() => absolute);
+}
+
+export function settingsOf(
+  root: string,
+  bootstrapFile: string,
+  file: BootstrapFile | undefined,
+  logLevel: number | undefined,
+  host: HostAddresses,
+  joined?: Joined,
+): Settings {
+  if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
+  // Names of an instance on a shared machine have a suffix derived from its root; only `/` has none.
+  const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
+  const network = file?.network;
+  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
+    joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },
+    bootstrapFile,
+  );
+  const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
+  const hostSubnetLength = 9;
+  const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
+  const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
+  const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
+  const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
+  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: movingAddresses(file) };
+  const own = ownAddresses(host, choice);
+  const detected = chooseNodeIps(host, choice);
+  const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
+  const storage = file?.storage;
+  return {
+    root,
+    bootstrapFile,
+    // A joining host gets the roles of its token.
+    roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
+    rolesGiven: file?.roles !== undefined,
+    logLevel: logLevel ?? file?.logLevel ?? 2,
+    nodeName: file?.node?.name ?? nodeNameOf(hostname()),
+    nodeIp,
+    nodeIps: detected.length === 0 ? [nodeIp] : detected,
+    nodeIpGiven: file?.node?.ip,
+    nodeIpIsBridge: detected.length === 0,
+    addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
+    nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
+    nodeTaints: file?.taints ?? [],
+    joined: joined !== undefined,
+    join: file?.join,
+    offer: file?.offer,
+    handover: file?.handover,
+    registries: file?.registries ?? new Map(),
+    hostTools: file?.hostTools ?? false,
+    localVolumes: file?.localVolumes?.enabled ?? true,
+    serviceLoadBalancer: serviceLoadBalancerOf(file),
+    schedulerConfigFile: file?.scheduler?.configFile,
+    embedded: embeddedOf(root, file),
+    openshift: openshiftOf(file?.openshift, learntProfile(file, joined)),
+    router: routerOf(file?.router),
+    machineConfig: machineConfigOf(file?.machineConfig),
+    updates: updatesOf(file?.updates),
+    masters: mastersOf(file, joined),
+    fixtures: declaredFixtures(file?.fixtures),
+    rigPower: file?.rigPower ?? new Map(),
+    vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
+    ipFamilies,
+    podNetwork,
+    maxPods: file?.node?.maxPods ?? 250,
+    systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
+    runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
+    containerRuntimeEndpoint: runtimeEndpointOf(file, joined, bootstrapFile),
+    ports: {
+      api: file?.ports?.api ?? 8443,
+      kubelet: file?.ports?.kubelet ?? 10_250,
+      controllers: file?.ports?.controllers ?? 8444,
+      etcd: file?.ports?.etcd ?? 2379,
+      etcdPeer: file?.ports?.etcdPeer ?? 2380,
+      balancer: file?.ports?.balancer ?? 7443,
+      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
+    },
+    network: {
+      ...{ clusterCidr, serviceCidr, clusterCidrs, serviceCidrs },
+      clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
+      bridge,
+      nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
+      proxyMode: network?.proxyMode ?? 'auto',
+      hostSubnetLength,
+      firstPodCidr,
+      apiServiceIp: nthAddress(serviceCidr, 1),
+      dnsIp: nthAddress(serviceCidr, 10),
+    },
+    dns: {
+      upstreams: file?.dns?.upstreams,
+      stubDomains: file?.dns?.stubDomains ?? new Map(),
+      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
+      link: `${bridge.slice(0, 11)}-dns`,
+    },
+    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring, joined),
+    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
+    restoreDamaged: file?.etcd?.restoreDamaged ?? true,
+    cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
+    secretsEncryption: file?.secretsEncryption?.provider,
+    storage:
+      storage?.endpoints === undefined || storage.endpoints.length === 0
+        ? undefined
+        : {
+            endpoints: storage.endpoints,
+            ...(storage.caFile === undefined ? {} : { caFile: storage.caFile }),
+            ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
+            ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
+          },
+    certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
+    paths: pathsBelow(root),
+  };
+}
+
+function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {
+  const members = [...(file?.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
+  if (members.length === 0) return undefined;
+  if (!members.some(({ name }) => name === nodeName)) {
+    throw new CodedError(
+      'bad-config',
+      `${bootstrapFile}: etcd.initialCluster does not name this node; add ${nodeName}: https://ADDRESS:2380, or set node.name`,
+    );
+  }
+  return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
+}
+
+function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
+  if (joined?.etcd === undefined) return undefined;
+  const members = [...joined.etcd.members].map(([name, peerUrl]) => ({ name, peerUrl }));
+  return { members, state: 'existing', token: joined.etcd.token };
+}
+
+/** Addresses and ranges that are on one host at a time. */
+function movingAddresses(file: BootstrapFile | undefined): string[] {
+  const vip = file?.vip?.address;
+  return [...(vip === undefined ? [] : [vip]), ...(file?.serviceLoadBalancer?.addresses ?? [])];
+}
+
+function serviceLoadBalancerOf(file: BootstrapFile | undefined): Settings['serviceLoadBalancer'] {
+  const { enabled = true, addresses = [], interface: link } = file?.serviceLoadBalancer ?? {};
+  return { enabled, addresses, link };
+}
+
+function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined): string[] {
+  const learnt = joined === undefined ? [] : [joined.server, ...joined.apiServers];
+  return [...new Set([...(file?.masters ?? []), ...learnt])];
+}
+
+/** Serf's default port. */
+const GOSSIP_PORT = 7946;
+
+function gossipOf(
+  file: BootstrapFile | undefined,
+  nodeIp: string,
+  keyringFile: string,
+  joined: Joined | undefined,
+): Settings['gossip'] {
+  const given = file?.gossip;
+  const bindAddress = given?.bindAddress ?? (nodeIp.includes(':') ? '::' : '0.0.0.0');
+  const any = bindAddress === '::' || bindAddress === '0.0.0.0';
+  return {
+    enabled: given?.enabled ?? true,
+    configured: given !== undefined,
+    bindAddress,
+    port: given?.port ?? GOSSIP_PORT,
+    advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
+    join: given?.join ?? (joined === undefined ? [] : mastersOf(undefined, joined).map((url) => hostOf(url))),
+    keyringFile: given?.keyringFile ?? keyringFile,
+  };
+}
+
+/** Host name as a peer of the ring, without a port so that the ring's default port is used. */
+function hostOf(url: string): string {
+  return new URL(url).hostname;
+}
+
+/** Host names may contain characters that are invalid in node names. */
+function nodeNameOf(host: string): string {
+  const name = host
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]+/g, '-')
+    .replaceAll(/^[-.]+|[-.]+$/g, '');
+  return name === '' ? 'localhost' : name;
+}

@@ -1,0 +1,62 @@
+/**
+ * Controller manager: runs all controllers under one Lease. Informers are filled before leadership is acquired, so that
+ * a standby takes over immediately and the first start lists and acquires in parallel.
+ */
+import { messageOf } from '../../base/errors.ts';
+import { type ControllersDeps, DEFAULT_OPTIONS } from '../../controllers/framework/deps.ts';
+import { createHandle, startController } from '../../controllers/framework/framework.ts';
+import { controllers } from './registry.ts';
+
+export interface Controllers {
+  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
+  start(): Promise<void>;
+  /** Stops all controllers, releases the lease and resolves when no part of this component runs any more. */
+  stop(): Promise<void>;
+  /** True while this process leads. */
+  readonly leading: boolean;
+}
+
+export function createControllers(deps: ControllersDeps): Controllers {
+  const options = { ...DEFAULT_OPTIONS, ...deps.options };
+  const stopping = new AbortController();
+  let leading = false;
+  let term: Promise<void> | undefined;
+
+  return {
+    get leading() {
+      return leading;
+    },
+    async start() {
+      const prepared = controllers
+        .filter((spec) => !options.disabled.includes(spec.name))
+        .map((spec) => {
+          const handle = createHandle(spec, deps, options);
+          return { spec, handle, run: spec.prepare(handle) };
+        });
+      const synced = deps.informers.startAndSync(stopping.signal);
+      synced.catch((error: unknown) => {
+        if (!stopping.signal.aborted) deps.log.error('informers did not sync', { error: messageOf(error) });
+      });
+      term = deps.elector.run(async (signal) => {
+        await synced;
+        if (signal.aborted) return;
+        leading = true;
+        deps.log.info('leading, controllers start', { controllers: prepared.length });
+        const stops = prepared.map(({ spec, handle, run }) => startController(spec.name, handle, deps.random, run));
+        await new Promise<void>((resolve) => {
+          if (signal.aborted) resolve();
+          else signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+        leading = false;
+        await Promise.all(stops.map((stop) => stop()));
+        deps.log.info('controllers stopped');
+      });
+      term.catch((error: unknown) => deps.log.error('leader election ended', { error: messageOf(error) }));
+    },
+    async stop() {
+      stopping.abort();
+      await deps.elector.stop();
+      await term?.catch(() => {});
+    },
+  };
+}

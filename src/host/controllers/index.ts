@@ -1,0 +1,2 @@
+export { type Controllers, createControllers } from './controllers.ts';
+export { controllers } from './registry.ts';

@@ -1,0 +1,341 @@
+/** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { resources } from '../../api/resources.ts';
+import { loadSigningKey, signToken } from '../../apiserver/authentication/jwt.ts';
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import {
+  Competition,
+  createEventRecorder,
+  createLeaderElector,
+  type EventRecorder,
+  type InformerFactory,
+  type LeaderElectorOptions,
+} from '../../client/index.ts';
+import { CONTROLLERS_LEASE, type ControllersOptions } from '../../controllers/framework/deps.ts';
+import { followFailedHosts } from '../../controllers/nodes/node-lifecycle/failed-hosts-controller.ts';
+import type { RingView } from '../../controllers/nodes/node-lifecycle/ring-port.ts';
+import { followRing } from '../../gossip/agent/index.ts';
+import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
+import { createCertificateSigner, loadAuthority } from '../../pki/index.ts';
+import { createScheduler, SCHEDULER_LEASE } from '../../scheduler/index.ts';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../wire/connections/gate.ts';
+import { GatedServer } from '../../wire/connections/gated-server.ts';
+import { HttpConnection } from '../../wire/connections/http-connection.ts';
+import { readReferenced, readSecret } from '../config/files.ts';
+import { type FollowedFile, followFile } from '../config/followed-file.ts';
+import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { type OpenedClient, openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { type CatalogPlaces, catalogFiles } from './catalogs.ts';
+import { createControllers } from './index.ts';
+import { machineConfigFacts } from './machine-config.ts';
+import { machineProvisioner } from './machines.ts';
+import { installedPair, routerFacts } from './router-facts.ts';
+import { configureScheduler } from './scheduler.ts';
+
+export interface Component {
+  /** Resolves when the component has stopped. */
+  stop(): Promise<void>;
+  /** Milliseconds that a stop may take in addition to the default. */
+  readonly patienceMs?: number;
+}
+
+export interface ComponentOptions {
+  readonly configFile: string;
+  /** Agent socket of the host process, for the gossip ring. */
+  readonly agentSocket?: string;
+  /** Catalogs and images of this host. */
+  readonly places?: CatalogPlaces;
+  readonly log: Log;
+  /** Stops the component and ends the process. */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** Throws CodedErrors with file and field. */
+export async function startControllers({
+  configFile,
+  agentSocket,
+  places,
+  log,
+  onFatal,
+}: ComponentOptions): Promise<Component> {
+  const config = await readMasterConfig(configFile);
+  const at = (path: string): string => resolveBeside(configFile, path);
+  const signer = config.controllerConfig?.signer;
+  if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
+  const [certPem, keyPem, rootCaPem, kubeletCaPem, tokenKeyPem] = await Promise.all([
+    readReferenced(at(signer.certFile), configFile),
+    readSecret(at(signer.keyFile), configFile),
+    readReferenced(at(config.serviceAccountConfig.masterCA), configFile),
+    readReferenced(at(config.kubeletClientInfo.ca), configFile),
+    readSecret(at(config.serviceAccountConfig.privateKeyFile), configFile),
+  ]);
+  const tokenKey = loadSigningKey(tokenKeyPem);
+  const context = { clock, random, log };
+  const controllersClient = await openClient(
+    at(config.masterClients.openshiftLoopbackKubeConfig),
+    'kube-controller-manager/hyperedge',
+    context,
+  );
+  const schedulerClient = await openClient(
+    at(config.masterClients.schedulerKubeConfig),
+    'kube-scheduler/hyperedge',
+    context,
+  );
+  // Controllers and scheduler share informers, because they watch nearly the same kinds.
+  const informers = controllersClient.newInformers();
+  const identity = await candidateIdentity(configFile);
+  const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
+  const recorders = {
+    controllers: recorderOf(controllersClient, 'controllers', log),
+    scheduler: recorderOf(schedulerClient, 'default-scheduler', log),
+  };
+  const competition = new Competition();
+  competition.follow(informers.informer(resources.nodes));
+  const electors = {
+    controllers: electorOf(controllersClient, { ...CONTROLLERS_LEASE, identity, competition }, log),
+    scheduler: electorOf(schedulerClient, { ...SCHEDULER_LEASE, identity, competition }, log),
+  };
+  // Without an agent socket there is no gossip ring to follow.
+  const view =
+    agentSocket === undefined ? undefined : followRing({ socket: agentSocket, clock, log: log.named('gossip') });
+  const controllers = createControllers({
+    client: controllersClient.client.fenced(electors.controllers.fence),
+    informers,
+    recorder: recorders.controllers,
+    elector: electors.controllers,
+    log: log.named('controllers'),
+    clock,
+    random,
+    signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
+    rootCaPem,
+    signServiceAccountToken: (claims) => signToken(tokenKey, claims),
+    ...(config.masterPublicURL === undefined
+      ? {}
+      : {
+          clusterFacts: {
+            publicUrl: config.masterPublicURL,
+            caPem: rootCaPem,
+            kubeletCaPem,
+            settings: Object.fromEntries(config.clusterSettings ?? []),
+          },
+        }),
+    options: optionsOf(config),
+    machines: machineProvisioner(configFile),
+    ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
+    router: routerFacts(
+      { ...openshiftOf(config.openshift), clusterDomain: config.clusterSettings?.get('clusterDomain') },
+      loadAuthority(certPem, keyPem),
+      () => installedPair(dirname(at(signer.certFile))),
+      config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],
+    ),
+    machineConfig: machineConfigFacts(() => view?.storeLeader()),
+  });
+  const scheduler = createScheduler({
+    client: schedulerClient.client.fenced(electors.scheduler.fence),
+    informers,
+    recorder: recorders.scheduler,
+    elector: electors.scheduler,
+    log: log.named('scheduler'),
+    clock,
+    random,
+    ...configured.deps,
+  });
+  const ring = followHosts(view, controllersClient.client, informers, recorders.controllers, log);
+  const health = await serveHealth(configFile, config, log);
+  const authorities = await endOnChange(
+    [
+      ...[signer.certFile, config.serviceAccountConfig.masterCA, config.kubeletClientInfo.ca],
+      config.serviceAccountConfig.privateKeyFile,
+    ].map(at),
+    log,
+    onFatal,
+  );
+  await controllers.start();
+  await scheduler.start();
+  return {
+    stop: async () => {
+      authorities.stop();
+      ring?.stop();
+      await Promise.all([controllers.stop(), scheduler.stop()]);
+      await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
+      await informers.stop();
+      await configured.close();
+      await Promise.all([controllersClient.close(), schedulerClient.close()]);
+      await health.stop();
+    },
+  };
+}
+
+/** Delay of events, because the changes that they report cause more urgent work. */
+const EVENTS_MS = 200;
+
+const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
+  createEventRecorder({ client, component, settleMs: EVENTS_MS, clock, random, log });
+
+const electorOf = (
+  { client }: OpenedClient,
+  lease: Pick<LeaderElectorOptions, 'namespace' | 'name' | 'identity' | 'competition'>,
+  log: Log,
+): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, clock, random, log });
+
+function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig): Partial<ControllersOptions> {
+  const { localVolumes = true, serviceLoadBalancer } = controllerConfig ?? {};
+  const clusters = networkConfig?.clusterNetworks ?? [];
+  const serviceCidr = networkConfig?.serviceNetworkCIDR;
+  return {
+    accountSecrets: openshift?.profile === 'okd',
+    daemonPods: openshift?.profile === 'okd',
+    localVolumes,
+    loadBalancerAddresses: serviceLoadBalancer?.addresses ?? [],
+    disabled: serviceLoadBalancer?.enabled === false ? ['service-lb'] : [],
+    ...(clusters.length === 0 ? {} : { clusterCidr: clusters.map(({ cidr }) => cidr).join() }),
+    ...maskSizes(clusters),
+    ...(serviceCidr === undefined ? {} : { serviceCidr }),
+  };
+}
+
+function followHosts(
+  ring: RingView | undefined,
+  client: OpenedClient['client'],
+  informers: InformerFactory,
+  recorder: EventRecorder,
+  log: Log,
+): ReturnType<typeof followFailedHosts> | undefined {
+  if (ring === undefined) return undefined;
+  // The client is not fenced, because the failed host may be the one whose controllers lead.
+  return followFailedHosts({
+    ring,
+    client,
+    informers,
+    recorder,
+    clock,
+    log: log.named('failed-hosts'),
+  });
+}
+
+/**
+ * Ends the process when rotated authorities or keys have changed. That releases its leases, and its pod is restarted
+ * with the new files.
+ */
+async function endOnChange(files: readonly string[], log: Log, onFatal: (error: Error) => void): Promise<Followed> {
+  const read = async (): Promise<string> => {
+    const texts = await Promise.all(files.map((file) => readFile(file)));
+    return createHash('sha256').update(Buffer.concat(texts)).digest('hex');
+  };
+  return followFile(files.join(', '), {
+    what: 'authority',
+    log,
+    first: read,
+    read,
+    files,
+    parse: (digest) => digest,
+    changed: () =>
+      onFatal(new CodedError('authority-changed', 'an authority or key has changed; starting again with it')),
+  });
+}
+
+type Followed = Pick<FollowedFile<unknown>, 'stop'>;
+
+/** For probes of the kubelet and of monitoring. Requests are not authenticated. */
+const HEALTH_LIMITS: GateLimits = {
+  authenticated: 0,
+  unauthenticated: 32,
+  idleMs: 0,
+  unauthenticatedIdleMs: 15_000,
+  handshakeMs: 32_000,
+};
+
+/** The endpoint of the kubelet's liveness probe. Any response shows that the event loop runs. */
+async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
+  const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
+  const files = [config.servingInfo.certFile, config.servingInfo.keyFile].map((path) =>
+    resolveBeside(configFile, path),
+  );
+  const [certFile = '', keyFile = ''] = files;
+  const followed = await followFile(files.join(', '), {
+    what: 'health certificate',
+    log,
+    first: async () =>
+      JSON.stringify([await readReferenced(certFile, configFile), await readSecret(keyFile, configFile)]),
+    read: async () => JSON.stringify(await Promise.all(files.map((file) => readFile(file, 'utf8')))),
+    files,
+    parse: pairOf,
+    changed: () => server.setSecureContext(followed.current),
+  });
+  const server = createServer(followed.current);
+  const gate = new ConnectionGate(HEALTH_LIMITS);
+  const gated = new GatedServer(
+    server,
+    gate,
+    (socket: TLSSocket, admitted: GatedConnection) => new HttpConnection(socket, admitted),
+  );
+  server.prependListener('secureConnection', (socket) => {
+    if (gated.secured(socket) === undefined) socket.destroy();
+  });
+  server.on('request', (request, response) => {
+    const connection = gated.of(request.socket);
+    if (connection === undefined || !connection.admits()) return;
+    connection.response = response;
+    connection.identified('anonymous');
+    const known = request.url === '/healthz' || request.url === '/livez' || request.url === '/readyz';
+    response.writeHead(known ? 200 : 404, { 'content-type': 'text/plain' }).end(known ? 'ok' : 'not found\n');
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(
+        new CodedError(
+          error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen',
+          `${configFile}: controllerConfig.healthBindAddress: cannot listen on ${bind?.address}:${bind?.port}: ${error.message}`,
+          { cause: error },
+        ),
+      );
+    });
+    server.listen(bind?.port, bind?.address, resolve);
+  });
+  server.on('error', (error) => log.warn('health endpoint failed', { error: error.message }));
+  return {
+    stop: () =>
+      new Promise((resolve) => {
+        gate.stop();
+        followed.stop();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Throws an Error for a mismatched certificate and key, which occur for a moment during a renewal. */
+function pairOf(text: string): { readonly cert: string; readonly key: string } {
+  const [cert = '', key = ''] = JSON.parse(text) as string[];
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key does not belong to the certificate');
+  return { cert, key };
+}
+
+/**
+ * Holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only
+ * after the old one has exited, so the new one renews the lease without waiting for its expiry.
+ */
+async function candidateIdentity(configFile: string): Promise<string> {
+  const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');
+  const digest = createHash('sha256').update(`${machine.trim()}\n${configFile}`).digest('hex');
+  return `${hostname()}_${digest.slice(0, 8)}`;
+}
+
+function maskSizes(
+  clusters: ReadonlyArray<{ readonly cidr: string; readonly hostSubnetLength: number }>,
+): Partial<ControllersOptions> {
+  const v4 = clusters.find(({ cidr }) => !cidr.includes(':'));
+  const v6 = clusters.find(({ cidr }) => cidr.includes(':'));
+  return {
+    ...(v4 === undefined ? {} : { nodeCidrMaskSize: 32 - v4.hostSubnetLength }),
+    ...(v6 === undefined ? {} : { nodeCidrMaskSizeIpv6: 128 - v6.hostSubnetLength }),
+  };
+}

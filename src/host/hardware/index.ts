@@ -1,0 +1,26 @@
+/**
+ * Hardware and kernel features of a host. For short-lived processes: reading them takes about a second and runs
+ * programs.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Hardware } from './inventory.ts';
+
+/**
+ * Throws if the thread fails. `path`: the PATH on which the thread searches lsblk, smartctl, dmidecode and other
+ * programs.
+ */
+export async function readHardware(path: string = process.env['PATH'] ?? ''): Promise<Hardware> {
+  const worker = new Worker(new URL('./inventory-worker.ts', import.meta.url), {
+    name: 'sysinfo',
+    env: { PATH: path, LC_ALL: 'C', LANG: 'C' },
+  });
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+      worker.once('exit', (code) => reject(new Error(`sysinfo: the thread ended with ${code} and without an answer`)));
+    });
+  } finally {
+    await worker.terminate();
+  }
+}

@@ -1,0 +1,154 @@
+/** Files of an installation below the root. They all belong to the installation and are removed with it. */
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { LINK_NAMES } from '../../base/command-links.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { isReleaseVersion } from '../../base/versions/release-version.ts';
+import { digestOf, GUARD_LINK } from '../../openshift/updates/io/index.ts';
+import { unitFile } from '../process/assets.ts';
+
+export const SERVICE = 'hyperedge.service';
+export const GUARD_SERVICE = 'hyperedge-update-guard.service';
+
+/** Completes an interrupted change of the machine config, early at boot. */
+const REPLAY = 'hyperedge-machine-config.service';
+
+const EXECUTABLE = 'usr/local/bin/hyperedge';
+/** File of the release by path. */
+const FILES: ReadonlyMap<string, string> = new Map([
+  [`etc/systemd/system/${SERVICE}`, SERVICE],
+  [`etc/systemd/system/${REPLAY}`, REPLAY],
+  [`etc/systemd/system/${GUARD_SERVICE}`, GUARD_SERVICE],
+  ['etc/systemd/system/hyperedge.slice', 'hyperedge.slice'],
+  ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
+  ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
+]);
+/** Target by path. The first link is the one that `systemctl enable` creates. */
+const LINKS: ReadonlyMap<string, string> = new Map([
+  [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
+  [`etc/systemd/system/sysinit.target.wants/${REPLAY}`, `/etc/systemd/system/${REPLAY}`],
+  ...LINK_NAMES.map((name) => [`usr/local/bin/${name}`, 'hyperedge'] as const),
+]);
+
+export interface Placed {
+  /** Paths that were written. */
+  readonly changed: readonly string[];
+  /** Paths of other software, which were not changed. */
+  readonly foreign: readonly string[];
+  readonly executable: string;
+}
+
+/** Writes missing and different files. Throws CodedError 'unwritable' with the path. */
+export async function placeFiles(root: string, source: string): Promise<Placed> {
+  const changed: string[] = [];
+  const foreign: string[] = [];
+  const executable = join(root, EXECUTABLE);
+  const at = async (path: string, act: () => Promise<boolean>): Promise<void> => {
+    try {
+      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+      if (await act()) changed.push(path);
+    } catch (error) {
+      throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+    }
+  };
+  await at(executable, () => placeExecutable(source, executable));
+  for (const [name, release] of FILES) {
+    const path = join(root, name);
+    const text = await unitFile(release);
+    await at(path, async () => {
+      if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
+      await writeFile(`${path}.new`, text, { mode: 0o644 });
+      await rename(`${path}.new`, path);
+      return true;
+    });
+  }
+  for (const [name, target] of LINKS) {
+    const path = join(root, name);
+    await at(path, async () => {
+      const present = await lstat(path).catch(() => undefined);
+      if (present === undefined) {
+        await symlink(target, path);
+        return true;
+      }
+      if (!(await isOwnLink(path, target))) foreign.push(path);
+      return false;
+    });
+  }
+  return { changed, foreign, executable };
+}
+
+/** Whether a unit of an installation exists below the root. The executable alone does not count. */
+export async function hasFiles(root: string): Promise<boolean> {
+  for (const name of FILES.keys())
+    if ((await lstat(join(root, name)).catch(() => undefined)) !== undefined) return true;
+  return false;
+}
+
+/** Removes the files of the installation; resolves with the removed paths. */
+export async function removeFiles(root: string): Promise<string[]> {
+  const removed: string[] = [];
+  const remove = async (name: string): Promise<void> => {
+    const path = join(root, name);
+    if ((await lstat(path).catch(() => undefined)) === undefined) return;
+    await rm(path, { force: true });
+    removed.push(path);
+  };
+  for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
+  for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root))]) await remove(name);
+  // Debian has no such directory by default. A directory with other presets is kept.
+  await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
+  return removed;
+}
+
+/** Executables installed by updates, and the guard's link. */
+async function versionsBelow(root: string): Promise<string[]> {
+  const directory = dirname(EXECUTABLE);
+  const names = await readdir(join(root, directory)).catch(() => []);
+  const own = names.filter((name) => name === GUARD_LINK || isReleaseVersion(name.slice('hyperedge-'.length)));
+  return own.filter((name) => name.startsWith('hyperedge-')).map((name) => join(directory, name));
+}
+
+/** Removes the link that starts the service at boot. */
+export async function disableService(root: string): Promise<void> {
+  await rm(join(root, `etc/systemd/system/multi-user.target.wants/${SERVICE}`), { force: true });
+}
+
+async function isOwnLink(path: string, target: string): Promise<boolean> {
+  return (await readlink(path).catch(() => undefined)) === target;
+}
+
+/** Replaced by a rename, so that running processes keep the old one. */
+async function placeExecutable(source: string, target: string): Promise<boolean> {
+  const [from, present] = await Promise.all([lstat(source), lstat(target).catch(() => undefined)]);
+  if (present?.ino === from.ino && present.dev === from.dev) return false;
+  if (present?.size === from.size && (await digestOf(source)) === (await digestOf(target))) {
+    await chmod(target, 0o755);
+    return false;
+  }
+  const temporary = `${target}.new`;
+  try {
+    await copyFile(source, temporary);
+    await chmod(temporary, 0o755);
+    const file = await open(temporary, 'r');
+    await file.sync().finally(() => file.close());
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  return true;
+}

@@ -1,0 +1,225 @@
+/** Removes a host from its cluster: evicts its pods, and removes its store member and its Node object. */
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import type { ApiClient } from '../../client/index.ts';
+import { masterFiles, nodeFiles } from '../../pki/index.ts';
+import type { StoreAccess } from '../../store/administration/port.ts';
+import type { Settings } from '../config/settings.ts';
+import { type OpenedClient, openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random, within } from '../process/process.ts';
+import type { Progress } from '../run/progress.ts';
+import { etcdAccess } from '../store/access.ts';
+
+export interface LeaveOptions {
+  readonly force: boolean;
+  readonly drainTimeoutMs: number;
+}
+
+export interface Leaving {
+  /**
+   * Must be called after the kubelet has stopped, which would register the Node again. Throws CodedError 'node-left'.
+   */
+  finish(): Promise<void>;
+}
+
+const ANSWER_MS = 10_000;
+const POLL_MS = 500;
+const REMOVAL_MS = 30_000;
+const NOTHING: Leaving = { finish: async () => {} };
+
+/** Throws CodedErrors of one line, before any change, if leaving would harm the cluster. */
+export async function leaveCluster(settings: Settings, options: LeaveOptions, progress: Progress): Promise<Leaving> {
+  const kubeconfig = [masterFiles(settings.root).adminKubeconfig, nodeFiles(settings.root).kubeconfig].find(existsSync);
+  if (kubeconfig === undefined) {
+    progress.note('this host belongs to no cluster');
+    return NOTHING;
+  }
+  const { nodeName } = settings;
+  const open = (server?: string) =>
+    openClient(kubeconfig, 'hyperedge/reset', { clock, random, log: silentLog }, server);
+  const { client, close } = await openReachable(open, settings.masters);
+  try {
+    const others = await otherNodes(client, nodeName);
+    if (others === 0) {
+      progress.note(`${nodeName} is the only node: the cluster ends`);
+      return NOTHING;
+    }
+    const servers = await otherServers(client, settings);
+    if (servers.length === 0 && !options.force) {
+      throw new CodedError(
+        'last-master',
+        `reset: this host has the only API server of a cluster with ${others} other nodes; reset those first, or give --force`,
+      );
+    }
+    const leaveStore = await storeMember(settings, options.force, progress);
+    await drain(client, nodeName, options.drainTimeoutMs, progress);
+    await leaveStore();
+    return { finish: () => deleteNode(servers, open, nodeName, progress) };
+  } catch (error) {
+    const refused = error instanceof CodedError && ['last-master', 'last-member'].includes(error.code);
+    if (refused || !options.force) throw error;
+    progress.note(`${messageOf(error)}; going on: --force`);
+    return NOTHING;
+  } finally {
+    await close();
+  }
+}
+
+/** The node's kubeconfig refers to the balancer, which runs only with the host process. */
+async function openReachable(
+  open: (server?: string) => Promise<OpenedClient>,
+  masters: readonly string[],
+): Promise<OpenedClient> {
+  for (const server of [undefined, ...masters]) {
+    const opened = await open(server);
+    try {
+      await opened.client.request('GET', '/version', undefined, { signal: AbortSignal.timeout(ANSWER_MS) });
+      return opened;
+    } catch {
+      // Try the next server, or return the error of the first request.
+      await opened.close();
+    }
+  }
+  return open();
+}
+
+async function otherNodes(client: ApiClient, nodeName: string): Promise<number> {
+  const listed = client.resource(resources.nodes).list({ metadataOnly: true });
+  const late = new CodedError('unreachable', 'no answer');
+  try {
+    if (!(await within(listed, ANSWER_MS))) throw late;
+    return (await listed).items.filter(({ metadata }) => metadata?.name !== nodeName).length;
+  } catch (error) {
+    throw new CodedError(
+      'unreachable',
+      `reset: the API server does not answer (${messageOf(error)}); try again when it does, or give --force and delete node ${nodeName} from another host`,
+      { cause: error },
+    );
+  }
+}
+
+/** URLs of API servers on other hosts. */
+async function otherServers(client: ApiClient, settings: Settings): Promise<string[]> {
+  const slices = await client
+    .resource(resources.endpointSlices)
+    .list({ namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' });
+  const own = new Set([...settings.addresses, '127.0.0.1', '::1']);
+  const urls = slices.items.flatMap(({ endpoints, ports }) =>
+    endpoints
+      .flatMap(({ addresses }) => addresses)
+      .filter((address) => !own.has(address))
+      .map((address) => `https://${address.includes(':') ? `[${address}]` : address}:${ports?.[0]?.port ?? 8443}`),
+  );
+  return [...new Set(urls)];
+}
+
+async function drain(client: ApiClient, nodeName: string, timeoutMs: number, progress: Progress): Promise<void> {
+  await client
+    .resource(resources.nodes)
+    .patch(nodeName, undefined, 'merge', { spec: { unschedulable: true } })
+    .catch((error: unknown) => progress.note(`node ${nodeName} not cordoned: ${messageOf(error)}`));
+  const pods = client.resource(resources.pods);
+  const present = async (): Promise<Pod[]> =>
+    (await pods.list({ fieldSelector: `spec.nodeName=${nodeName}` })).items.filter(evictable);
+  const first = (await present()).length;
+  for (const began = performance.now(); ; await sleep(POLL_MS)) {
+    const left = await present();
+    if (left.length === 0) break;
+    const late = performance.now() - began > timeoutMs;
+    for (const { metadata } of left) {
+      const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
+      if (deletionTimestamp !== undefined) continue;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      // Status 429 means that a PodDisruptionBudget does not allow the eviction yet.
+      if (late) await pods.delete(name, namespace).catch(() => {});
+      else await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
+    }
+    if (late) {
+      progress.note(`${left.length} pods were not evicted in time and are deleted`);
+      break;
+    }
+  }
+  progress.step(`node ${nodeName} is drained of ${first} pods`);
+}
+
+/** As in kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would recreate its pods. */
+function evictable({ metadata, status }: Pod): boolean {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+  if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
+  return !(metadata?.ownerReferences ?? []).some(({ kind }) => kind === 'DaemonSet');
+}
+
+/** Checks that the store survives without this host's member; resolves with the function that removes the member. */
+async function storeMember(
+  { root, roles, storage, nodeName }: Settings,
+  force: boolean,
+  progress: Progress,
+): Promise<() => Promise<void>> {
+  if (!roles.has('etcd') || storage !== undefined) return async () => {};
+  const access = await etcdAccess({ root });
+  const admin = access.open();
+  try {
+    const members = await admin.members(true, ANSWER_MS);
+    const own = members.find(({ name }) => name === nodeName);
+    if (own === undefined || (members.length === 1 && force)) return async () => {};
+    if (members.length === 1) {
+      throw new CodedError(
+        'last-member',
+        'reset: this host has the only store member, and with it all data; add another with hyperedge members add, or give --force',
+      );
+    }
+    // This host's own member closes its connections as soon as it is removed.
+    const others = members.filter(({ id }) => id !== own.id).flatMap(({ clientUrls }) => clientUrls);
+    return async () => {
+      await removeMember(() => (others.length === 0 ? access.open() : access.open(others)), own.id);
+      progress.step(`store member ${nodeName} is removed`);
+    };
+  } finally {
+    admin.close();
+  }
+}
+
+/** A leader change may interrupt the request, so the member list is checked for its effect. */
+async function removeMember(open: StoreAccess['open'], id: string): Promise<void> {
+  for (const began = performance.now(); ; await sleep(POLL_MS)) {
+    const admin = open();
+    try {
+      const members = await admin.members(true, ANSWER_MS);
+      if (members.some((member) => member.id === id)) await admin.removeMember(id);
+      return;
+    } catch (error) {
+      if (performance.now() - began > REMOVAL_MS) throw error;
+    } finally {
+      admin.close();
+    }
+  }
+}
+
+async function deleteNode(
+  servers: readonly string[],
+  open: (server?: string) => ReturnType<typeof openClient>,
+  nodeName: string,
+  progress: Progress,
+): Promise<void> {
+  let last: unknown;
+  for (const server of servers) {
+    const { client, close } = await open(server);
+    try {
+      await client.resource(resources.nodes).delete(nodeName);
+      progress.step(`node ${nodeName} is deleted`);
+      return;
+    } catch (error) {
+      last = error;
+    } finally {
+      await close();
+    }
+  }
+  throw new CodedError(
+    'node-left',
+    `node ${nodeName} was not deleted (${messageOf(last)}); run kubectl delete node ${nodeName}`,
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * Starts the service after the file systems of its data are mounted. The unit lists the default directories; a drop-in
+ * lists directories that links or settings point to. Source: systemd.unit(5), RequiresMountsFor=.
+ */
+
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { readSchedule } from '../../store/config/snapshot-schedule.ts';
+import { resolvedLinks } from '../config/data-links.ts';
+import type { Settings } from '../config/settings.ts';
+import { GUARD_SERVICE, SERVICE } from './layout.ts';
+import { systemctl, systemdRuns } from './service.ts';
+
+const NAME = '20-data.conf';
+const FILES = [SERVICE, GUARD_SERVICE].map((unit) => `etc/systemd/system/${unit}.d/${NAME}`);
+
+/** Writes or removes the drop-ins. Resolves with whether one has changed, which requires a reload of systemd. */
+export async function placeMountDropIns(settings: Settings): Promise<boolean> {
+  const { root } = settings;
+  const named = await namedByUnit(root);
+  const places = await Promise.all((await dataDirectories(settings)).map(resolvedLinks));
+  const extra = [...new Set(places)].filter((path) => !named.some((each) => isWithin(each, path))).sort();
+  const text =
+    extra.length === 0
+      ? undefined
+      : `# Written by hyperedge: its data are here.\n[Unit]\nRequiresMountsFor=${extra.map(quoted).join(' ')}\n`;
+  let changed = false;
+  for (const file of FILES) {
+    const path = join(root, file);
+    const present = await readFile(path, 'utf8').catch(() => undefined);
+    if (present === text) continue;
+    changed = true;
+    if (text === undefined) await removeFile(path);
+    else {
+      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+      await writeFile(`${path}.new`, text, { mode: 0o644, flush: true });
+      await rename(`${path}.new`, path);
+    }
+  }
+  return changed;
+}
+
+/** Updates the drop-ins at a start of an installed host, for the next boot. */
+export async function keepMountOrder(settings: Settings, log: Log): Promise<void> {
+  const isInstalled = settings.root === '/' && existsSync(`/etc/systemd/system/${SERVICE}`);
+  if (!isInstalled || !(await systemdRuns())) return;
+  try {
+    if (await placeMountDropIns(settings)) await systemctl('daemon-reload');
+  } catch (error) {
+    log.warn('service not ordered behind the file systems of its data', { error: messageOf(error) });
+  }
+}
+
+/** Resolves with the removed paths. */
+export async function removeMountDropIns(root: string): Promise<string[]> {
+  const removed: string[] = [];
+  for (const file of FILES) {
+    const path = join(root, file);
+    if ((await readFile(path, 'utf8').catch(() => undefined)) === undefined) continue;
+    await removeFile(path);
+    removed.push(path);
+  }
+  return removed;
+}
+
+async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+  // A directory with drop-ins of an administrator is kept.
+  await rmdir(dirname(path)).catch(() => {});
+}
+
+/**
+ * Directories in the installed unit, which may be from an earlier release: updates of the executable do not change it.
+ */
+async function namedByUnit(root: string): Promise<string[]> {
+  const unit = await readFile(join(root, `etc/systemd/system/${SERVICE}`), 'utf8').catch(() => '');
+  const [, line = ''] = /^RequiresMountsFor=(.*)$/m.exec(unit) ?? [];
+  return line.split(' ').filter((path) => path !== '');
+}
+
+async function dataDirectories({ paths }: Settings): Promise<string[]> {
+  const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
+  const files = [paths.etcdConfig, paths.masterConfig, paths.nodeConfig, paths.updateRecord].map((path) =>
+    dirname(path),
+  );
+  const { etcdData, snapshots, staticPodResources, volumes, localVolumes, images, containers, catalogs, releases } =
+    paths;
+  const data = [etcdData, snapshots, staticPodResources, volumes, localVolumes, images, containers, catalogs, releases];
+  const logs = [paths.podLogs, paths.containerLogs, paths.masterLogs];
+  return [...files, ...data, ...logs, paths.executables, ...(schedule === undefined ? [] : [schedule.directory])];
+}
+
+const isWithin = (directory: string, path: string): boolean =>
+  path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
+
+/** Quotes a path for a unit file. Source: systemd.syntax(7), systemd.unit(5). */
+const quoted = (path: string): string => {
+  const escaped = path.replaceAll('%', '%%').replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  return /[\s"'\\]/.test(path) ? `"${escaped}"` : escaped;
+};

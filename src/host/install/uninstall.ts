@@ -1,0 +1,111 @@
+/** `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: removes the whole installation. */
+import { existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { canonicalRoot, loadSettings, pathsBelow, type Settings } from '../config/settings.ts';
+import { removeOfferKeys } from '../join/offer-keys.ts';
+import { unlinkDriverRoot } from '../node/volumes.ts';
+import { cacheDirectory } from '../process/assets.ts';
+import { createProgress, type Progress } from '../run/progress.ts';
+import { putAside } from './data-backup.ts';
+import { disableService, hasFiles, removeFiles } from './layout.ts';
+import { leaveCluster } from './leave.ts';
+import { removeMountDropIns } from './mount-drop-in.ts';
+import { systemctl, systemdRuns } from './service.ts';
+import { stopEverything } from './stop.ts';
+
+export interface RemovalOptions {
+  readonly root: string | undefined;
+  /** Delete the data instead of keeping a copy. */
+  readonly purge: boolean;
+  /** Continue if the cluster cannot be reached. */
+  readonly force: boolean;
+  readonly drainTimeoutMs: number;
+  readonly write: (text: string) => void;
+}
+
+/** Throws CodedErrors of one line; the host then still belongs to its cluster. */
+export function reset(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('reset', options);
+    const leave = await leaveCluster(settings, options, progress);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
+    await removeData(settings, options, progress);
+    if (settings.root === '/' && (await systemdRuns())) await systemctl('daemon-reload').catch(() => {});
+    options.write('this host belongs to no cluster; run hyperedge install to use it again\n');
+    return 0;
+  });
+}
+
+/** Throws CodedErrors of one line. Does not leave the cluster; reset must do that first. */
+export function uninstall(options: RemovalOptions): Promise<number> {
+  return holding(async () => {
+    const { settings, progress } = await begin('uninstall', options);
+    if (settings.root === '/') await disableService('/');
+    await stopEverything(settings, progress);
+    await removeData(settings, options, progress);
+    const systemd = settings.root === '/' && (await systemdRuns());
+    // Without its unit file, an active slice would stay until the next boot.
+    if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
+    const removed = [...(await removeMountDropIns(settings.root)), ...(await removeFiles(settings.root))];
+    await unlinkDriverRoot(settings.root, settings.paths.volumes);
+    if (settings.root === '/' && !(await isInUse(cacheDirectory())))
+      await rm(cacheDirectory(), { recursive: true, force: true });
+    await removeOfferKeys(settings.root);
+    if (systemd) {
+      await systemctl('daemon-reload').catch(() => {});
+      await systemctl('reset-failed').catch(() => {});
+    }
+    progress.step(`${removed.length} files are removed`);
+    return 0;
+  });
+}
+
+/** Time-outs of clients alone do not keep a process running. */
+async function holding<T>(body: () => Promise<T>): Promise<T> {
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    return await body();
+  } finally {
+    clearInterval(hold);
+  }
+}
+
+async function begin(
+  command: string,
+  options: RemovalOptions,
+): Promise<{ readonly settings: Settings; readonly progress: Progress }> {
+  if (process.geteuid?.() !== 0) throw new CodedError('not-root', `${command}: needs root; run it with sudo`);
+  const root = await canonicalRoot(options.root);
+  const terminal = process.stdout.isTTY === true;
+  const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  if (!(await hasInstallation(root)))
+    throw new CodedError(
+      'not-found',
+      `${command}: ${root} contains no installation; give --root as for hyperedge install or run`,
+    );
+  return { settings: await loadSettings({ root }), progress };
+}
+
+/** Whether an installation or a start has written files below the root. */
+async function hasInstallation(root: string): Promise<boolean> {
+  const { networkRecord, networkState, pidFile, nodeConfig, etcdData } = pathsBelow(root);
+  return [networkRecord, networkState, pidFile, nodeConfig, etcdData].some(existsSync) || (await hasFiles(root));
+}
+
+async function removeData(settings: Settings, { purge }: RemovalOptions, progress: Progress): Promise<void> {
+  const kept = await putAside(settings, purge, Date.now());
+  progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
+}
+
+/** Whether another process runs a file below the directory or has one mapped, because instances share the cache. */
+async function isInUse(directory: string): Promise<boolean> {
+  const others = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  for (const pid of others) {
+    const maps = await readFile(`/proc/${pid}/maps`, 'latin1').catch(() => '');
+    if (maps.includes(` ${directory}/`)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,57 @@
+/** The identity of a host that offers itself: its own keys, which survive joining and a reset. */
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import { readIfPresent, writeWhole } from '../../pki/index.ts';
+import { publicText } from './sealed-join.ts';
+
+/** Outside of the directories that a reset removes. */
+const DIRECTORY = 'var/lib/hyperedge-offer';
+
+export interface OfferKeys {
+  readonly signingKey: string;
+  readonly sealingKey: string;
+  readonly sealing: KeyObject;
+  /** Shown on the console and in the description of the BareMetalHost. */
+  readonly fingerprint: string;
+  /** Ed25519 signature in base64url. */
+  sign(text: string): string;
+}
+
+const directoryOf = (root: string): string => join(root, DIRECTORY);
+
+/** Creates the keys at the first call. Throws CodedError 'bad-config' with the file. */
+export async function offerKeys(root: string): Promise<OfferKeys> {
+  const file = join(directoryOf(root), 'keys.json');
+  let text = await readIfPresent(file);
+  if (text === undefined) {
+    const signing = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+    const sealing = generateKeyPairSync('x25519').privateKey.export({ format: 'jwk' });
+    text = JSON.stringify({ signing, sealing });
+    await mkdir(directoryOf(root), { recursive: true, mode: 0o700 });
+    await writeWhole(file, text, { durable: true });
+  }
+  try {
+    const stored = JSON.parse(text) as Record<'signing' | 'sealing', Record<string, string>>;
+    const signing = createPrivateKey({ key: stored.signing, format: 'jwk' });
+    const sealing = createPrivateKey({ key: stored.sealing, format: 'jwk' });
+    const signingKey = publicText(signing);
+    const digest = createHash('sha256').update(Buffer.from(signingKey, 'base64url')).digest('base64');
+    return {
+      signingKey,
+      sealingKey: publicText(sealing),
+      sealing,
+      fingerprint: `SHA256:${digest.replace(/=+$/, '')}`,
+      sign: (offer) => sign(undefined, Buffer.from(offer), signing).toString('base64url'),
+    };
+  } catch (error) {
+    throw new CodedError('bad-config', `${file}: holds no keys; delete it, and the host offers itself as another one`, {
+      cause: error,
+    });
+  }
+}
+
+export async function removeOfferKeys(root: string): Promise<void> {
+  await rm(directoryOf(root), { recursive: true, force: true });
+}

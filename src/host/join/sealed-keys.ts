@@ -1,0 +1,114 @@
+/**
+ * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC
+ * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot decrypt the stored keys.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import { etcdFiles, masterFiles, type PairFiles, predecessorOf, successorOf, writeWhole } from '../../pki/index.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Token } from './token-format.ts';
+
+export const SEALED_TYPE = 'hyperedge.dev/sealed-keys';
+export const SEALED_FIELD = 'sealed';
+export const sealedName = (id: string): string => `hyperedge-keys-${id}`;
+
+const CONTEXT = 'hyperedge.dev/master-keys/v1';
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface MasterKeys {
+  /** Content by path below the root. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Peer URLs of the store's members, by name; undefined for an external store. */
+  readonly members: Readonly<Record<string, string>> | undefined;
+  /** `initialClusterToken` of the store. */
+  readonly storeToken: string | undefined;
+}
+
+/** Input for deriving the encryption key. */
+export type SealingSecret = Pick<Token, 'id' | 'secret'>;
+
+function keyOf({ id, secret }: SealingSecret): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, id, CONTEXT, KEY_BYTES));
+}
+
+/** Returns initialization vector, ciphertext and tag. */
+export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', keyOf(token), iv);
+  cipher.setAAD(Buffer.from(token.id));
+  return Buffer.concat([iv, cipher.update(JSON.stringify(keys), 'utf8'), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Throws CodedError 'bad-token' if the keys were encrypted with another token. */
+export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', keyOf(token), sealed.subarray(0, IV_BYTES));
+    decipher.setAAD(Buffer.from(token.id));
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+    const text = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
+    return JSON.parse(text.toString('utf8')) as MasterKeys;
+  } catch (error) {
+    throw new CodedError('bad-token', 'join.token: does not open the keys that were sealed for it; copy it whole', {
+      cause: error,
+    });
+  }
+}
+
+/** Authorities that masters share. Those of an external store are managed by its owner. */
+export function sharedAuthorities({ root, storage }: Pick<Settings, 'root' | 'storage'>): PairFiles[] {
+  const { ca, frontProxyCa } = masterFiles(root);
+  return [ca, frontProxyCa, ...(storage === undefined ? [etcdFiles(root).signer] : [])];
+}
+
+/** Files that are equal on all masters; `needed` ones must exist on the master that creates a token. */
+function sharedFiles({ root, paths, storage }: Settings): { readonly path: string; readonly needed: boolean }[] {
+  const master = masterFiles(root);
+  const authorities = sharedAuthorities({ root, storage });
+  const needed = [
+    ...authorities.flatMap(({ cert, key }) => [cert, key]),
+    ...[master.serviceAccountsPrivateKey, master.serviceAccountsPublicKey],
+  ];
+  const rotating = authorities.flatMap((files) =>
+    [successorOf(files), predecessorOf(files)].flatMap(({ cert, key }) => [cert, key]),
+  );
+  const optional = [paths.encryptionConfig, paths.gossipKeyring, ...rotating, master.serviceAccountsNextKey];
+  return [...needed.map((path) => ({ path, needed: true })), ...optional.map((path) => ({ path, needed: false }))];
+}
+
+/** Throws CodedError 'unreadable' with the file. */
+export async function readMasterKeys(
+  settings: Settings,
+  store: Pick<MasterKeys, 'members' | 'storeToken'>,
+): Promise<MasterKeys> {
+  const files: Record<string, string> = {};
+  for (const { path, needed } of sharedFiles(settings)) {
+    try {
+      files[relative(settings.root, path)] = await readFile(path, 'utf8');
+    } catch (error) {
+      if (needed || (error as NodeJS.ErrnoException).code !== 'ENOENT') {
+        throw new CodedError('unreadable', `${path}: cannot be read; create tokens for masters on a master, as root`, {
+          cause: error,
+        });
+      }
+    }
+  }
+  return { files, ...store };
+}
+
+/** Writes only the files that this host may receive. Throws CodedErrors with the file. */
+export async function writeMasterKeys(settings: Settings, keys: MasterKeys): Promise<void> {
+  for (const { path, needed } of sharedFiles(settings)) {
+    const name = relative(settings.root, path);
+    const content = Object.hasOwn(keys.files, name) ? keys.files[name] : undefined;
+    if (typeof content !== 'string') {
+      if (needed) throw new CodedError('bad-token', `join.token: the sealed keys lack ${join('/', name)}`);
+      continue;
+    }
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeWhole(path, content, { durable: true });
+  }
+}

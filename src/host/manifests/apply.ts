@@ -1,0 +1,220 @@
+/** Applies the objects of one file as an ApplySet whose parent is a ConfigMap, which also shows the file's state. */
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { ApiClient } from '../../client/types.ts';
+import {
+  applySetId,
+  groupKindsText,
+  groupKindText,
+  ID_LABEL,
+  inApplyOrder,
+  KINDS_ANNOTATION,
+  NAMESPACES_ANNOTATION,
+  PART_OF_LABEL,
+  parseGroupKinds,
+  TOOLING_ANNOTATION,
+} from './core/apply-set.ts';
+import type { ManifestObject } from './documents.ts';
+import { RestMapper } from './rest-mapper.ts';
+
+export const NAMESPACE = 'kube-system';
+/** Label of the parents of manifest files. */
+export const MANIFEST_LABEL = 'hyperedge.dev/manifest';
+const MANAGER = 'hyperedge-manifests';
+
+export interface FileIdentity {
+  readonly file: string;
+  readonly host: string;
+}
+
+export interface Outcome {
+  readonly parent: ConfigMap;
+  readonly applied: number;
+  readonly pruned: readonly string[];
+  /** One line for each rejected object. */
+  readonly errors: readonly string[];
+}
+
+/** A valid object name, unique per file. */
+export function parentName(file: string, hash: (text: string) => string): string {
+  const slug = file
+    .toLowerCase()
+    .replace(/\.(ya?ml|json)$/, '')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .slice(0, 40);
+  const digest = hash(file)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '')
+    .slice(0, 8);
+  return `manifest-${slug === '' ? 'file' : slug}-${digest}`;
+}
+
+export class Applier {
+  readonly #client: ApiClient;
+  readonly #hash: (text: string) => string;
+  readonly #mapper: RestMapper;
+
+  constructor(client: ApiClient, hash: (text: string) => string, pause: (ms: number) => Promise<void>) {
+    this.#client = client;
+    this.#hash = hash;
+    this.#mapper = new RestMapper(client, pause);
+  }
+
+  /** Parents of all files that this host applied last. */
+  async ownParents(host: string): Promise<ConfigMap[]> {
+    const list = await this.#client
+      .resource(resources.configMaps)
+      .list({ namespace: NAMESPACE, labelSelector: MANIFEST_LABEL });
+    return list.items.filter(({ data }) => data?.['host'] === host);
+  }
+
+  async apply(identity: FileIdentity, objects: readonly ManifestObject[]): Promise<Outcome> {
+    const before = await this.#parent(identity.file);
+    const known = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
+    const name = parentName(identity.file, this.#hash);
+    const id = this.#idOf(name);
+    // Written before the first object, so that objects of every kind can be found after an interruption.
+    await this.#writeParent(identity, id, [...known, ...objects], objects, { state: 'Applying' });
+    const errors: string[] = [];
+    const kept = new Set<string>();
+    let applied = 0;
+    for (const object of inApplyOrder(objects)) {
+      try {
+        kept.add(await this.#applyObject(object, id));
+        applied += 1;
+      } catch (error) {
+        if (!isRejection(error)) throw error;
+        errors.push(`${groupKindText(object)} ${object.name}: ${messageOf(error)}`);
+      }
+    }
+    // If an object was rejected, nothing is pruned, because its predecessor must not be lost.
+    const pruned = errors.length > 0 ? [] : await this.#prune(id, known, kept);
+    const kinds = errors.length > 0 ? [...known, ...objects] : objects;
+    const parent = await this.#writeParent(identity, id, kinds, objects, {
+      state: errors.length > 0 ? 'Failed' : 'Applied',
+      objects: String(applied),
+      ...(errors.length > 0 ? { message: errors.join('\n').slice(0, 4096) } : {}),
+    });
+    return { parent, applied, pruned, errors };
+  }
+
+  /** Records that the file cannot be read. Its objects stay unchanged. */
+  async fail(identity: FileIdentity, message: string): Promise<ConfigMap> {
+    const before = await this.#parent(identity.file);
+    const kinds = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
+    const id = this.#idOf(parentName(identity.file, this.#hash));
+    return this.#writeParent(identity, id, kinds, [], { state: 'Failed', message: message.slice(0, 4096) });
+  }
+
+  /** Deletes the objects of a deleted file, then the parent. */
+  async remove(parent: ConfigMap): Promise<readonly string[]> {
+    const { name = '', uid, labels, annotations } = parent.metadata ?? {};
+    const id = labels?.[ID_LABEL];
+    // A parent written by another client must not select objects of other sets.
+    if (id !== this.#idOf(name)) return [];
+    const pruned = await this.#prune(id, parseGroupKinds(annotations?.[KINDS_ANNOTATION]), new Set());
+    await this.#client
+      .resource(resources.configMaps)
+      .delete(name, NAMESPACE, uid === undefined ? {} : { preconditions: { uid } })
+      .catch(unlessGone);
+    return pruned;
+  }
+
+  #idOf(name: string): string {
+    return applySetId({ name, namespace: NAMESPACE, kind: 'ConfigMap', group: '' }, this.#hash);
+  }
+
+  async #parent(file: string): Promise<ConfigMap | undefined> {
+    try {
+      return await this.#client.resource(resources.configMaps).get(parentName(file, this.#hash), NAMESPACE);
+    } catch (error) {
+      return unlessGone(error);
+    }
+  }
+
+  #writeParent(
+    { file, host }: FileIdentity,
+    id: string,
+    kinds: readonly { readonly group: string; readonly kind: string }[],
+    objects: readonly ManifestObject[],
+    state: Readonly<Record<string, string>>,
+  ): Promise<ConfigMap> {
+    const namespaces = [...new Set(objects.flatMap(({ namespace }) => namespace ?? []))].sort().join(',');
+    const name = parentName(file, this.#hash);
+    const body = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: {
+        name,
+        namespace: NAMESPACE,
+        labels: { [ID_LABEL]: id, [MANIFEST_LABEL]: 'true' },
+        annotations: {
+          [TOOLING_ANNOTATION]: 'hyperedge/v1',
+          [KINDS_ANNOTATION]: groupKindsText(kinds),
+          [NAMESPACES_ANNOTATION]: namespaces,
+        },
+      },
+      data: { file, host, ...state },
+    };
+    return this.#client
+      .resource(resources.configMaps)
+      .patch(name, NAMESPACE, 'apply', body, { fieldManager: MANAGER, force: true });
+  }
+
+  /** Returns the key of the object, which is then excluded from pruning. */
+  async #applyObject(object: ManifestObject, id: string): Promise<string> {
+    const type = await this.#mapper.typeOf(object);
+    const namespace = type.namespaced ? (object.namespace ?? 'default') : undefined;
+    const { status: _, ...rest } = object.body as KubeObject & { status?: unknown };
+    const body = {
+      ...rest,
+      metadata: { ...rest.metadata, labels: { ...rest.metadata?.labels, [PART_OF_LABEL]: id } },
+    };
+    await this.#client
+      .resource(type)
+      .patch(object.name, namespace, 'apply', body, { fieldManager: MANAGER, force: true });
+    return keyOf(type, namespace, object.name);
+  }
+
+  async #prune(
+    id: string,
+    kinds: readonly { readonly group: string; readonly kind: string }[],
+    kept: ReadonlySet<string>,
+  ): Promise<string[]> {
+    const pruned: string[] = [];
+    for (const kind of inApplyOrder(kinds).toReversed()) {
+      const type = await this.#mapper.preferred(kind);
+      if (type === undefined) continue;
+      const client = this.#client.resource<KubeObject>(type);
+      const { items } = await client.list({ labelSelector: `${PART_OF_LABEL}=${id}`, metadataOnly: true });
+      for (const { metadata } of items) {
+        const { name = '', namespace, uid } = metadata ?? {};
+        if (kept.has(keyOf(type, namespace, name))) continue;
+        const options = { propagationPolicy: 'Background' as const };
+        await client
+          .delete(name, namespace, uid === undefined ? options : { ...options, preconditions: { uid } })
+          .catch(unlessGone);
+        pruned.push(`${groupKindText(kind)} ${namespace === undefined ? '' : `${namespace}/`}${name}`);
+      }
+    }
+    return pruned;
+  }
+}
+
+const keyOf = ({ group, kind }: ResourceType, namespace: string | undefined, name: string): string =>
+  `${kind}.${group}/${namespace ?? ''}/${name}`;
+
+const REJECTIONS = ['Invalid', 'BadRequest', 'NotFound', 'Forbidden', 'Conflict', 'MethodNotAllowed'] as const;
+
+/** Whether the error concerns only this object. Other errors, such as an unreachable server, end the whole attempt. */
+const isRejection = (error: unknown): boolean =>
+  REJECTIONS.some((reason) => isApiError(error, reason)) || (error instanceof Error && error.name === 'NoSuchKind');
+
+function unlessGone(error: unknown): undefined {
+  if (!isApiError(error, 'NotFound')) throw error;
+  return undefined;
+}

@@ -1,0 +1,132 @@
+/**
+ * The node's balancer for the API servers, with its sources of endpoints: the API, the ring, the bootstrap file and a
+ * file.
+ */
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { resources } from '../../api/resources.ts';
+import type { Log } from '../../base/log.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import { BackendPool, parseTarget, targetOfUrl, targetText } from '../../network/balancer/core/index.ts';
+import { createNodeBalancer, type NodeBalancer } from '../../network/balancer/index.ts';
+import {
+  askKeeper,
+  createKeeper,
+  createReadinessProbe,
+  createTcpBalancing,
+  runKeeper,
+} from '../../network/balancer/io/index.ts';
+import { nodeFiles, writeIfDifferent } from '../../pki/index.ts';
+import { canonicalRoot, pathsBelow, type Settings } from '../config/settings.ts';
+import { selfCommand } from '../process/assets.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { BALANCER_ADDRESS as LOOPBACK } from './balancer-url.ts';
+import type { HostGossip } from './gossip.ts';
+
+type BalancerSettings = Pick<
+  Settings,
+  'join' | 'masters' | 'nodeIpIsBridge' | 'nodeIps' | 'paths' | 'ports' | 'roles' | 'root'
+>;
+
+/** Starts to listen, on ports that were checked before. Throws CodedErrors with address and port. */
+export async function startBalancer(
+  settings: BalancerSettings,
+  gossip: Pick<HostGossip, 'followMasters'>,
+  log: Log,
+): Promise<NodeBalancer> {
+  const { ports, roles, root } = settings;
+  const { clientCa } = nodeFiles(root);
+  const local = targetText({ host: LOOPBACK, port: ports.api });
+  const balancer = createNodeBalancer({
+    tcp: createTcpBalancing({ keeper: createKeeper([...selfCommand(), 'keep-balancer', '--root', root]) }),
+    probe: createReadinessProbe({
+      ca: () => readFile(clientCa, 'utf8').catch(() => undefined),
+      // The name that every client of the balancer verifies.
+      identity: LOOPBACK,
+    }),
+    saved: savedMasters(settings.paths.masters),
+    clock,
+    random,
+    log,
+    config: {
+      address: LOOPBACK,
+      port: ports.balancer,
+      local: roles.has('master') ? { target: local, isSame: (target) => isOwn(target, settings) } : undefined,
+      bootstrap: [...settings.masters, ...(settings.join === undefined ? [] : [settings.join.server])].flatMap(
+        (url) => targetOfUrl(url) ?? [],
+      ),
+    },
+  });
+  await balancer.start();
+  await askKeeper(keeperSocket(settings), true);
+  gossip.followMasters(({ targets, failed }) => {
+    balancer.learn('gossip', targets);
+    if (failed !== undefined) balancer.doubt(failed);
+  });
+  return balancer;
+}
+
+const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.run, 'balancer-keeper.sock');
+
+/** Whether a keeper process of the previous host process holds the balancer's port. */
+export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
+  askKeeper(keeperSocket(settings), false);
+
+/** Runs the keeper process. */
+export async function keepBalancer(root: string | undefined): Promise<void> {
+  const pool = new BackendPool();
+  await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
+    learn: (targets) => pool.learn('saved', targets),
+    routing: {
+      choose: (tried) => pool.choose(tried, random.random()),
+      opened: (target) => pool.opened(target),
+      closed: (target) => pool.closed(target),
+      // There are no probes here: a failing target is tried last.
+      doubt: (target) => void pool.found(target, 'silent'),
+    },
+  });
+}
+
+/**
+ * Sets the balancer's targets from the endpoints of the service `kubernetes`. The informer is shared with the service
+ * proxy.
+ */
+export function followApiServers(balancer: NodeBalancer, informers: InformerFactory): void {
+  const learn = (slice: EndpointSlice): void => {
+    if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
+    const port = slice.ports?.find(({ name }) => name === 'https')?.port;
+    if (port === undefined) return;
+    const hosts = slice.endpoints.flatMap(({ addresses }) => addresses);
+    if (hosts.length > 0)
+      balancer.learn(
+        'api',
+        hosts.map((host) => targetText({ host, port })),
+      );
+  };
+  informers
+    .informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } })
+    .onChange({ added: learn, updated: learn });
+}
+
+export function isOwnAddress(address: string): boolean {
+  return Object.values(networkInterfaces()).some((each) => each?.some((own) => own.address === address));
+}
+
+function isOwn(target: string, { ports, nodeIpIsBridge, nodeIps }: BalancerSettings): boolean {
+  const { host, port } = parseTarget(target) ?? {};
+  if (port !== ports.api || host === undefined) return false;
+  // The bridge for pods gets its address later.
+  return isOwnAddress(host) || (nodeIpIsBridge && nodeIps.includes(host));
+}
+
+/** A file with one `host:port` per line. */
+function savedMasters(file: string) {
+  return {
+    load: async () => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''),
+    save: async (targets: readonly string[]) => {
+      await writeIfDifferent(file, `${targets.join('\n')}\n`, { mode: 0o644, durable: true });
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/** The network of this host's pods: CNI plug-ins if they are configured on the host, otherwise the embedded network. */
+import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import type { Log } from '../../base/log.ts';
+import { createCniNetwork, readNetworkConfig } from '../../network/pods/cni/index.ts';
+import { createBridgeNetwork, type HostNetworkRecord, probeLinks, watchFilter } from '../../network/pods/io/index.ts';
+import type { PodNetwork } from '../../runtime/oci/port.ts';
+import { podLinksOf } from '../config/node-addresses.ts';
+import type { Settings } from '../config/settings.ts';
+
+export interface HostNetwork extends PodNetwork {
+  /** Undefined with CNI plug-ins, which set the MTU and the routes to pods of other hosts themselves. */
+  readonly setMtu?: (mtu: number) => Promise<void>;
+  /** Undefined with CNI plug-ins, which maintain their own links. */
+  readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
+  /** Calls `changed` after each change of the packet filter. */
+  readonly watchFilter?: (changed: () => void) => { isRunning(): boolean; stop(): void };
+  /** The fault that prevents forwarding of pod packets. */
+  readonly forwarding?: () => Promise<string | undefined>;
+  /** The fault that the last `reconcile` could not repair. */
+  readonly problem?: () => string | undefined;
+  /** Whether a pod of this host has the address. */
+  readonly holds?: (address: string) => boolean;
+  destroy(): Promise<void>;
+}
+
+/** Names and numbers of everything that this instance creates on the host's network. */
+export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNetworkRecord {
+  const { bridge, nftTable, clusterCidrs } = network;
+  return {
+    links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link, probeLinks(bridge)[0]])],
+    tables: [
+      nftTable,
+      `${nftTable}-pods`,
+      `${nftTable}-policy`,
+      `${nftTable}-idle`,
+      `${nftTable}-overlay`,
+      `${nftTable}-pods-probe`,
+    ],
+    routeProtocols: [podNetwork.routeProtocol],
+    clusterCidrs,
+  };
+}
+
+/** Directories of plug-ins: upstream's, then Debian's. */
+const PLUGIN_DIRECTORIES = ['/opt/cni/bin', '/usr/lib/cni'];
+
+/** Throws CodedError 'bad-config' for an invalid configuration of CNI plug-ins. */
+export async function createHostNetwork(
+  settings: Settings,
+  reservedPorts: () => readonly ReservedPort[],
+  log: Log,
+): Promise<HostNetwork> {
+  const stateDirectory = settings.paths.networkState;
+  const cni = await readNetworkConfig(settings.paths.cniConfig);
+  if (cni !== undefined) {
+    const { file, config } = cni;
+    log.info('CNI plug-ins set up the pod network', { file, network: config.name });
+    return createCniNetwork({ config, stateDirectory, pluginDirectories: PLUGIN_DIRECTORIES, log });
+  }
+  const bridge = createBridgeNetwork({
+    stateDirectory,
+    bridge: settings.network.bridge,
+    // The service proxy's table has the name without the suffix.
+    nftTable: `${settings.network.nftTable}-pods`,
+    clusterCidrs: settings.network.clusterCidrs,
+    serviceCidrs: settings.network.serviceCidrs,
+    reservedPorts,
+    log,
+  });
+  return {
+    reserve: bridge.reserve.bind(bridge),
+    attach: (netnsPath, pod) => bridge.attach(netnsPath, pod),
+    detach: (sandboxId) => bridge.detach(sandboxId),
+    retain: (alive) => bridge.retain(alive),
+    setPodCidrs: (cidrs) => bridge.setPodCidrs(cidrs),
+    setMtu: (mtu) => bridge.setMtu(mtu),
+    reconcile: (options) => bridge.reconcile(options),
+    watchFilter: (changed) => watchFilter({ nft: 'nft', changed, log }),
+    problem: () => bridge.problem,
+    forwarding: () => bridge.forwarding(),
+    holds: (address) => bridge.holds(address),
+    destroy: () => bridge.destroy(),
+  };
+}

@@ -1,0 +1,101 @@
+/** Routes to pods of other hosts, service proxy, policies and cluster DNS of this host. */
+import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import { isInPool, parseAddressPool } from '../../base/addresses/address-pool.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { EventRecorder, InformerFactory } from '../../client/index.ts';
+import { createNeedPods } from '../../client/informers/need-pods.ts';
+import { createProxy } from '../../network/services/index.ts';
+import { createHealthPorts } from '../../network/services/io/health-ports/index.ts';
+import { createNftFilter } from '../../network/services/io/netfilter/index.ts';
+import { createStreamForwarder } from '../../network/services/io/stream-forwarder.ts';
+import type { Settings } from '../config/settings.ts';
+import type { HostRuntime } from '../node/runtime.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { hostDns } from './cluster-dns.ts';
+import type { HostGossip } from './gossip.ts';
+import { listeningPorts } from './listening-ports.ts';
+import type { NetworkUpkeep } from './network-restorer.ts';
+import type { NodeAddresses } from './node-addresses.ts';
+import { ownAddresses } from './own-ports.ts';
+import { startPodRoutes } from './pod-routes.ts';
+
+export interface NetworkServicesParts {
+  readonly settings: Settings;
+  readonly informers: InformerFactory;
+  readonly nodeName: string;
+  readonly runtime: Pick<HostRuntime, 'network' | 'policies'>;
+  readonly addresses: NodeAddresses;
+  readonly upkeep: NetworkUpkeep;
+  readonly reservedPorts: readonly ReservedPort[];
+  readonly recorder: EventRecorder;
+  readonly gossip: Pick<HostGossip, 'followFailed'>;
+  readonly log: Log;
+}
+
+/** Returns before any of them is ready. */
+export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPods: boolean): Promise<void> } {
+  const { settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, gossip, log } = parts;
+  const podRoutes = startPodRoutes({
+    ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
+    lost: upkeep.lost,
+  });
+  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
+  gossip.followFailed((names) => proxy.setFailedNodes(names));
+  // The proxy waits for the API server and the pod bridge.
+  const proxyStarted = proxy.start().catch((error: unknown) => {
+    log.error('service proxy not started', { error: messageOf(error) });
+  });
+  const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
+  const dnsStarted = dns.start();
+  upkeep.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
+  return {
+    async stop(keepPods) {
+      const rules = { keepRules: keepPods };
+      const routed = podRoutes.stop({ keepRoutes: keepPods });
+      await Promise.all([proxy.stop(rules), runtime.policies.stop(rules), proxyStarted, routed]);
+      await dnsStarted.then(() => dns.stop({ keepAddress: keepPods }));
+    },
+  };
+}
+
+/** The service proxy with this host's packet filter. */
+export function hostProxy(
+  settings: Settings,
+  informers: InformerFactory,
+  nodeName: string,
+  reservedPorts: readonly ReservedPort[],
+  recorder: EventRecorder,
+  log: Log,
+): ReturnType<typeof createProxy> {
+  const { network } = settings;
+  const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
+  // Ports of this host are not reserved on addresses of load balancers.
+  const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
+  // A bridge without members has no carrier, and links without carrier are not listed.
+  const atBridge = settings.nodeIpIsBridge ? settings.nodeIps : [];
+  const linkAddresses = (): string[] =>
+    ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each));
+  return createProxy({
+    informers,
+    packetFilter: createNftFilter({ serviceRouteLink: network.bridge, log: log.named('nft') }),
+    forwarder: createStreamForwarder({ dummyLink: serviceLink, fallbackLink: network.bridge, log: log.named('proxy') }),
+    healthPorts: createHealthPorts(),
+    needPods: createNeedPods(recorder, clock),
+    log: log.named('proxy'),
+    clock,
+    random,
+    config: {
+      nodeName,
+      serviceCidrs: network.serviceCidrs,
+      clusterCidrs: network.clusterCidrs,
+      mode: network.proxyMode,
+      table: network.nftTable,
+      reservedPorts,
+      hostServices: [network.dnsIp],
+      poolRanges: settings.serviceLoadBalancer.addresses,
+      listening: listeningPorts(log.named('proxy')),
+      hostAddresses: () => [...atBridge, ...linkAddresses().filter((each) => !atBridge.includes(each))],
+    },
+  });
+}

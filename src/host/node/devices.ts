@@ -1,0 +1,23 @@
+import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import type { KubeletDeps } from '../../kubelet/index.ts';
+import { watchPath } from '../../kubelet/io/host-facts/index.ts';
+import { createPluginSockets } from '../../kubelet/io/plugins/plugin-sockets.ts';
+import { createCdiFiles, createFixtureScanner } from '../../rigs/io/fixtures/index.ts';
+import { createRigHost } from '../../rigs/io/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process/process.ts';
+
+/** Device plug-in sockets below `/var/lib/kubelet`, the path that plug-ins use, and the fixtures of this host. */
+export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): NonNullable<KubeletDeps['devices']> {
+  return {
+    sockets: createPluginSockets({ clock, log: log.named('plugins') }),
+    cdi: createCdiFiles({ directories: [join(root, 'etc/cdi'), join(root, 'var/run/cdi')], log: log.named('cdi') }),
+    root: join(root, 'var/lib/kubelet'),
+    scanner: createFixtureScanner({ declared: fixtures, watchPath, log: log.named('fixtures') }),
+    rigs: createRigHost({
+      ...{ directory: join(root, 'var/log/origin/rigs'), commands: rigPower },
+      nowMs: () => clock.nowMs(),
+    }),
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * Imports images of the drop directory and verifies images after a boot. Both run in a child process with low priority,
+ * so that they delay neither the node's readiness nor its event loop.
+ */
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { join } from 'node:path';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { EventRecorder } from '../../client/index.ts';
+import type { ImageStore } from '../../runtime/images/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { selfCommand } from '../process/assets.ts';
+
+const CHILD_MS = 3_600_000;
+const ARCHIVE = /^[^.].*\.tar(?:\.gz|\.zst|\.zstd)?$|^[^.].*\.(?:tgz|tzst)$/;
+
+/** Imported files: name → time stamp and images. Stored so that a restart imports only changed files. */
+type Imported = Record<string, { readonly stamp: string; readonly names: readonly string[] }>;
+
+export interface ImageDrops {
+  readonly settings: Settings;
+  readonly images: ImageStore;
+  readonly nodeName: string;
+  readonly recorder: EventRecorder;
+  readonly log: Log;
+}
+
+/** Returns the function that stops it. */
+export function startImageWork(drops: ImageDrops): () => Promise<void> {
+  const abort = new AbortController();
+  const work = (async () => {
+    await importDropped(drops, abort.signal);
+    if (drops.settings.embedded.images.verifyAtBoot) await verifyAfterBoot(drops, abort.signal);
+  })().catch((error: unknown) => {
+    if (!abort.signal.aborted) drops.log.warn('images not prepared', { error: messageOf(error) });
+  });
+  return async () => {
+    abort.abort();
+    await work;
+  };
+}
+
+async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<void> {
+  const { settings, images, log } = drops;
+  const { directory } = settings.embedded.images;
+  if (directory === undefined) return;
+  const names = await readdir(directory).catch(() => []);
+  const archives = names.filter((name) => ARCHIVE.test(name)).sort();
+  if (archives.length === 0) return;
+  const record = join(settings.paths.images, 'dropped.json');
+  const known = await readRecord(record);
+  for (const name of archives) {
+    if (signal.aborted) return;
+    const path = join(directory, name);
+    try {
+      const { size, mtimeMs, ino } = await stat(path);
+      const stamp = `${ino}:${size}:${mtimeMs}`;
+      const before = Object.hasOwn(known, name) ? known[name] : undefined;
+      if (before?.stamp === stamp && (await allPresent(images, before.names))) continue;
+      const began = performance.now();
+      const imported = namesOf(await child(['image', 'import', '--root', settings.root, path, '-o', 'json'], signal));
+      // A registry may not be reachable, so these images are kept when the disk fills up.
+      for (const image of imported) await images.pin(image, true);
+      known[name] = { stamp, names: imported };
+      await writeRecord(record, known);
+      log.info('dropped images imported', {
+        file: name,
+        images: imported.join(','),
+        ms: Math.round(performance.now() - began),
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      log.error('dropped image not imported', { file: name, error: messageOf(error) });
+      report(drops, 'ImageImportFailed', `${path}: ${messageOf(error)}`);
+    }
+  }
+}
+
+async function allPresent(images: ImageStore, names: readonly string[]): Promise<boolean> {
+  const found = await Promise.all(names.map((name) => images.status(name)));
+  return found.every((each) => each !== undefined);
+}
+
+/** Once per boot of the machine, because power failures are what damages files. */
+async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<void> {
+  const { settings, log } = drops;
+  const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+  const mark = join(settings.paths.images, 'verified-boot');
+  const last = await readFile(mark, 'utf8').catch(() => '');
+  if (last === boot) return;
+  try {
+    await child(['image', 'verify', '--root', settings.root], signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    log.error('stored images are damaged', { error: messageOf(error) });
+    report(drops, 'ImageDamaged', `${messageOf(error)}; remove the image and import or pull it again`);
+  }
+  await mkdir(settings.paths.images, { recursive: true });
+  await writeFile(mark, boot);
+}
+
+function report({ nodeName, recorder }: ImageDrops, reason: string, message: string): void {
+  const node = { apiVersion: 'v1', kind: resources.nodes.kind, metadata: { name: nodeName, uid: nodeName } };
+  recorder.event(node, 'Warning', reason, message.slice(0, 1000));
+}
+
+/** Resolves with the child's output; rejects with its error output. */
+function child(args: readonly string[], signal: AbortSignal): Promise<string> {
+  const [file = '', ...before] = selfCommand();
+  return new Promise((resolve, reject) => {
+    const started = execFile(file, [...before, ...args], { timeout: CHILD_MS, signal }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new Error(stderr.trim().replaceAll(/^hyperedge: /gm, '') || error.message));
+    });
+    if (started.pid !== undefined) setPriority(started.pid, constants.priority.PRIORITY_LOW);
+  });
+}
+
+function namesOf(output: string): string[] {
+  const value: unknown = JSON.parse(output);
+  return (Array.isArray(value) ? value : []).flatMap((each: { names?: unknown }) =>
+    Array.isArray(each.names) ? each.names.filter((name) => typeof name === 'string') : [],
+  );
+}
+
+async function readRecord(path: string): Promise<Imported> {
+  try {
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
+    return typeof value === 'object' && value !== null ? (value as Imported) : {};
+  } catch {
+    return {};
+  }
+}
+
+async function writeRecord(path: string, record: Imported): Promise<void> {
+  await mkdir(join(path, '..'), { recursive: true });
+  await writeFile(`${path}.new`, JSON.stringify(record));
+  await rename(`${path}.new`, path);
+}

@@ -1,0 +1,45 @@
+/**
+ * The image store of this host. Several processes may use it at the same time, so commands work with and without a
+ * running host process.
+ */
+import { CodedError } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import { trees } from '../../runtime/directory-removal/index.ts';
+import { createImageStore, type Platform, parsePlatform } from '../../runtime/images/index.ts';
+import { registryOptions } from '../config/registries.ts';
+import { canonicalRoot, loadSettings, pathsBelow } from '../config/settings.ts';
+import { useHelpers } from '../process/helpers.ts';
+
+export async function openImageStore(root: string | undefined) {
+  return createImageStore({ root: pathsBelow(await canonicalRoot(root)).images, trees, log: silentLog });
+}
+
+/** Uses the packaged programs, which set attributes of files. Throws CodedError 'bad-platform'. */
+export async function openImportStore(root: string | undefined, platform: string | undefined) {
+  const wanted = chosenPlatform(platform);
+  await useHelpers({ hostTools: false });
+  const { images } = pathsBelow(await canonicalRoot(root));
+  return createImageStore({ root: images, trees, log: silentLog, ...wanted });
+}
+
+/**
+ * Pulls as the host process does, with the configured mirrors and credentials. Throws CodedErrors 'bad-config' and
+ * 'bad-platform'.
+ */
+export async function openPullStore(root: string | undefined, platform: string | undefined) {
+  const wanted = chosenPlatform(platform);
+  const settings = await loadSettings({ root });
+  await useHelpers(settings);
+  const registry = await registryOptions(settings);
+  return createImageStore({ root: settings.paths.images, trees, log: silentLog, registry, ...wanted });
+}
+
+function chosenPlatform(text: string | undefined): { readonly platform?: Platform } {
+  if (text === undefined) return {};
+  const platform = parsePlatform(text);
+  if (platform !== undefined) return { platform };
+  throw new CodedError(
+    'bad-platform',
+    `--platform: ${JSON.stringify(text)} is not a platform; give linux/ARCHITECTURE`,
+  );
+}

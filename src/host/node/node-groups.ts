@@ -1,0 +1,89 @@
+/**
+ * Node groups of this host, which OKD's `sync` DaemonSet applies. Here the host process does so itself, because a pod
+ * that writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
+ */
+import { writeFile } from 'node:fs/promises';
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, InformerFactory } from '../../client/index.ts';
+import { followNodeGroup, keepNodeGroups } from '../../openshift/machine-config/node-groups/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import { nodeConfigOf } from '../config/generate.ts';
+import { writeGenerated } from '../config/generated-file.ts';
+import { readNodeConfig } from '../config/node-config.ts';
+import { groupedNodeConfig, groupLabels, groupNameOf, ignoredFields, ownGroupText } from '../config/node-group.ts';
+import { withPoolSettings } from '../config/pool-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { openClient } from '../process/api-access.ts';
+
+export interface NodeGroupOptions {
+  readonly settings: Settings;
+  readonly cgroupDriver: string;
+  readonly nodeName: string;
+  readonly informers: InformerFactory;
+  readonly client: ApiClient;
+  readonly restartKubelet: () => Promise<void>;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+/** Returns the function that stops it. */
+export async function followHostGroup(options: NodeGroupOptions): Promise<() => void> {
+  const { settings, informers, client, nodeName, clock, random, log } = options;
+  const closers: (() => void)[] = [];
+  if (settings.roles.has('master')) {
+    const { adminKubeconfig } = masterFiles(settings.root);
+    const openAdmin = () => openClient(adminKubeconfig, 'hyperedge', { clock, random, log });
+    closers.push(keepNodeGroups({ informers, openAdmin, labelsOf: groupLabels, clock, log }));
+  }
+  const group = await groupNameOf(settings.paths.nodeSysconfig);
+  if (group !== undefined) {
+    let applying: Promise<void> = Promise.resolve();
+    const onConfig = (text: string, byPools: boolean): void => {
+      applying = applying
+        .then(() => apply(options, group, text, byPools))
+        .catch((error: unknown) => log.warn('node group not applied', { group, error: messageOf(error) }));
+    };
+    closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, log }));
+  }
+  return () => {
+    for (const close of closers) close();
+  };
+}
+
+/** Throws for an invalid NodeConfig; the previous one stays in force. */
+async function apply(options: NodeGroupOptions, group: string, text: string, byPools: boolean): Promise<void> {
+  const { settings, cgroupDriver, log } = options;
+  const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
+  if (ignored.length > 0) log.warn('fields of the node group have no effect here', { group, fields: ignored });
+  await writeFile(settings.paths.nodeGroup, ownGroupText(text, byPools), { mode: 0o600 });
+  const config = await groupedNodeConfig(settings, cgroupDriver, log);
+  const before = await inForce(settings, cgroupDriver);
+  const outcome = await writeGenerated(settings.paths.nodeConfig, config);
+  if (outcome === 'kept') {
+    log.warn('node-config.yaml was edited and is kept; the node group is not applied', {
+      file: settings.paths.nodeConfig,
+    });
+    return;
+  }
+  // Arguments that come from the pool anyway cause no restart.
+  if (outcome === 'unchanged' || before === (await inForce(settings, cgroupDriver))) return;
+  log.info('node group applied; restarting the kubelet', { group });
+  await options.restartKubelet();
+}
+
+/** The kubelet's effective configuration, for comparison; undefined if the file is not valid. */
+async function inForce(settings: Settings, cgroupDriver: string): Promise<string | undefined> {
+  try {
+    const { config } = await readNodeConfig(settings.paths.nodeConfig, nodeConfigOf(settings, cgroupDriver));
+    const { kubeletArguments = {}, ...rest } = await withPoolSettings(config, settings.root);
+    return JSON.stringify([
+      rest,
+      Object.entries(kubeletArguments).toSorted(([left], [right]) => (left < right ? -1 : 1)),
+    ]);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Kubelet } from '../../kubelet/index.ts';
+
+export interface RestartableKubelet extends Kubelet {
+  /** Stops the kubelet and starts another with the current configuration; its pods keep running. */
+  restart(): Promise<void>;
+}
+
+const RETRY_MS = 2_000;
+
+/** `make` throws if the configuration is not valid; the running kubelet then stays. */
+export async function restartableKubelet(
+  make: (isFirst: boolean) => Promise<Kubelet>,
+  hostLog: Log,
+): Promise<RestartableKubelet> {
+  const log = hostLog.named('kubelet');
+  const ready = Promise.withResolvers<void>();
+  let isFirst = true;
+  const adopt = async (): Promise<Kubelet> => {
+    const next = await make(isFirst);
+    isFirst = false;
+    void next.nodeReady.then(() => ready.resolve());
+    return next;
+  };
+  let current = await adopt();
+  let stopped = false;
+  let changing: Promise<void> = Promise.resolve();
+  const start = async (): Promise<void> => {
+    while (!stopped) {
+      try {
+        return await current.start();
+      } catch (error) {
+        log.error('kubelet not started again; retrying', { error: messageOf(error), retryMs: RETRY_MS });
+        await current.stop();
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        current = await adopt();
+      }
+    }
+  };
+  const replace = async (): Promise<void> => {
+    if (stopped) return;
+    const next = await adopt();
+    await current.stop();
+    current = next;
+    await start();
+    log.info('kubelet restarted with its new configuration');
+  };
+  return {
+    get port() {
+      return current.port;
+    },
+    nodeReady: ready.promise,
+    get isNodeReady() {
+      return current.isNodeReady;
+    },
+    start: () => current.start(),
+    forgetBackOff: (uid) => current.forgetBackOff(uid),
+    addressesChanged: () => current.addressesChanged(),
+    // A kubelet that is being started reads the newest certificate itself.
+    reloadCertificate: () => changing.then(() => current.reloadCertificate()),
+    restart() {
+      const done = changing.then(replace);
+      changing = done.catch(() => {});
+      return done;
+    },
+    async stop(options) {
+      stopped = true;
+      await changing;
+      await current.stop(options);
+    },
+  };
+}

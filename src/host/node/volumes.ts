@@ -1,0 +1,41 @@
+/** Dependencies of the kubelet's volumes on this host: CSI drivers, registration sockets and the host's tools. */
+import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import type { VolumeDeps } from '../../kubelet/index.ts';
+import { createCsiConnector } from '../../kubelet/io/plugins/csi-driver.ts';
+import { createRegistrationSockets } from '../../kubelet/io/plugins/plugin-registration.ts';
+import { createVolumeTools } from '../../kubelet/io/volume-tools/index.ts';
+import { resolvedLinks } from '../config/data-links.ts';
+import { systemClock as clock } from '../process/process.ts';
+
+export function volumeDeps(log: Log): VolumeDeps {
+  const options = { clock, log: log.named('csi') };
+  return {
+    tools: createVolumeTools({ log: log.named('volumes') }),
+    connectCsi: createCsiConnector(options),
+    registrations: createRegistrationSockets(options),
+  };
+}
+
+/**
+ * Links `/var/lib/kubelet`, which drivers' manifests use, to the kubelet's directory. Undefined if another program's
+ * directory is in its place.
+ */
+export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
+  const link = driverRoot(root);
+  await mkdir(dirname(link), { recursive: true });
+  await symlink(volumes, link).catch(() => {});
+  const found = await lstat(link).catch(() => undefined);
+  if (found?.isSymbolicLink() !== true) return undefined;
+  return (await resolvedLinks(link)) === volumes ? link : undefined;
+}
+
+/** Removes the link of `linkDriverRoot`, but no other file. */
+export async function unlinkDriverRoot(root: string, volumes: string): Promise<void> {
+  const link = driverRoot(root);
+  if ((await lstat(link).catch(() => undefined))?.isSymbolicLink() === true && (await resolvedLinks(link)) === volumes)
+    await rm(link);
+}
+
+const driverRoot = (root: string): string => join(root, 'var/lib/kubelet');

@@ -1,0 +1,106 @@
+/** Machine config of this host: files, units and kernel arguments of its pool. */
+
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, EventRecorder, InformerFactory } from '../../client/index.ts';
+import { watchPath } from '../../kubelet/io/host-facts/index.ts';
+import { systemdRuns } from '../../kubelet/io/systemd/index.ts';
+import { DAEMON_LOG } from '../../openshift/machine-config/core/pools/daemon-set.ts';
+import { createMachineConfigDaemon, type MachineConfigDaemon } from '../../openshift/machine-config/daemon/index.ts';
+import { createHostUnits } from '../../openshift/machine-config/io/host-units.ts';
+import {
+  createDirectoryWatch,
+  createDisk,
+  createHostFiles,
+  createHostKernel,
+} from '../../openshift/machine-config/io/index.ts';
+import type { ImageStore, RegistryOptions } from '../../runtime/images/index.ts';
+import { containersRegistries } from '../config/containers-registries.ts';
+import { registryOptions } from '../config/registries.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock } from '../process/process.ts';
+import { withLogFile } from './machine-config-log.ts';
+
+/** Shorter than upstream's, because these nodes do not reboot. */
+const READY_TIMEOUT_MS = 300_000;
+const SETTLE_MS = 30_000;
+
+export interface MachineConfigParts {
+  readonly settings: Settings;
+  readonly nodeName: string;
+  readonly informers: InformerFactory;
+  /** Client with the node's own credentials. */
+  readonly client: ApiClient;
+  readonly recorder: EventRecorder;
+  readonly images: ImageStore;
+  readonly restartKubelet: () => Promise<void>;
+  readonly log: Log;
+}
+
+/**
+ * Completes or undoes a change that a power failure has interrupted. Must run before any component reads those files.
+ * Never throws.
+ */
+export async function replayMachineConfig({ root }: Settings, log: Log): Promise<void> {
+  try {
+    await machineConfigParts({ root }).files.open();
+  } catch (error) {
+    log.error('interrupted machine config not replayed', { error: messageOf(error) });
+  }
+}
+
+/** Units and programs of the machine are changed only if the host's root is the machine's own. */
+export async function startMachineConfig(parts: MachineConfigParts): Promise<MachineConfigDaemon> {
+  const { settings, nodeName, informers, client, recorder, images, restartKubelet } = parts;
+  const log = withLogFile(parts.log, join(settings.paths.run, DAEMON_LOG), () => clock.nowMs());
+  const ownMachine = settings.root === '/';
+  const daemon = createMachineConfigDaemon({
+    nodeName,
+    informers,
+    client,
+    recorder,
+    ...machineConfigParts(settings),
+    units: ownMachine && (await systemdRuns()) ? createHostUnits() : undefined,
+    restartKubelet,
+    reloadImages: async () => images.useRegistries(await withContainersRegistries(settings)),
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    settleMs: SETTLE_MS,
+    addresses: () => Object.values(networkInterfaces()).flatMap((link) => (link ?? []).map(({ address }) => address)),
+    clock,
+    log,
+  });
+  // A file of the distribution may have unsupported content; the host starts without it.
+  await withContainersRegistries(settings).then(
+    (registries) => images.useRegistries(registries),
+    (error: unknown) => log.warn('registries of /etc/containers not used', { error: messageOf(error) }),
+  );
+  await daemon.start();
+  return daemon;
+}
+
+/** registries.yaml and the bootstrap file take precedence. Throws CodedError 'bad-config'. */
+async function withContainersRegistries(settings: Settings): Promise<RegistryOptions> {
+  const [own, pool] = await Promise.all([registryOptions(settings), containersRegistries(settings.root)]);
+  return {
+    ...own,
+    mirrors: { ...pool.mirrors, ...own.mirrors },
+    insecureRegistries: [...own.insecureRegistries, ...pool.insecureRegistries],
+  };
+}
+
+/** Files and boot loader below the root of a host. */
+export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root'> & Partial<Settings>) {
+  const disk = createDisk(root);
+  return {
+    files: createHostFiles(disk, createDirectoryWatch(root, watchPath)),
+    kernel: createHostKernel(disk, { programs: root === '/' }),
+    parse: {
+      // Synchronous, because the input is limited and small.
+      inflate: (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength }),
+      ...(machineConfig === undefined ? {} : { sshUser: machineConfig.sshUser }),
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** Copies the machine config daemon's log to a file, which the pod `machine-config-daemon` shows. */
+import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createLog, type Log } from '../../base/log.ts';
+import { DAEMON } from '../../openshift/machine-config/core/pools/daemon-set.ts';
+
+/** The file is truncated at this size, because it is on a tmpfs. */
+const MAX_BYTES = 256 * 1024;
+const MODE = 0o600;
+
+/** Returns a log that also appends to `path`, in order. Write errors are ignored. */
+export function withLogFile(log: Log, path: string, nowMs: () => number, maxBytes = MAX_BYTES): Log {
+  let last: Promise<unknown> = Promise.resolve();
+  const write = async (line: string): Promise<void> => {
+    await mkdir(dirname(path), { recursive: true });
+    const { size } = await stat(path).catch(() => ({ size: 0 }));
+    await (size + line.length > maxBytes ? writeFile : appendFile)(path, line, { mode: MODE });
+  };
+  // Quotes of values stay unescaped, because scripts search for upstream's sentences in the output of `oc logs`.
+  const sink = {
+    write: (line: string): void => {
+      last = last
+        .then(() => write(`${line.replaceAll('\\"', '"')}\n`))
+        .catch((error: unknown) => log.v(2, 'log file not written', { file: path, error }));
+    },
+  };
+  const file = createLog({ component: DAEMON, level: 0, sink, nowMs });
+  return {
+    ...log,
+    error: (message, fields) => {
+      log.error(message, fields);
+      file.error(message, fields);
+    },
+    warn: (message, fields) => {
+      log.warn(message, fields);
+      file.warn(message, fields);
+    },
+    info: (message, fields) => {
+      log.info(message, fields);
+      file.info(message, fields);
+    },
+  };
+}

@@ -1,0 +1,286 @@
+/** `hyperedge bundle`: releases as signed files. */
+
+import { execFile } from 'node:child_process';
+import { createHash, type KeyObject } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { open, readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { isApiError } from '../../api/meta/status.ts';
+import {
+  announcementName,
+  announcementOf,
+  announcing,
+  KEYS_NAME,
+  KEYS_NAMESPACE,
+  RELEASE_LABEL,
+  RELEASE_NAMESPACE,
+} from '../../api/releases/announcement.ts';
+import {
+  ARCHITECTURES,
+  type Architecture,
+  parseManifest,
+  type ReleaseManifest,
+  releaseFileName,
+} from '../../api/releases/manifest.ts';
+import { resources } from '../../api/resources.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import { compareReleases, isReleaseVersion } from '../../base/versions/release-version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
+import type { ApiClient } from '../../client/index.ts';
+import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
+import {
+  DigestStore,
+  digestOf,
+  parseSigningKey,
+  parseTrustedKey,
+  type ReadBundle,
+  readBundle,
+  writeBundle,
+} from '../../openshift/updates/io/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import { NEWEST_LEVEL } from '../../store/index.ts';
+import { loadSettings } from '../config/settings.ts';
+import { openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { keysOf } from './release-trust.ts';
+
+export interface CreateOptions {
+  readonly bundle: string;
+  readonly key: string;
+  readonly executables: ReadonlyMap<string, string>;
+  readonly channels: readonly string[];
+  /** Required if no executable for this host's architecture is given, which could be queried. */
+  readonly version: string | undefined;
+  readonly kubernetes: string | undefined;
+}
+
+const TELL_MS = 20_000;
+
+/** Resolves with the manifest. Throws CodedErrors with the flag or file. */
+export async function createBundle(options: CreateOptions): Promise<ReleaseManifest> {
+  const key = await keyFrom(options.key, parseSigningKey);
+  const own = options.executables.get(process.arch);
+  const shown = own === undefined ? undefined : await versionOf(own);
+  const version = shown?.version ?? options.version;
+  const kubernetes = shown?.kubernetes ?? options.kubernetes ?? KUBERNETES_VERSION.gitVersion;
+  if (version === undefined || !isReleaseVersion(version))
+    throw new CodedError('bad-flag', `--version: give the version of the executables, such as ${PRODUCT_VERSION}`);
+  if (options.version !== undefined && options.version !== version)
+    throw new CodedError('bad-flag', `--version: ${own} is version ${version}`);
+  const files = [];
+  const sources = new Map<string, string>();
+  for (const architecture of ARCHITECTURES) {
+    const path = options.executables.get(architecture);
+    if (path === undefined) continue;
+    const { size } = await stat(path).catch((error: unknown) => {
+      throw new CodedError('unreadable', `--${architecture}: ${messageOf(error)}`, { cause: error });
+    });
+    await checkMachine(path, architecture);
+    const name = releaseFileName(architecture);
+    sources.set(name, path);
+    files.push({ name, architecture, size, sha256: await digestOf(path) });
+  }
+  const manifest: ReleaseManifest = { version, kubernetes, channels: options.channels, files, ...levelOf(version) };
+  const checked = parseManifest(JSON.stringify({ apiVersion: 'hyperedge.dev/v1', kind: 'ReleaseBundle', ...manifest }));
+  if (typeof checked === 'string') throw new CodedError('bad-flag', checked);
+  await writeBundle(options.bundle, manifest, sources, key);
+  return manifest;
+}
+
+/** The store level of executables of this release; that of others is not known. */
+const levelOf = (version: string): Pick<ReleaseManifest, 'storeLevel'> =>
+  version === PRODUCT_VERSION ? { storeLevel: NEWEST_LEVEL } : {};
+
+async function versionOf(path: string): Promise<{ readonly version: string; readonly kubernetes: string }> {
+  try {
+    const { stdout } = await promisify(execFile)(path, ['version', '-o', 'json'], {
+      timeout: TELL_MS,
+      env: { PATH: process.env['PATH'] },
+    });
+    const { hyperedge, kubernetes } = JSON.parse(stdout);
+    return { version: String(hyperedge), kubernetes: String(kubernetes) };
+  } catch (error) {
+    throw new CodedError('bad-executable', `${path} version: ${messageOf(error).split('\n')[0]}`, { cause: error });
+  }
+}
+
+/** ELF's e_machine. Source: elf(5). */
+const MACHINES: Readonly<Record<Architecture, number>> = { x64: 62, arm64: 183 };
+const MACHINE_OFFSET = 18;
+
+async function checkMachine(path: string, architecture: Architecture): Promise<void> {
+  const file = await open(path, 'r');
+  const header = Buffer.alloc(MACHINE_OFFSET + 2);
+  await file.read(header, 0, header.length, 0).finally(() => file.close());
+  const isElf = header.subarray(0, 4).toString('latin1') === '\u007fELF';
+  if (!isElf || header.readUInt16LE(MACHINE_OFFSET) !== MACHINES[architecture])
+    throw new CodedError('bad-executable', `--${architecture}: ${path} is not an executable for ${architecture}`);
+}
+
+async function keyFrom(path: string, parse: (text: string) => KeyObject): Promise<KeyObject> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CodedError('unreadable', `--key: ${messageOf(error)}`, { cause: error });
+  });
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new CodedError('bad-key', `--key ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Verifies the whole bundle. `key`: a public key instead of the ones that this host trusts. */
+export async function verifyBundle(
+  bundle: string,
+  options: { readonly key: string | undefined; readonly root: string | undefined },
+): Promise<ReadBundle> {
+  const keys =
+    options.key === undefined
+      ? (await loadSettings({ root: options.root })).updates.keys.map(parseTrustedKey)
+      : [await keyFrom(options.key, parseTrustedKey)];
+  return readBundle(
+    bundle,
+    keys,
+    async () => {},
+    async ({ sha256 }, content) => {
+      const hash = createHash('sha256');
+      for await (const chunk of content) hash.update(chunk);
+      if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'its content does not have its SHA-256');
+    },
+  );
+}
+
+export interface ImportOptions {
+  readonly root: string | undefined;
+  /** Accepts a release that is older than the cluster's version. */
+  readonly force: boolean;
+}
+
+/** Stores the files on this master, then announces the release to the cluster. */
+export async function importBundle(bundle: string, { root, force }: ImportOptions): Promise<ReadBundle> {
+  return onMaster(root, async ({ client, store, ownKeys }) => {
+    const map = await client
+      .resource(resources.configMaps)
+      .get(KEYS_NAME, KEYS_NAMESPACE)
+      .catch((error: unknown) => {
+        if (isApiError(error, 'NotFound')) return undefined;
+        throw error;
+      });
+    const keys = [...ownKeys, ...keysOf(map, () => {})];
+    const current = await currentVersion(client);
+    const read = await readBundle(
+      bundle,
+      keys,
+      async ({ manifest: { version, files } }) => {
+        if (!force && current !== undefined && compareReleases(version, current) < 0) {
+          throw new CodedError(
+            'downgrade',
+            `${bundle}: release ${version} is older than ${current}, the cluster's; --force takes it`,
+          );
+        }
+        await store.checkSpace(files.reduce((sum, { size }) => sum + size, 0));
+      },
+      async (file, content) => {
+        await store.add(file, content);
+      },
+    );
+    const name = announcementName(read.manifest);
+    const announced = announcing({ name, text: read.text, signature: read.signature });
+    const maps = client.resource(resources.configMaps);
+    const present = await maps.list({ namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL });
+    const same = present.items.find(({ metadata }) => metadata?.name === name);
+    if (same === undefined) await maps.create(announced);
+    else if (announcementOf(same).text !== read.text)
+      throw new CodedError('exists', `${bundle}: another release ${read.manifest.version} exists; remove it first`);
+    return read;
+  });
+}
+
+export interface ListedRelease {
+  readonly version: string;
+  readonly kubernetes: string;
+  readonly architectures: readonly string[];
+  readonly channels: readonly string[];
+  /** Whether this master has all files. */
+  readonly complete: boolean;
+}
+
+/** Newest first. */
+export async function listReleases(root: string | undefined): Promise<ListedRelease[]> {
+  return onMaster(root, async ({ client, store }) => {
+    const options = { namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL };
+    const { items } = await client.resource(resources.configMaps).list(options);
+    const listed: ListedRelease[] = [];
+    for (const map of items) {
+      const manifest = parseManifest(announcementOf(map).text);
+      if (typeof manifest === 'string') continue;
+      const { version, kubernetes, channels, files } = manifest;
+      const paths = await Promise.all(files.map(({ sha256 }) => store.pathOf(sha256)));
+      const architectures = files.map(({ architecture }) => architecture);
+      listed.push({
+        version,
+        kubernetes,
+        channels,
+        architectures,
+        complete: paths.every((path) => path !== undefined),
+      });
+    }
+    return listed.sort((a, b) => compareReleases(b.version, a.version));
+  });
+}
+
+/** Masters then remove the files. Throws CodedError 'not-found', 'in-use'. */
+export async function removeRelease(root: string | undefined, version: string): Promise<void> {
+  await onMaster(root, async ({ client }) => {
+    const object = await clusterVersion(client);
+    if (object?.spec?.desiredUpdate?.version === version && object.status?.history?.[0]?.state === 'Partial')
+      throw new CodedError('in-use', `release ${version}: the cluster is updated to it`);
+    try {
+      await client.resource(resources.configMaps).delete(`release-${version}`, RELEASE_NAMESPACE);
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error;
+      throw new CodedError('not-found', `release ${version}: does not exist; see hyperedge bundle list`);
+    }
+  });
+}
+
+interface OnMaster {
+  readonly client: ApiClient;
+  readonly store: DigestStore;
+  readonly ownKeys: readonly KeyObject[];
+}
+
+async function onMaster<T>(root: string | undefined, act: (master: OnMaster) => Promise<T>): Promise<T> {
+  const settings = await loadSettings({ root });
+  const { adminKubeconfig } = masterFiles(settings.root);
+  if (!existsSync(adminKubeconfig))
+    throw new CodedError(
+      'no-master',
+      `${adminKubeconfig} is missing: run this on a master, with --root where it has one`,
+    );
+  const hold = setInterval(() => {}, 1 << 30);
+  const context = { clock, random, log: silentLog };
+  const opened = await openClient(adminKubeconfig, 'hyperedge-bundle', context);
+  try {
+    return await act({
+      client: opened.client,
+      store: new DigestStore(settings.paths.releases),
+      ownKeys: settings.updates.keys.map(parseTrustedKey),
+    });
+  } finally {
+    clearInterval(hold);
+    await opened.close();
+  }
+}
+
+async function clusterVersion(client: ApiClient): Promise<ClusterVersion | undefined> {
+  try {
+    return await client.resource(resources.clusterVersions).get('version');
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
+
+const currentVersion = async (client: ApiClient): Promise<string | undefined> =>
+  (await clusterVersion(client))?.status?.history?.find(({ state }) => state === 'Completed')?.version;

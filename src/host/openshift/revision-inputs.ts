@@ -1,0 +1,171 @@
+/** Input files of each control-plane component, and the effect of a change of each. */
+
+import { basename, dirname, join } from 'node:path';
+import { parse, parseDocument } from 'yaml';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
+import { watchPath } from '../../kubelet/io/host-facts/index.ts';
+import { referredFiles } from '../../openshift/revisions/core/index.ts';
+import type { Operand, OperandFiles } from '../../openshift/revisions/index.ts';
+import { createOperandFiles, type Effect, type OperandDirectory } from '../../openshift/revisions/io/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import { ownsStore } from '../certificates/issue-certificates.ts';
+import type { Settings } from '../config/settings.ts';
+import { MANIFESTS, withExecutable } from '../control/static-pods.ts';
+import { selfCommand } from '../process/assets.ts';
+import { CLUSTER_ID_NAME } from '../store/cluster-id.ts';
+
+export type ControlPlaneComponent = keyof typeof MANIFESTS;
+
+export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
+  etcd: 'etcd',
+  'kube-apiserver': 'api',
+  'kube-controller-manager': 'controllers',
+  'kube-scheduler': 'controllers',
+};
+
+const CONFIG = 'master/master-config.yaml';
+const ENV = 'master/master.env';
+const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
+/** Written by the host process. A running store does not need it. */
+const CLUSTER_ID = `etcd/${CLUSTER_ID_NAME}`;
+/** File names in OKD and in the example bootstrap file. */
+const SCHEDULER_CONFIGS = ['scheduler.yaml', 'scheduler.json'];
+/** Files that components follow while they run. */
+export const FOLLOWED = /\.(crt|key|pem|kubeconfig)$/;
+const FOLLOWED_FLAGS = ['encryption-provider-config', 'authentication-config', 'authorization-config'];
+const LOG_LEVELS: Readonly<Record<string, number>> = { Debug: 4, Trace: 6, TraceAll: 8 };
+const CONTROLLERS_SECTIONS = new Set(['servingInfo', 'serviceAccountConfig', 'masterClients', 'controllerConfig']);
+
+interface Overlay {
+  readonly logLevel?: string;
+  readonly unsupportedConfigOverrides?: { readonly apiServerArguments?: Readonly<Record<string, readonly string[]>> };
+}
+
+const OWN_RELEASE = { version: PRODUCT_VERSION, command: selfCommand() };
+
+/** The components of this host with their files. */
+export function operandFiles(settings: Settings, release = OWN_RELEASE): Map<Operand, OperandFiles> {
+  const { paths, schedulerConfigFile } = settings;
+  const master = dirname(paths.masterConfig);
+  const files = masterFiles(settings.root);
+  const schedulerConfig =
+    schedulerConfigFile !== undefined && dirname(schedulerConfigFile) === master ? [basename(schedulerConfigFile)] : [];
+  const ofScheduler = new Set([basename(files.schedulerKubeconfig), ...SCHEDULER_CONFIGS, ...schedulerConfig]);
+  const masterDirectory = (owns: (file: string) => boolean): OperandDirectory => ({
+    live: master,
+    name: 'master',
+    owns,
+  });
+  const make = (
+    operand: Operand,
+    directories: readonly OperandDirectory[],
+    classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>,
+  ): [Operand, OperandFiles] => [
+    operand,
+    createOperandFiles({
+      operand,
+      resources: paths.staticPodResources,
+      active: join(paths.staticPodResources, CONTAINERS[operand]),
+      directories,
+      manifest: join(paths.staticPods, MANIFESTS[CONTAINERS[operand]]),
+      release: release.version,
+      executable: {
+        own: (manifest) => Buffer.from(withExecutable(manifest.toString('utf8'), release.command)),
+        neutral: (manifest) => Buffer.from(withExecutable(manifest.toString('utf8'), ['hyperedge'])),
+      },
+      classify,
+      overlaid,
+      watchPath,
+    }),
+  ];
+  const etcdDirectories: OperandDirectory[] = [
+    { live: dirname(paths.etcdConfig), name: 'etcd', owns: () => true },
+    masterDirectory((file) => file === 'master.env'),
+  ];
+  return new Map([
+    ...(ownsStore(settings) ? [make('etcd', etcdDirectories, ofEtcd)] : []),
+    make('kube-apiserver', [masterDirectory(() => true)], (present) => ofApiServer(present, master)),
+    make('kube-controller-manager', [masterDirectory((file) => !ofScheduler.has(file))], (present) =>
+      ofControllers(present, master),
+    ),
+    make('kube-scheduler', [masterDirectory((file) => ofScheduler.has(file))], (present) =>
+      namedEffects([...present.keys()]),
+    ),
+  ]);
+}
+
+const effectOf = (name: string): Effect => (FOLLOWED.test(name) ? 'reload' : 'restart');
+
+const namedEffects = (names: readonly string[]): Map<string, Effect> =>
+  new Map(names.map((name) => [name, effectOf(name)]));
+
+function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
+  return namedEffects(
+    [...files.keys()].filter(
+      (name) => name === ETCD_CONFIG || name === ENV || (/^etcd\/[^/]+$/.test(name) && name !== CLUSTER_ID),
+    ),
+  );
+}
+
+/** Files that the configuration references, directly or through other files. */
+function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
+  const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
+  const config = parsed(files.get(CONFIG));
+  if (config === undefined) return namedInText(files);
+  const { masterClients: _, controllerConfig: __, ...own } = (config ?? {}) as Record<string, unknown>;
+  const first = referredFiles(own, directory, names);
+  const second = first
+    .filter((name) => effectOf(name) === 'restart')
+    .flatMap((name) => referredFiles(parsed(files.get(`master/${name}`)), directory, names));
+  const effects = namedEffects([...new Set([CONFIG, ENV, ...[...first, ...second].map((name) => `master/${name}`)])]);
+  const flags = (own['kubernetesMasterConfig'] as { apiServerArguments?: Record<string, unknown> } | undefined)
+    ?.apiServerArguments;
+  for (const flag of FOLLOWED_FLAGS)
+    for (const name of referredFiles(flags?.[flag], directory, names)) effects.set(`master/${name}`, 'reload');
+  return present(effects, files);
+}
+
+function ofControllers(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
+  const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
+  const config = parsed(files.get(CONFIG));
+  if (config === undefined) return namedInText(files);
+  const referred = referredFiles(config, directory, names, CONTROLLERS_SECTIONS);
+  return present(namedEffects([CONFIG, ENV, ...referred.map((name) => `master/${name}`)]), files);
+}
+
+/** Fallback for a configuration that is not valid YAML: all files whose names occur in it. */
+function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
+  const text = files.get(CONFIG)?.toString('utf8') ?? '';
+  const named = [...files.keys()].filter((name) => text.includes(name.slice('master/'.length)));
+  return present(namedEffects([CONFIG, ENV, ...named]), files);
+}
+
+const present = (effects: ReadonlyMap<string, Effect>, files: ReadonlyMap<string, Buffer>): Map<string, Effect> =>
+  new Map([...effects].filter(([name]) => files.has(name)));
+
+/** Returns undefined for an invalid file, which the component itself reports. */
+function parsed(content: Buffer | undefined): unknown {
+  if (content === undefined) return undefined;
+  try {
+    return parse(content.toString('utf8'), { maxAliasCount: 0 });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Applies settings of the operator's object to a configuration file of a component. */
+function overlaid(name: string, text: string, overlay: string): string {
+  if (overlay === '' || (name !== ENV && name !== CONFIG)) return text;
+  const { logLevel, unsupportedConfigOverrides } = JSON.parse(overlay) as Overlay;
+  if (name === ENV) {
+    const level = LOG_LEVELS[logLevel ?? ''];
+    return level === undefined ? text : `${text.replace(/\n?$/, '\n')}OPTIONS=--loglevel=${level}\n`;
+  }
+  const flags = unsupportedConfigOverrides?.apiServerArguments;
+  if (flags === undefined) return text;
+  const document = parseDocument(text);
+  if (document.errors.length > 0) return text;
+  for (const [flag, values] of Object.entries(flags))
+    document.setIn(['kubernetesMasterConfig', 'apiServerArguments', flag], [...values]);
+  return document.toString({ lineWidth: 0 });
+}

@@ -1,0 +1,118 @@
+/** Revisions of the control plane on a master: files, containers and the connection to the API. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
+import type { Kubelet } from '../../kubelet/index.ts';
+import { HostRevisions, OPERANDS, type Operand } from '../../openshift/revisions/index.ts';
+import { masterFiles } from '../../pki/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { MANIFESTS } from '../control/static-pods.ts';
+import { balancerUrl } from '../network/balancer-url.ts';
+import { runningComponents } from '../network/port-check.ts';
+import type { HostRuntime } from '../node/runtime.ts';
+import { openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { CONTAINERS, operandFiles } from './revision-inputs.ts';
+import { operandProcess } from './revision-process.ts';
+
+const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
+/** Only displayed; no container is created from it. */
+const IMAGE = 'hyperedge.local/installer';
+/** Short, because a round creates only a few objects. */
+const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };
+
+export interface ControlPlaneRevisions {
+  /** Connects to the API. Returns the function that stops it. */
+  start(kubelet: Pick<Kubelet, 'forgetBackOff'>): Promise<() => Promise<void>>;
+  /** Must be called before a requested restart of a component. */
+  adoptNow(component: string): Promise<void>;
+  /** Runs work that may write manifests. Components whose manifest changes restart with the current files. */
+  around(work: () => Promise<void>): Promise<void>;
+}
+
+const NONE: ControlPlaneRevisions = {
+  start: async () => async () => {},
+  adoptNow: async () => {},
+  around: (work) => work(),
+};
+
+/** Must be called after the files of the host are written and before the kubelet starts. */
+export async function prepareRevisions(
+  settings: Settings,
+  runtime: HostRuntime,
+  hostLog: Log,
+): Promise<ControlPlaneRevisions> {
+  if (!settings.roles.has('master')) return NONE;
+  const log = hostLog.named('revisions');
+  let kubelet: Pick<Kubelet, 'forgetBackOff'> | undefined;
+  const revisions = new HostRevisions({
+    node: settings.nodeName,
+    files: operandFiles(settings),
+    process: (operand) => operandProcess({ settings, runtime, kubelet: () => kubelet, component: CONTAINERS[operand] }),
+    clock,
+    log,
+  });
+  const operandsOf = (component: string): Operand[] => OPERANDS.filter((each) => CONTAINERS[each] === component);
+  const running = await runningComponents(runtime);
+  await revisions.prepare(new Set(OPERANDS.filter((each) => running.has(`kube-system/${CONTAINERS[each]}`))));
+  const adoptNow = (component: string): Promise<void> => revisions.adoptNow(operandsOf(component));
+  return {
+    adoptNow,
+    async around(work) {
+      const manifests = (): Promise<string[]> =>
+        Promise.all(
+          Object.values(MANIFESTS).map((file) =>
+            readFile(join(settings.paths.staticPods, file), 'utf8').catch(() => ''),
+          ),
+        );
+      const before = await manifests();
+      await work();
+      const after = await manifests();
+      for (const [index, component] of Object.keys(MANIFESTS).entries())
+        if (before[index] !== after[index]) await adoptNow(component);
+    },
+    async start(present) {
+      kubelet = present;
+      const context = { clock, random, log };
+      // Through the balancer, because the API server of this host is restarted by its own revisions.
+      const { adminKubeconfig } = masterFiles(settings.root);
+      const api = await openClient(adminKubeconfig, 'hyperedge-revisions', context, balancerUrl(settings));
+      const informers = api.newInformers();
+      const recorder = createEventRecorder({ client: api.client, component: 'revisions', ...context });
+      const electors = new Set<ReturnType<typeof createLeaderElector>>();
+      revisions.start({
+        client: api.client,
+        informers,
+        image: IMAGE,
+        recorder,
+        exclusively: async (work) => {
+          const identity = settings.nodeName;
+          const elector = createLeaderElector({
+            client: api.client,
+            ...LEASE,
+            ...LEASE_MS,
+            identity,
+            clock,
+            random,
+            log,
+          });
+          electors.add(elector);
+          try {
+            await elector.run(() => work(api.client.fenced(elector.fence)));
+          } finally {
+            electors.delete(elector);
+          }
+        },
+      });
+      void informers.startAndSync().catch(() => {});
+      return async () => {
+        await Promise.all([...electors].map((elector) => elector.stop()));
+        await revisions.stop();
+        await recorder.stop();
+        await informers.stop();
+        await api.close();
+      };
+    },
+  };
+}

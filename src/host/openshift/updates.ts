@@ -1,0 +1,227 @@
+/** Updates of this host: the agent with its files, and the guard that rolls back. */
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, realpathSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Node } from 'kubernetes-types/core/v1';
+import type { Architecture } from '../../api/releases/manifest.ts';
+import { resources } from '../../api/resources.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
+import type { InformerFactory } from '../../client/index.ts';
+import { lastKnownNode } from '../../network/pods/core/index.ts';
+import type { HostProber } from '../../openshift/operators/cluster-operators/index.ts';
+import { httpProbe } from '../../openshift/operators/cluster-operators/io/index.ts';
+import type { Probe } from '../../openshift/operators/cluster-operators/port.ts';
+import { runGuard, startPeerProbes, UpdateAgent } from '../../openshift/updates/index.ts';
+import {
+  createExecutables,
+  DigestStore,
+  download,
+  GUARD_LINK,
+  type Masters,
+} from '../../openshift/updates/io/index.ts';
+import type { HostExecutables, ReleaseFiles } from '../../openshift/updates/port.ts';
+import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
+import { nodeFiles } from '../../pki/index.ts';
+import { ownsStore } from '../certificates/issue-certificates.ts';
+import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
+import { controlPlaneContainers } from '../control/restart-component.ts';
+import { GUARD_SERVICE, SERVICE } from '../install/layout.ts';
+import { systemctl, systemdRuns } from '../install/service.ts';
+import type { HostRuntime } from '../node/runtime.ts';
+import type { OpenedClient } from '../process/api-access.ts';
+import { selfCommand } from '../process/assets.ts';
+import { systemClock as clock, createProcessLog } from '../process/process.ts';
+import { etcdAccess } from '../store/access.ts';
+
+const run = promisify(execFile);
+/** Limit for a store of some gigabytes on a slow disk. */
+const SAVE_MS = 600_000;
+const LEVEL_MS = 10_000;
+
+export interface UpdatedHost {
+  readonly settings: Settings;
+  readonly runtime: Pick<HostRuntime, 'runtime'>;
+  readonly nodeName: string;
+  readonly api: OpenedClient;
+  readonly informers: InformerFactory;
+  readonly verify: VerifyRelease;
+  readonly prober: HostProber;
+  readonly log: Log;
+}
+
+/** Returns the function that stops it. */
+export function startUpdates(host: UpdatedHost): () => Promise<void> {
+  const { settings, runtime, nodeName, api, informers, verify, prober } = host;
+  const log = host.log.named('updates');
+  // Shared with the service proxy.
+  const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
+  const peers = startPeerProbes({
+    ...{ nodeName, client: api.client, nodes, clock, log },
+    probe: peerProbe(settings),
+  });
+  const agent = new UpdateAgent({
+    nodeName,
+    running: PRODUCT_VERSION,
+    architecture: process.arch as Architecture,
+    keepsReleases: settings.roles.has('master'),
+    timeoutMs: settings.updates.healthyWithinMs,
+    client: api.client,
+    informers,
+    executables: executablesOf(settings.root, settings.paths),
+    files: releaseFiles(settings, api, informers),
+    verify,
+    fault: () => {
+      if (prober.report === undefined) return 'no probe yet';
+      const failing = Object.entries(prober.report.probes).find(([, why]) => why !== '');
+      return failing === undefined ? '' : `${failing[0]}: ${failing[1]}`;
+    },
+    runs: () => runsOf(runtime),
+    unreached: (id) => peers.unreached(id),
+    storeLevel: ownsStore(settings) ? () => storeLevel(settings) : undefined,
+    saveStore: ownsStore(settings) ? (version) => saveStore(settings, version) : undefined,
+    clock,
+    log,
+  });
+  agent.start();
+  return async () => {
+    await Promise.all([agent.stop(), peers.stop()]);
+  };
+}
+
+/** The running containers of the control plane. */
+async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
+  const running = (await controlPlaneContainers(runtime)).filter(({ state }) => state === 'running');
+  return running
+    .map(({ name, id }) => `${name} ${id}`)
+    .sort()
+    .join(' ');
+}
+
+/** Probes the kubelet of another host, and its API server if it is a master. */
+function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal) => Promise<void> {
+  const ca = (): Promise<string> => readFile(nodeFiles(root).clientCa, 'utf8');
+  // A server that denies anonymous access to its health is running.
+  const accept = (code: number): boolean => code < 400 || code === 401 || code === 403;
+  // Cached, because each probe keeps its connection.
+  const probes = new Map<string, Probe>();
+  return async ({ metadata, status }, signal) => {
+    const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
+    const kubelet = status?.daemonEndpoints?.kubeletEndpoint?.Port;
+    if (address === undefined || kubelet === undefined) throw new CodedError('no-address', 'the Node has no address');
+    const master = metadata?.labels?.['node-role.kubernetes.io/master'] !== undefined;
+    const host = address.includes(':') ? `[${address}]` : address;
+    const urls = [`https://${host}:${kubelet}/healthz`, ...(master ? [`https://${host}:${ports.api}/readyz`] : [])];
+    for (const url of urls) {
+      const probe = probes.get(url) ?? httpProbe({ url, ca, identity: address, accept });
+      probes.set(url, probe);
+      await probe(signal).catch((error: unknown) => {
+        throw new CodedError('unreached', `${url}: ${messageOf(error)}`);
+      });
+    }
+  };
+}
+
+/** Level of the log as the local member knows it. */
+async function storeLevel({ root, ports }: Settings): Promise<number> {
+  const admin = (await etcdAccess({ root })).open([`https://127.0.0.1:${ports.etcd}`]);
+  try {
+    return (await admin.level(LEVEL_MS)).level;
+  } finally {
+    admin.close();
+  }
+}
+
+/** In a separate process, which returns its memory when it ends. */
+async function saveStore({ root, paths }: Settings, version: string): Promise<string> {
+  const directory = dirname(paths.updateRecord);
+  const name = `store-${version}.db`;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const [file = '', ...before] = selfCommand();
+  const args = [...before, 'snapshot', 'save', join(directory, name), '--root', root];
+  try {
+    await run(file, args, { timeout: SAVE_MS });
+  } catch (error) {
+    const { stderr = '' } = error as { stderr?: string };
+    const why = stderr.trim().replace(/^hyperedge: /, '') || messageOf(error);
+    throw new CodedError('no-snapshot', `the store was not saved before the update: ${why}`);
+  }
+  for (const each of await readdir(directory))
+    if (/^store-.*\.db$/.test(each) && each !== name) await rm(join(directory, each), { force: true });
+  return name;
+}
+
+/** API servers of all masters, with the credentials of this node. */
+export function mastersOf(api: OpenedClient, informers: InformerFactory): Masters {
+  const slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
+  return {
+    servers: async () => {
+      const slice = slices.get('default/kubernetes');
+      const port = slice?.ports?.find(({ name }) => name === 'https')?.port;
+      const hosts = slice?.endpoints.flatMap(({ addresses }) => addresses) ?? [];
+      return hosts.map((host) => `https://${host.includes(':') ? `[${host}]` : host}:${port}`);
+    },
+    credentials: api.credentials,
+  };
+}
+
+function releaseFiles({ paths }: Settings, api: OpenedClient, informers: InformerFactory): ReleaseFiles {
+  const store = new DigestStore(paths.releases);
+  const masters = mastersOf(api, informers);
+  return {
+    pathOf: (sha256) => store.pathOf(sha256),
+    fetch: (file) => download(file, { store, ...masters }),
+    retain: (digests) => store.retain(digests),
+  };
+}
+
+/** Without a service manager `restart` only exits: the supervisor starts the host process again. */
+function executablesOf(root: string, paths: Paths): HostExecutables {
+  const own = realpathSync(process.execPath);
+  const managed = async (): Promise<boolean> => root === '/' && (await systemdRuns());
+  return createExecutables({
+    directory: paths.executables,
+    recordFile: paths.updateRecord,
+    own,
+    startGuard: async () => {
+      if (await managed()) {
+        await systemctl('daemon-reload');
+        await systemctl('--no-block', 'start', GUARD_SERVICE);
+        return;
+      }
+      const program = join(paths.executables, GUARD_LINK);
+      if (!existsSync(program)) return;
+      const child = spawn(program, ['update-guard', '--root', root], {
+        detached: true,
+        stdio: ['ignore', 'ignore', 'inherit'],
+      });
+      child.on('error', () => {});
+      child.unref();
+    },
+    restart: async () => {
+      if (await managed()) {
+        await systemctl('--no-block', 'restart', SERVICE);
+        return;
+      }
+      const pid = Number((await readFile(paths.pidFile, 'utf8').catch(() => '')).split(' ')[0]);
+      if (pid > 0) process.kill(pid, 'SIGTERM');
+    },
+  });
+}
+
+/** `hyperedge update-guard`. Resolves with the exit code when no update is in progress. */
+export async function guardUpdate(root: string | undefined): Promise<number> {
+  const absolute = await canonicalRoot(root);
+  const log = createProcessLog('hyperedge-update-guard', 2);
+  // Timers alone do not keep a process running.
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    await runGuard(executablesOf(absolute, pathsBelow(absolute)), clock, log);
+    return 0;
+  } finally {
+    clearInterval(hold);
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash
+ * into a private directory and verified by their digests at every start.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { getAsset, getRawAsset, isSea } from 'node:sea';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { CodedError, messageOf } from '../../base/errors.ts';
+
+interface Manifest {
+  readonly hash: string;
+  /** SHA-256 by name. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+export interface Assets {
+  /** Undefined when running from source. */
+  readonly directory: string | undefined;
+  /** Absolute path of SQLite's native add-on. */
+  readonly sqliteAddon: string;
+}
+
+declare global {
+  /** `file:` URL of the unpacked assets with a trailing slash; must be set before a worker thread is started. */
+  var hyperedgeAssets: string | undefined;
+}
+
+/** True in the single executable, false when Node runs the sources. */
+export const packaged: boolean = isSea();
+
+/** The command that starts this program again: the executable, or Node with the main source. */
+export function selfCommand(): readonly string[] {
+  return packaged ? [process.execPath] : [process.execPath, process.argv[1] ?? ''];
+}
+
+/** Unpacks missing or damaged assets. Throws CodedError 'assets' with the directory. */
+export async function openAssets(base: string = cacheDirectory()): Promise<Assets> {
+  if (!packaged) return { directory: undefined, sqliteAddon: sourceAddon() };
+  const manifest: Manifest = JSON.parse(getAsset('assets.json', 'utf8'));
+  const directory = join(base, manifest.hash);
+  try {
+    if (!(await isIntact(directory, manifest))) await unpack(base, directory, manifest);
+  } catch (error) {
+    throw new CodedError('assets', `cannot unpack into ${directory}: ${messageOf(error)}`, { cause: error });
+  }
+  globalThis.hyperedgeAssets = `${pathToFileURL(directory).href}/`;
+  return { directory, sqliteAddon: join(directory, 'better_sqlite3.node') };
+}
+
+/** A systemd unit file, such as `hyperedge.service`. */
+export async function unitFile(name: string): Promise<string> {
+  if (packaged) return getAsset(`systemd/${name}`, 'utf8');
+  return readFile(fileURLToPath(new URL(`../../../systemd/${name}`, import.meta.url)), 'utf8');
+}
+
+/** A JSON document that only some requests need; undefined if this build does not contain it. */
+export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown> {
+  if (packaged) return JSON.parse(getAsset(name, 'utf8'));
+  const file = fileURLToPath(new URL(`../../api/schema/generated/${name}`, import.meta.url));
+  return existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : undefined;
+}
+
+/**
+ * Third-party notices of the executable. Throws CodedError 'not-found' when running from source, which contains no
+ * packages.
+ */
+export function thirdPartyNotices(): string {
+  if (packaged) return getAsset('licenses.txt', 'utf8');
+  throw new CodedError(
+    'not-found',
+    'licenses: only the packaged executable has third-party notices; run npm run build',
+  );
+}
+
+/** Directory for unpacked assets: the machine's cache for root, the user's otherwise. */
+export function cacheDirectory(): string {
+  const configured = process.env['HYPEREDGE_CACHE'];
+  if (configured !== undefined && configured !== '') return configured;
+  return process.geteuid?.() === 0
+    ? '/var/cache/hyperedge'
+    : join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'hyperedge');
+}
+
+async function isIntact(directory: string, manifest: Manifest): Promise<boolean> {
+  const stat = await lstat(directory).catch(() => undefined);
+  if (stat === undefined) return false;
+  if (!stat.isDirectory() || stat.uid !== process.geteuid?.() || (stat.mode & 0o077) !== 0) {
+    throw new Error('it is not a directory with mode 0700 of this user; remove it');
+  }
+  const intact = await Promise.all(
+    Object.entries(manifest.files).map(async ([name, digest]) => {
+      const content = await readFile(join(directory, name)).catch(() => undefined);
+      return content !== undefined && createHash('sha256').update(content).digest('hex') === digest;
+    }),
+  );
+  return intact.every(Boolean);
+}
+
+async function unpack(base: string, directory: string, manifest: Manifest): Promise<void> {
+  await mkdir(base, { recursive: true, mode: 0o700 });
+  const temporary = await mkdtemp(join(base, '.unpack-'));
+  try {
+    await chmod(temporary, 0o700);
+    for (const name of Object.keys(manifest.files)) {
+      await writeFile(join(temporary, name), new Uint8Array(getRawAsset(name)), { mode: 0o600 });
+    }
+    await rm(directory, { recursive: true, force: true });
+    await rename(temporary, directory);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    // Another process of the same version has unpacked the same content.
+    if (await isIntact(directory, manifest)) return;
+    throw error;
+  }
+}
+
+/** Searches `node_modules` in the parents of the sources. */
+function sourceAddon(): string {
+  let directory = dirname(fileURLToPath(import.meta.url));
+  for (;;) {
+    const file = join(directory, `node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`);
+    if (existsSync(file)) return file;
+    const parent = dirname(directory);
+    if (parent === directory) throw new CodedError('assets', 'better-sqlite3 is not installed: run npm ci');
+    directory = parent;
+  }
+}

@@ -1,0 +1,84 @@
+/** The process of a control-plane component: configuration, log, start, signals, stop. */
+import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { readMasterLogLevel } from '../config/master-env.ts';
+import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import type { Component, ComponentOptions } from '../controllers/server.ts';
+import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';
+import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
+
+export interface ComponentFlags {
+  readonly root: string | undefined;
+  readonly configFile: string | undefined;
+  readonly envFile: string | undefined;
+  readonly logLevel: number | undefined;
+}
+
+/** Longer than an orderly stop, shorter than the static pod's grace period. */
+const STOP_TIMEOUT_MS = 8_000;
+
+type Start = (onFatal: (error: Error) => void) => Promise<Component>;
+
+/** Loads a component on demand, so that its process does not load the code of other components. */
+type LoadComponent = () => Promise<(options: ComponentOptions) => Promise<Component>>;
+
+/** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
+export async function runComponent(
+  name: 'api' | 'controllers',
+  load: LoadComponent,
+  flags: ComponentFlags,
+): Promise<number> {
+  const paths = pathsBelow(await canonicalRoot(flags.root));
+  const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
+  const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
+  if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
+  return runUntilSignal(log, async (onFatal) => {
+    const start = await load();
+    return start({
+      configFile: flags.configFile ?? paths.masterConfig,
+      agentSocket: paths.agentSocket,
+      places: paths,
+      log,
+      onFatal,
+    });
+  });
+}
+
+/** A member that was removed from its cluster exits with 0, as in etcd, because a restart could not succeed. */
+export function hasLeft(error: unknown): boolean {
+  return error instanceof CodedError && error.code === 'removed';
+}
+
+/** Starts the component and stops it at a signal or a fatal error. */
+export async function runUntilSignal(log: Log, start: Start): Promise<number> {
+  scrubEnvironment();
+  endOnDefect(log);
+  const lag = watchLag(log);
+  // Keeps the process alive until its servers listen.
+  const hold = setInterval(() => {}, 1 << 30);
+  const interrupted = untilSignal(log);
+  let failed: Error | undefined;
+  const fatal = Promise.withResolvers<void>();
+  try {
+    const starting = start((error) => {
+      failed = error;
+      fatal.resolve();
+    });
+    // A component that still waits for its store or API server has no state to stop.
+    const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
+    if (component === undefined) process.exit(0);
+    collectLessOften();
+    collectWhenIdle();
+    scavengeAlone();
+    await Promise.race([interrupted.signal, fatal.promise]);
+    const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
+    if (!(await within(component.stop(), ms))) log.warn('component did not stop in time', { ms });
+  } finally {
+    interrupted.dispose();
+    lag.stop();
+    clearInterval(hold);
+  }
+  if (failed !== undefined) log.error('ended', { error: failed.message });
+  // Open handles of libraries must not keep a stopped component alive.
+  process.exit(failed === undefined || hasLeft(failed) ? 0 : 1);
+}

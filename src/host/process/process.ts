@@ -1,0 +1,120 @@
+/** Parts of every server process: clock, randomness, log on stderr, signals. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import { type Clock, MAX_TIMER_MS, type RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import { createLog, type Log, type LogOptions, type LogSink } from '../../base/log.ts';
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, callback) => {
+    // Node fires longer timers immediately. Callers set their timers again within 24 days.
+    const timer = setTimeout(callback, Math.min(delayMs, MAX_TIMER_MS));
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+export const systemRandom: RandomSource = {
+  random: () => Math.random(),
+  uuid: () => randomUUID(),
+  bytes: (length) => randomBytes(length),
+};
+
+/** Writes lines synchronously; a line that cannot be written (a pipe without a reader, a full disk) is dropped. */
+export function descriptorSink(...descriptors: readonly number[]): LogSink {
+  return {
+    write: (line) => {
+      for (const descriptor of descriptors) {
+        try {
+          writeSync(descriptor, `${line}\n`);
+        } catch {
+          // EAGAIN, EPIPE, ENOSPC: a failure of the log cannot be logged.
+        }
+      }
+    },
+  };
+}
+
+export const stderrSink: LogSink = descriptorSink(2);
+
+export function createProcessLog(
+  component: string,
+  level: number,
+  sink: LogSink = stderrSink,
+  least: LogOptions['least'] = 'info',
+): Log {
+  return createLog({ component, level, sink, least, nowMs: () => Date.now() });
+}
+
+/** Resolves with the first SIGINT or SIGTERM; the second calls `hurry`, and without `hurry` exits the process. */
+export function untilSignal(
+  log: Log,
+  hurry?: () => void,
+): { readonly signal: Promise<NodeJS.Signals>; dispose(): void } {
+  let dispose = (): void => {};
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    let asked = 0;
+    const handler = (name: NodeJS.Signals): void => {
+      asked += 1;
+      if (asked > (hurry === undefined ? 1 : 2)) process.exit(1);
+      log.info(asked === 1 ? 'stopping' : 'stopping immediately', { signal: name });
+      if (asked === 1) resolve(name);
+      else hurry?.();
+    };
+    process.on('SIGINT', handler);
+    process.on('SIGTERM', handler);
+    dispose = () => {
+      process.off('SIGINT', handler);
+      process.off('SIGTERM', handler);
+    };
+  });
+  return { signal, dispose };
+}
+
+/** Logs an uncaught error with its stack and exits, so that the supervisor (kubelet, systemd) restarts the process. */
+export function endOnDefect(log: Log): void {
+  const end = (error: unknown): void => {
+    log.error('uncaught error; exiting', {
+      error: messageOf(error),
+      stack: error instanceof Error ? error.stack : undefined,
+    });
+    process.exit(1);
+  };
+  process.on('uncaughtException', end);
+  process.on('unhandledRejection', end);
+}
+
+/** Children must not inherit the parent's NODE_OPTIONS. */
+export function scrubEnvironment(): void {
+  for (const name of ['NODE_OPTIONS', 'NODE_PATH', 'NODE_REPL_EXTERNAL_MODULE', 'NODE_EXTRA_CA_CERTS']) {
+    delete process.env[name];
+  }
+}
+
+/** Logs a blocked event loop, a common cause of time-outs. */
+export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
+  const periodMs = 500;
+  let expected = performance.now() + periodMs;
+  const timer = setInterval(() => {
+    const lateMs = performance.now() - expected;
+    if (lateMs > thresholdMs) log.warn('event loop was blocked', { ms: Math.round(lateMs) });
+    expected = performance.now() + periodMs;
+  }, periodMs);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}
+
+/** Waits for `work` for at most `ms`; returns whether it finished. */
+export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  try {
+    return await Promise.race([work.then(() => true as const), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * A host that leaves its cluster by itself, because its Machine was deleted or its temporary control plane is no longer
+ * needed. The host process stops with all pods, leaves the cluster, and removes its data.
+ */
+import { readFile } from 'node:fs/promises';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Settings } from '../config/settings.ts';
+import { writeBootstrap } from '../install/bootstrap-flags.ts';
+import { putAside } from '../install/data-backup.ts';
+import { disableService, SERVICE } from '../install/layout.ts';
+import { leaveCluster } from '../install/leave.ts';
+import { systemctl, systemdRuns } from '../install/service.ts';
+import { removeTraces } from '../install/stop.ts';
+import { followRelease } from '../join/offer.ts';
+import { followHandover, writeComplete } from './handover.ts';
+import type { Host } from './host.ts';
+import type { Progress } from './progress.ts';
+
+export interface Departure {
+  /** Deletes the data instead of keeping a copy. */
+  readonly purge: boolean;
+  /**
+   * `released`: its Machine was deleted, so the host offers itself again. `handover`: its control plane was temporary,
+   * so the host process ends.
+   */
+  readonly why: 'released' | 'handover';
+  /** Time limit for evictions. */
+  readonly drainTimeoutMs: number;
+}
+
+export interface DepartureWatch {
+  readonly departs: Promise<Departure>;
+  stop(): void;
+}
+
+const DRAIN_MS = 60_000;
+
+/** Never resolves on a host that neither offered itself nor is temporary. */
+export function watchDeparture(settings: Settings, log: Log, progress: Progress): DepartureWatch {
+  if (settings.offer !== undefined && settings.joined) {
+    const { released, stop } = followRelease(settings, log.named('offer'));
+    // The Machine's controller has already drained the Node.
+    const departs = released.then(({ purge }): Departure => ({ purge, why: 'released', drainTimeoutMs: 0 }));
+    return { departs, stop };
+  }
+  if (settings.handover !== undefined && !settings.joined) {
+    const { done, stop } = followHandover(settings, settings.handover.masters, log.named('handover'), progress);
+    // The host may be unplugged next, so the keys of the cluster must not stay on it.
+    const departs = done.then((): Departure => ({ purge: true, why: 'handover', drainTimeoutMs: DRAIN_MS }));
+    return { departs, stop };
+  }
+  return { departs: new Promise(() => {}), stop: () => {} };
+}
+
+/** Throws CodedErrors; the host then still belongs to its cluster. */
+export async function depart(
+  { purge, why, drainTimeoutMs }: Departure,
+  settings: Settings,
+  host: Host,
+  progress: Progress,
+  hurry: AbortController,
+): Promise<void> {
+  const bootstrap = await readFile(settings.bootstrapFile, 'utf8').catch(() => undefined);
+  const leave = await leaveCluster(settings, { force: why === 'released', drainTimeoutMs }, progress);
+  await host.stop({ keepPods: false, hurry });
+  progress.step('the host process has stopped');
+  await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
+  await removeTraces(settings, progress);
+  const kept = await putAside(settings, purge, Date.now());
+  progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
+  if (why === 'released') {
+    await writeBootstrap(settings.bootstrapFile, bootstrap);
+    progress.note('this host belongs to no cluster and offers itself again at its next start');
+    return;
+  }
+  await writeComplete(settings.root);
+  progress.note('bootstrap complete: the control plane runs on the masters; this host may be unplugged');
+  if (settings.root !== '/' || !(await systemdRuns())) return;
+  await disableService('/');
+  // After a mere exit, systemd would restart the service.
+  await systemctl('--no-block', 'stop', SERVICE);
+}

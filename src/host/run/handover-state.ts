@@ -1,0 +1,37 @@
+/** Determines which masters can run the cluster without the temporary control plane. */
+import type { Node } from 'kubernetes-types/core/v1';
+import type { MemberReport } from '../store/administration.ts';
+
+export interface HandoverFacts {
+  /** Name of the temporary master. */
+  readonly own: string;
+  readonly nodes: readonly Node[];
+  /** Addresses of the service `default/kubernetes`. */
+  readonly apiAddresses: readonly string[];
+  /** Undefined if the cluster uses an external store. */
+  readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state' | 'lag'>[] | undefined;
+}
+
+/** Maximum lag of a learner in entries. It becomes a voter when the temporary master leaves. */
+const MAX_LAG = 500;
+
+const isFull = ({ lag }: Pick<MemberReport, 'lag'>): boolean => lag !== undefined && lag <= MAX_LAG;
+
+const MASTER_LABEL = 'node-role.kubernetes.io/master';
+
+/** Sorted names of Ready Nodes with the role, their own API server and a member of the store that has the whole log. */
+export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
+  return nodes
+    .filter((node) => {
+      const { name, labels } = node.metadata ?? {};
+      const isReady =
+        node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+      const serves = (node.status?.addresses ?? []).some(({ address }) => apiAddresses.includes(address));
+      const votes =
+        members === undefined ||
+        members.some((each) => each.name === name && each.state === 'ok' && (each.role !== 'learner' || isFull(each)));
+      return name !== own && labels?.[MASTER_LABEL] !== undefined && isReady && serves && votes;
+    })
+    .map(({ metadata }) => metadata?.name ?? '')
+    .sort();
+}

@@ -1,0 +1,36 @@
+/** Stop of the host process: time limits, and detection of a machine shutdown. */
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { ServiceManager } from '../../kubelet/io/systemd/index.ts';
+import { within } from '../process/process.ts';
+
+/** More than a pod's default grace period of 30 s. */
+const STOP_TIMEOUT_MS = 45_000;
+const KILL_TIMEOUT_MS = 10_000;
+const SYSTEMD_ANSWER_MS = 2_000;
+
+/** Kills the pods when the time limit expires; returns false if that exceeds its time limit as well. */
+export async function stopInTime(stopping: Promise<void>, hurry: AbortController, log: Log): Promise<boolean> {
+  if (await within(stopping, STOP_TIMEOUT_MS)) return true;
+  log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
+  hurry.abort();
+  if (await within(stopping, KILL_TIMEOUT_MS)) return true;
+  log.warn('host not stopped in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
+  return false;
+}
+
+/**
+ * Whether systemd is shutting the machine down. False if systemd does not answer in time: it may be waiting for this
+ * unit to stop.
+ */
+export async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
+  const answer = serviceManager.goingDown();
+  try {
+    if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
+    answer.catch(() => {});
+    log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
+  } catch (error) {
+    log.warn('systemd shutdown state unknown', { error: messageOf(error) });
+  }
+  return false;
+}

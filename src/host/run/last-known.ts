@@ -1,0 +1,24 @@
+/** Last known API objects, kept on this host for a start without the API server. */
+import type { Log } from '../../base/log.ts';
+import { createLastKnown, type LastKnown } from '../../client/index.ts';
+import type { Settings } from '../config/settings.ts';
+import { systemClock as clock, within } from '../process/process.ts';
+import { createSealedFiles } from '../process/sealed-files/index.ts';
+
+const STOP_MS = 2_000;
+
+/**
+ * Must be stopped before pods end: ending pods release their objects, which the next start may need without an API
+ * server.
+ */
+export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nodeName'>, log: Log): LastKnown {
+  const files = createSealedFiles({ directory: paths.lastKnown, keyFile: paths.lastKnownKey, nodeName });
+  const state = createLastKnown({ files, clock, log });
+  return {
+    read: (set) => state.read(set),
+    keep: (set, content, pace) => state.keep(set, content, pace),
+    stop: async () => {
+      if (!(await within(state.stop(), STOP_MS))) log.warn('last known state not written in time', { ms: STOP_MS });
+    },
+  };
+}

@@ -1,0 +1,104 @@
+/** The host process: start, progress output, signals, stop. */
+import type { LogSink } from '../../base/log.ts';
+import { loadSettings, type Settings } from '../config/settings.ts';
+import { selfCommand } from '../process/assets.ts';
+import { collectWhenIdle, scavengeAlone } from '../process/heap.ts';
+import { keepWatchdog, tellReady } from '../process/notify.ts';
+import {
+  createProcessLog,
+  endOnDefect,
+  scrubEnvironment,
+  stderrSink,
+  untilSignal,
+  watchLag,
+} from '../process/process.ts';
+import { depart, watchDeparture } from './departure.ts';
+import { startHost } from './host.ts';
+import { nextSteps } from './next-steps.ts';
+import { createProgress } from './progress.ts';
+
+export interface RunHostOptions {
+  readonly root: string | undefined;
+  readonly config: string | undefined;
+  readonly keepPods: boolean;
+  readonly logLevel: number | undefined;
+  readonly write: (text: string) => void;
+}
+
+/** Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
+export async function runHost(options: RunHostOptions): Promise<number> {
+  scrubEnvironment();
+  const began = performance.now();
+  const settings = await loadSettings(options);
+  const terminal = process.stdout.isTTY === true;
+  // A terminal shows the steps. Log lines are added for warnings and errors, or with --loglevel.
+  const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
+  const log = createProcessLog('hyperedge', settings.logLevel, sink);
+  const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  endOnDefect(log);
+  const lag = watchLag(log);
+  // Keeps the process alive until its servers listen.
+  const hold = setInterval(() => {}, 1 << 30);
+  let watchdog = { stop: (): void => {} };
+  const hurry = new AbortController();
+  const interrupted = untilSignal(log, () => hurry.abort());
+  const stopping = new AbortController();
+  void interrupted.signal.then(() => stopping.abort());
+  try {
+    const reload = (): Promise<Settings> => loadSettings(options);
+    const host = await startHost({ settings, log, progress, reload, signal: stopping.signal });
+    void tellReady(process.env, log).then(() => {
+      watchdog = keepWatchdog(process.env, log);
+    });
+    collectWhenIdle();
+    scavengeAlone();
+    let stopped = false;
+    void host.ready.then(() => {
+      if (stopped) return;
+      const seconds = ((performance.now() - began) / 1000).toFixed(2);
+      const steps = nextSteps({
+        program: selfCommand(),
+        root: settings.root,
+        kubeconfig: host.kubeconfig,
+        searchPath: process.env['PATH'] ?? '',
+      });
+      const kubeconfig = host.kubeconfig === undefined ? '' : `; kubeconfig: ${host.kubeconfig}`;
+      options.write(
+        [`node ${settings.nodeName} is Ready after ${seconds} s${kubeconfig}; try:`, ...steps]
+          .join('\n  ')
+          .concat('\n'),
+      );
+    });
+    const current = await reload();
+    const departure = watchDeparture(current, log, progress);
+    const leaving = await Promise.race([departure.departs, interrupted.signal.then(() => undefined)]);
+    departure.stop();
+    stopped = true;
+    if (leaving !== undefined) {
+      await depart(leaving, current, host, progress, hurry);
+      process.exit(0);
+    }
+    // On a machine shutdown this process stops the pods in order, because systemd would kill all of them at once,
+    // including the store.
+    const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());
+    progress.note(
+      keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
+    );
+    const stopProgress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+    await host.stop({ keepPods, hurry });
+    stopProgress.step('stopped');
+  } finally {
+    interrupted.dispose();
+    watchdog.stop();
+    lag.stop();
+    clearInterval(hold);
+  }
+  // Open handles of libraries must not keep a stopped host alive.
+  process.exit(0);
+}
+
+const troubleOnly: LogSink = {
+  write: (line) => {
+    if (!/^\S+ I /.test(line)) stderrSink.write(line);
+  },
+};

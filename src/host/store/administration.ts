@@ -1,0 +1,30 @@
+/** Store administration for commands: the component's operations with this host's files. */
+import type { EtcdAdmin } from '../../store/administration/port.ts';
+import * as restore from '../../store/administration/restore.ts';
+import * as snapshots from '../../store/administration/snapshots.ts';
+import { storeFiles } from './store-files.ts';
+
+export { clusterReport, type MemberReport, memberNamed } from '../../store/administration/members.ts';
+export type { EtcdAdmin, EtcdMember, StoreAccess } from '../../store/administration/port.ts';
+export { pruneSnapshots } from '../../store/administration/snapshots.ts';
+
+type Progress = (done: number, of: number) => void;
+
+export const saveSnapshot = (admin: EtcdAdmin, target: snapshots.SnapshotTarget, nowMs: number) =>
+  snapshots.saveSnapshot(admin, target, storeFiles, nowMs);
+
+export const listSnapshots = (directory: string, verify: boolean) =>
+  snapshots.listSnapshots(directory, verify, storeFiles);
+
+export const isUnchanged = (admin: EtcdAdmin, directory: string) => snapshots.isUnchanged(admin, directory, storeFiles);
+
+export const snapshotStatus = (path: string) => snapshots.snapshotStatus(path, storeFiles);
+
+export const restoreSnapshot = (path: string, target: restore.RestoreTarget, options: restore.RestoreOptions) =>
+  restore.restoreSnapshot(path, target, options, storeFiles);
+
+export const restoreFromEtcd = (admin: EtcdAdmin, target: restore.RestoreTarget, progress: Progress) =>
+  restore.restoreFromEtcd(admin, target, storeFiles, progress);
+
+export const pushSnapshot = (path: string, admin: EtcdAdmin, overwrite: boolean, progress: Progress) =>
+  restore.pushSnapshot(path, admin, overwrite, storeFiles, progress);

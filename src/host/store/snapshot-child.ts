@@ -1,0 +1,31 @@
+/** Scheduled snapshots. A child process with low priority saves each, and returns its memory when it exits. */
+import { execFile } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
+import { CodedError } from '../../base/errors.ts';
+import type { SnapshotSchedule } from '../../store/administration/schedule.ts';
+
+const CHILD_MS = 600_000;
+
+/** Runs `command snapshot save`. Resolves with its output; rejects with CodedError 'failed'. */
+export function takeInChild(command: readonly string[], root: string): (schedule: SnapshotSchedule) => Promise<string> {
+  const [file = '', ...before] = command;
+  return ({ keep, directory }) =>
+    new Promise((resolve, reject) => {
+      const args = [
+        'snapshot',
+        'save',
+        '--root',
+        root,
+        '--directory',
+        directory,
+        '--keep',
+        String(keep),
+        '--if-changed',
+      ];
+      const child = execFile(file, [...before, ...args], { timeout: CHILD_MS }, (error, stdout, stderr) => {
+        if (error === null) resolve(stdout.trim());
+        else reject(new CodedError('failed', stderr.trim().replace(/^hyperedge: /, '') || error.message));
+      });
+      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    });
+}

@@ -1,0 +1,22 @@
+/** Snapshot files and data directories of the store, read with `store/disk`. */
+import { silentLog } from '../../base/log.ts';
+import type { StoreFiles } from '../../store/administration/port.ts';
+import {
+  checkKind,
+  createSqliteLog,
+  lastIntactRevision,
+  snapshotRevision,
+  summarizeSnapshot,
+} from '../../store/disk/index.ts';
+import { openAssets } from '../process/assets.ts';
+
+const nativeBinding = async (): Promise<string> => (await openAssets()).sqliteAddon;
+
+export const storeFiles: StoreFiles = {
+  openLog: async (directory, isCopy = false) =>
+    createSqliteLog({ directory, nativeBinding: await nativeBinding(), isCopy, log: silentLog }),
+  checkKind,
+  revisionOf: async (path) => snapshotRevision(path, await nativeBinding()),
+  summarize: async (path) => summarizeSnapshot(path, await nativeBinding()),
+  lastIntactRevision: async (path) => lastIntactRevision(path, await nativeBinding()),
+};

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { storeFeed } from '../../../src/host/control/manifest-feeds.ts';
+import { openSubmittedPods } from '../../../src/host/control/submitted-pods.ts';
+import { systemClock } from '../../../src/host/process/process.ts';
+import type { Manifest } from '../../../src/kubelet/port.ts';
+import { decodeStaticPods } from '../../../src/kubelet/sources/static-pod.ts';
+import { createMemoryStore } from '../../conformance/memory-store.ts';
+
+const pod = (name: string, more = ''): string =>
+  `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: lab}, spec: {containers: [{name: c, image: lab/i:1}]${more}}}`;
+const named = (name: string) => (error: Error & { code?: string }) => error.code === name;
+
+test('validates submitted pods, keeps them as private files across a restart, replaces and removes them', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
+  try {
+    const first = await openSubmittedPods(directory, 'node-a', systemClock);
+    const seen: (readonly Manifest[])[] = [];
+    first.feed.follow((manifests) => void seen.push(manifests));
+    assert.equal((await first.submit(pod('one'))).metadata?.name, 'one-node-a');
+    await first.submit(pod('two'));
+    await first.submit(pod('one', ', hostNetwork: true'));
+    await assert.rejects(first.submit(pod('bad', ', serviceAccountName: x')), named('static-pod'));
+    await assert.rejects(first.submit('{'), named('static-pod'));
+    await assert.rejects(
+      first.submit(pod('root').replace('lab/i:1', 'hyperedge.local/host-root')),
+      named('static-pod'),
+      'the image of the control plane',
+    );
+    assert.deepEqual(
+      seen.map((manifests) => manifests.length),
+      [0, 1, 2, 2],
+    );
+    // A file left by a power failure.
+    await writeFile(join(directory, 'lab_half.yaml'), '{apiVersion');
+    const again = await openSubmittedPods(directory, 'node-a', systemClock);
+    assert.deepEqual(
+      again.list().map(({ metadata, spec }) => [metadata?.name, spec?.hostNetwork ?? false]),
+      [
+        ['one-node-a', true],
+        ['two-node-a', false],
+      ],
+    );
+    assert.equal(again.list()[0]?.metadata?.annotations?.['kubernetes.io/config.source'], 'submitted');
+    await again.remove('lab', 'one');
+    await again.remove('lab', 'two-node-a');
+    await assert.rejects(again.remove('lab', 'one'), named('not-found'));
+    assert.deepEqual(await readdir(directory), []);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test("follows the node's key in the store: a pod, a list, another key, and none", async () => {
+  const store = createMemoryStore();
+  const key = '/registry/hosts/node-a';
+  const put = async (value: string, at = key): Promise<void> => {
+    await store.commit({ guards: [], puts: [{ key: at, value: Buffer.from(value) }] });
+  };
+  let next = Promise.withResolvers<readonly Manifest[]>();
+  const change = (): Promise<readonly Manifest[]> => {
+    next = Promise.withResolvers();
+    return next.promise;
+  };
+  const first = next.promise;
+  const stop = storeFeed(key, async () => store, silentLog).follow((manifests) => next.resolve(manifests));
+  try {
+    assert.deepEqual(await first, []);
+    let seen = change();
+    await put(pod('one'));
+    assert.deepEqual(await seen, [{ origin: key, content: pod('one') }]);
+    seen = change();
+    await put(pod('other'), '/registry/hosts/node-ab');
+    const list = `{apiVersion: v1, kind: PodList, items: [${pod('one')}, ${pod('two')}]}`;
+    await put(list);
+    assert.deepEqual(await seen, [{ origin: key, content: list }]);
+    const context = { nodeName: 'node-a', kind: 'store', origin: key, nowMs: 0 } as const;
+    assert.deepEqual(
+      decodeStaticPods(list, context).map(({ metadata }) => metadata?.name),
+      ['one-node-a', 'two-node-a'],
+    );
+    assert.throws(() => decodeStaticPods('{apiVersion: v1, kind: PodList, items: [1]}', context), named('static-pod'));
+    seen = change();
+    await store.commit({ guards: [], deletes: [key] });
+    assert.deepEqual(await seen, []);
+  } finally {
+    stop();
+  }
+});

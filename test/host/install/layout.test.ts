@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { placeFiles, removeFiles } from '../../../src/host/install/layout.ts';
+
+let root = '';
+let source = '';
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'layout-'));
+  source = join(root, 'download');
+  await writeFile(source, 'first');
+});
+after(() => rm(root, { recursive: true }));
+
+const at = (path: string): string => join(root, path);
+
+test('installs files and links, keeps other software, and changes nothing the second time', async () => {
+  await mkdir(at('usr/local/bin'), { recursive: true });
+  await writeFile(at('usr/local/bin/etcd'), 'real');
+  await symlink('/opt/kubelet', at('usr/local/bin/kubelet'));
+  const placed = await placeFiles(root, source);
+  assert.deepEqual([...placed.foreign].sort(), [at('usr/local/bin/etcd'), at('usr/local/bin/kubelet')]);
+  assert.ok(placed.changed.includes(at('usr/local/bin/hyperedge')));
+  assert.equal(await readFile(placed.executable, 'utf8'), 'first');
+  assert.equal((await lstat(placed.executable)).mode & 0o777, 0o755);
+  assert.equal(await readlink(at('usr/local/bin/master-restart')), 'hyperedge');
+  assert.equal(await readFile(at('usr/local/bin/etcd'), 'utf8'), 'real');
+  assert.match(await readFile(at('etc/systemd/system/hyperedge.service'), 'utf8'), /^Type=notify$/m);
+  assert.equal(
+    await readlink(at('etc/systemd/system/multi-user.target.wants/hyperedge.service')),
+    '/etc/systemd/system/hyperedge.service',
+  );
+  assert.deepEqual((await placeFiles(root, source)).changed, []);
+});
+
+test('replaces the installed executable by a new inode', async () => {
+  const before = (await lstat(at('usr/local/bin/hyperedge'))).ino;
+  await writeFile(source, 'other');
+  assert.deepEqual((await placeFiles(root, source)).changed, [at('usr/local/bin/hyperedge')]);
+  assert.notEqual((await lstat(at('usr/local/bin/hyperedge'))).ino, before);
+});
+
+test('removes all own files and keeps other software', async () => {
+  await removeFiles(root);
+  const files = await readdir(root, { recursive: true, withFileTypes: true });
+  const left = files.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));
+  assert.deepEqual(left.sort(), [source, at('usr/local/bin/etcd'), at('usr/local/bin/kubelet')].sort());
+  assert.deepEqual(await removeFiles(root), []);
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import type { HostNetwork } from '../../../src/host/network/host-network.ts';
+import { createNetworkUpkeep } from '../../../src/host/network/network-restorer.ts';
+import { ManualClock } from '../../client/clocks.ts';
+
+function start() {
+  const clock = new ManualClock();
+  const state = { isFollowed: true, links: 0, full: 0, verified: 0, forwarding: 0, changed: () => {} };
+  const never = async (): Promise<never> => Promise.reject(new Error('not expected'));
+  const network: HostNetwork = {
+    ...{ attach: never, detach: never, retain: never, setPodCidrs: never, destroy: never },
+    reconcile: async ({ filter }) => {
+      state.links += 1;
+      if (filter) state.full += 1;
+    },
+    watchFilter: (changed) => {
+      state.changed = changed;
+      return { isRunning: () => state.isFollowed, stop: () => {} };
+    },
+    forwarding: async () => {
+      state.forwarding += 1;
+      return undefined;
+    },
+  };
+  const upkeep = createNetworkUpkeep(network, clock, silentLog);
+  upkeep.start([
+    () => {
+      state.verified += 1;
+    },
+  ]);
+  const pass = (seconds: number): Promise<void> => clock.advance(seconds * 1_000);
+  return { state, upkeep, pass };
+}
+
+test('compares only links and routes periodically while changes of the packet filter are reported', async () => {
+  const { state, upkeep, pass } = start();
+  await pass(11);
+  assert.deepEqual([state.links, state.full, state.verified, state.forwarding], [1, 1, 1, 1]);
+  await pass(120);
+  assert.deepEqual([state.links, state.full, state.verified], [13, 1, 1]);
+  assert.ok(state.forwarding <= 3, String(state.forwarding));
+  await pass(180);
+  assert.equal(state.full, 2);
+  upkeep.stop();
+});
+
+test('compares everything after a change of the packet filter, a deletion, or lines that were missed', async () => {
+  const { state, upkeep, pass } = start();
+  await pass(36);
+  for (const report of [
+    () => state.changed(),
+    () => upkeep.lost('Deleted 10.1.0.0/16 dev eth0'),
+    () => upkeep.lost(''),
+  ]) {
+    const { full, forwarding } = state;
+    report();
+    await pass(6);
+    assert.equal(state.full, full + 1);
+    assert.equal(state.forwarding, forwarding + 1);
+    assert.equal(state.verified, state.full);
+  }
+  upkeep.stop();
+});
+
+test('compares everything at most once in five seconds while reports continue', async () => {
+  const { state, upkeep, pass } = start();
+  await pass(11);
+  for (let second = 0; second < 20; second += 1) {
+    state.changed();
+    await pass(1);
+  }
+  assert.ok(state.full >= 4 && state.full <= 6, String(state.full));
+  upkeep.stop();
+});
+
+test('compares everything every ten seconds while changes of the packet filter are not reported', async () => {
+  const { state, upkeep, pass } = start();
+  state.isFollowed = false;
+  await pass(41);
+  assert.equal(state.full, 4);
+  upkeep.stop();
+});
