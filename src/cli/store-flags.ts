@@ -1,6 +1,6 @@
 /** Flags of commands that connect to the store. */
-import type { EtcdAccessOptions } from '../roles/etcd/access.ts';
-import type { StoreAccess } from '../roles/etcd/administration.ts';
+import type { EtcdAccessOptions } from '../host/store/access.ts';
+import type { StoreAccess } from '../host/store/administration.ts';
 import { type Flag, type FlagValues, ROOT_FLAG, stringFlag } from './command.ts';
 
 export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
@@ -13,7 +13,7 @@ export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
 };
 
 export async function storeAccess(flags: FlagValues): Promise<StoreAccess> {
-  const { etcdAccess } = await import('../roles/etcd/access.ts');
+  const { etcdAccess } = await import('../host/store/access.ts');
   return etcdAccess(storeAccessOptions(flags));
 }
 

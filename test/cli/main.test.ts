@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../src/base/version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../src/base/versions/version.ts';
 import { main } from '../../src/cli/index.ts';
 import { humanBytes, printTable } from '../../src/cli/printers.ts';
 

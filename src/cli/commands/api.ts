@@ -1,11 +1,11 @@
-import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../command.ts';
 
 /** This project's flags. All other flags are kube-apiserver's. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'profile'] as const;
 
 const run = async (argv: readonly string[], linked: boolean, out: Output, profileText = 'okd'): Promise<number> => {
-  const { API_PROFILES, ApiUsageProblem, planApi, runApi } = await import('../../roles/api/run.ts');
+  const { API_PROFILES, ApiUsageProblem, planApi, runApi } = await import('../../host/apiserver/run.ts');
   const profile = API_PROFILES.find((each) => each === profileText);
   if (profile === undefined)
     throw new UsageError(`--profile: "${profileText}" is not a profile; give one of ${API_PROFILES.join(', ')}`);
@@ -43,8 +43,8 @@ export const apiCommand: Command = {
         "--profile is for kube-apiserver's flags; the host's own server has openshift.profile of the bootstrap file",
       );
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
-    const { runComponent } = await import('../../roles/component.ts');
-    return runComponent('api', async () => (await import('../../roles/api/server.ts')).startApi, {
+    const { runComponent } = await import('../../host/process/component.ts');
+    return runComponent('api', async () => (await import('../../host/apiserver/server.ts')).startApi, {
       root: stringFlag(flags, 'root'),
       configFile: stringFlag(flags, 'config'),
       envFile: stringFlag(flags, 'env'),
@@ -60,7 +60,7 @@ export const linkedApiCommand: Command = {
 };
 
 async function help(linked: boolean): Promise<string> {
-  const { apiFlagHelp } = await import('../../roles/config/apiserver/index.ts');
+  const { apiFlagHelp } = await import('../../apiserver/config/index.ts');
   const ours = `
 Without flags, the host's configuration is used. Flags of hyperedge:
   --config FILE

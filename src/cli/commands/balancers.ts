@@ -22,12 +22,12 @@ export const haproxyConfigCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     if (flags['routes'] === true) {
-      const { routeConfig } = await import('../../roles/host/route-config.ts');
+      const { routeConfig } = await import('../../host/network/route-config.ts');
       const files = { certificates: stringFlag(flags, 'certificates'), ca: stringFlag(flags, 'ca') };
       out.stdout(await routeConfig({ ...files, root: stringFlag(flags, 'root'), config: stringFlag(flags, 'config') }));
       return 0;
     }
-    const { haproxyConfig } = await import('../../roles/host/external-balancer.ts');
+    const { haproxyConfig } = await import('../../host/network/external-balancer.ts');
     const masters = (stringFlag(flags, 'masters') ?? '').split(',').filter((each) => each !== '');
     const options = { masters, bind: stringFlag(flags, 'bind') ?? '*:6443' };
     out.stdout(
@@ -48,7 +48,7 @@ export const keepalivedConfigCommand: Command = {
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { keepalivedConfig } = await import('../../roles/host/external-balancer.ts');
+    const { keepalivedConfig } = await import('../../host/network/external-balancer.ts');
     const paths = { root: stringFlag(flags, 'root'), config: stringFlag(flags, 'config') };
     const given = { address: stringFlag(flags, 'address'), link: stringFlag(flags, 'interface') };
     out.stdout(await keepalivedConfig({ ...paths, ...given }));

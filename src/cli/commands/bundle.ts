@@ -1,7 +1,7 @@
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
-const load = () => import('../../roles/releases/bundles.ts');
+const load = () => import('../../host/openshift/release-bundles.ts');
 
 function required(flags: FlagValues, name: string): string {
   const value = stringFlag(flags, name);
@@ -118,7 +118,7 @@ export const guardCommand: Command = {
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags }) => {
-    const { guardUpdate } = await import('../../roles/host/updates.ts');
+    const { guardUpdate } = await import('../../host/openshift/updates.ts');
     return guardUpdate(stringFlag(flags, 'root'));
   },
 };

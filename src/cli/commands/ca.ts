@@ -1,7 +1,7 @@
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 
 /**
- * Same values as in src/io/pki/rotation.ts and src/roles/host/rotate-authorities.ts, which are only loaded when the
+ * Same values as in src/pki/rotation.ts and src/host/certificates/rotate-authorities.ts, which are only loaded when the
  * command runs.
  */
 const PHASES = ['new-ca', 'reissue', 'finish'] as const;
@@ -41,7 +41,7 @@ export const rotateCommand: Command = {
     const phase = oneOf('phase', text, PHASES);
     const signer = stringFlag(flags, 'signer');
     const signers = signer === undefined ? SIGNERS : [oneOf('signer', signer, SIGNERS)];
-    const { rotateAuthorities } = await import('../../roles/host/rotate-authorities.ts');
+    const { rotateAuthorities } = await import('../../host/certificates/rotate-authorities.ts');
     const { issued, wasInProgress } = await rotateAuthorities(
       stringFlag(flags, 'root'),
       phase,

@@ -14,7 +14,7 @@ export const checkCommand: Command = {
   flags: { config: CONFIG_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { loadWithOrigins } = await import('../../roles/config/settings.ts');
+    const { loadWithOrigins } = await import('../../host/config/settings.ts');
     const { settings, files } = await loadWithOrigins({
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),
@@ -38,8 +38,8 @@ export const showCommand: Command = {
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const [{ loadWithOrigins }, { effectiveFields, nestedFields }] = await Promise.all([
-      import('../../roles/config/settings.ts'),
-      import('../../roles/config/effective.ts'),
+      import('../../host/config/settings.ts'),
+      import('../../host/config/effective.ts'),
     ]);
     const loaded = await loadWithOrigins({ root: stringFlag(flags, 'root'), config: stringFlag(flags, 'config') });
     const fields = effectiveFields(loaded.settings, loaded.files);
@@ -65,7 +65,7 @@ export const schemaCommand: Command = {
   flags: {},
   arguments: [0, 0],
   run: async ({ out }) => {
-    const { bootstrapSchema } = await import('../../roles/config/bootstrap.ts');
+    const { bootstrapSchema } = await import('../../host/config/bootstrap.ts');
     out.stdout(`${JSON.stringify(bootstrapSchema(), undefined, 2)}\n`);
     return 0;
   },

@@ -13,10 +13,10 @@ export const controllersCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
-    const { runComponent } = await import('../../roles/component.ts');
+    const { runComponent } = await import('../../host/process/component.ts');
     return runComponent(
       'controllers',
-      async () => (await import('../../roles/controllers/server.ts')).startControllers,
+      async () => (await import('../../host/controllers/server.ts')).startControllers,
       {
         root: stringFlag(flags, 'root'),
         configFile: stringFlag(flags, 'config'),

@@ -14,7 +14,7 @@ export const envtestCommand: Command = {
   },
   arguments: [0, 1],
   run: async ({ positionals, flags, out }) => {
-    const { ENVTEST_PROFILES, prepareEnvtest } = await import('../../roles/api/envtest.ts');
+    const { ENVTEST_PROFILES, prepareEnvtest } = await import('../../host/apiserver/envtest.ts');
     const text = stringFlag(flags, 'profile') ?? 'kubernetes';
     const profile = ENVTEST_PROFILES.find((each) => each === text);
     if (profile === undefined)

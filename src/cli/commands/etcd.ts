@@ -1,4 +1,4 @@
-import { PRODUCT_VERSION } from '../../base/version.ts';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import {
   type Command,
   type FlagValues,
@@ -13,7 +13,7 @@ import {
 const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots', 'update-record'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
-  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/etcd/run.ts');
+  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../host/store/run.ts');
   try {
     const plan = await planEtcd({
       argv,
@@ -62,7 +62,7 @@ export const linkedEtcdCommand: Command = {
 };
 
 async function help(own: boolean): Promise<string> {
-  const { flagHelp } = await import('../../roles/config/etcd/index.ts');
+  const { flagHelp } = await import('../../store/config/index.ts');
   const ours = `
 Without flags and ETCD_ variables, the host's configuration is used. Flags of hyperedge:
   --config FILE
@@ -90,7 +90,7 @@ ${own ? ours : ''}${flagHelp()}`;
 
 /** Version in etcd's format, because tools parse the first line. */
 async function version(): Promise<string> {
-  const { etcdVersion } = await import('../../roles/etcd/run.ts');
+  const { etcdVersion } = await import('../../host/store/run.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   return `etcd Version: ${await etcdVersion()}
 Git SHA: Not provided (hyperedge ${PRODUCT_VERSION})

@@ -9,7 +9,7 @@ export const gatherCommand: Command = {
   flags: { 'dest-dir': { type: 'string', value: 'DIR', help: 'where the files are written (default /must-gather)' } },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { gather } = await import('../../roles/gather.ts');
+    const { gather } = await import('../../host/process/gather.ts');
     const missed = await gather(stringFlag(flags, 'dest-dir') ?? '/must-gather', (line) => out.stdout(`${line}\n`));
     return missed === 0 ? 0 : 1;
   },

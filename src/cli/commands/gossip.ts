@@ -1,9 +1,9 @@
-import type { AgentMember, KeyReport } from '../../roles/host/ring.ts';
+import type { AgentMember, KeyReport } from '../../host/network/ring.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
 async function ask<T>(flags: FlagValues, method: string, params: unknown): Promise<T> {
-  const { requestAgent } = await import('../../roles/host/ring.ts');
+  const { requestAgent } = await import('../../host/network/ring.ts');
   return requestAgent<T>(stringFlag(flags, 'root'), method, params);
 }
 
@@ -122,7 +122,7 @@ export const keygenCommand: Command = {
   flags: {},
   arguments: [0, 0],
   run: async ({ out }) => {
-    const { newKeyringText } = await import('../../roles/host/ring.ts');
+    const { newKeyringText } = await import('../../host/network/ring.ts');
     out.stdout(newKeyringText());
     return 0;
   },

@@ -23,7 +23,7 @@ export const hollowCommand: Command = {
     const prefix = stringFlag(flags, 'prefix') ?? 'hollow';
     if (!/^[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?$/.test(prefix))
       throw new UsageError(`--prefix=${prefix}: give lower-case letters, digits and dashes`);
-    const { runHollow } = await import('../../roles/hollow.ts');
+    const { runHollow } = await import('../../host/commands/hollow.ts');
     return runHollow({
       kubeconfig,
       prefix,

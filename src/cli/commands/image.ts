@@ -3,7 +3,7 @@ import { type Command, type FlagValues, type Output, ROOT_FLAG, stringFlag, Usag
 import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
 async function openStore(flags: FlagValues) {
-  const { openImageStore } = await import('../../roles/host/images.ts');
+  const { openImageStore } = await import('../../host/node/images.ts');
   return openImageStore(stringFlag(flags, 'root'));
 }
 
@@ -29,7 +29,7 @@ export const importCommand: Command = {
   run: async ({ flags, positionals, out }) => {
     const name = stringFlag(flags, 'name');
     if (name !== undefined && positionals.length > 1) throw new UsageError('--name: give one file');
-    const { openImportStore } = await import('../../roles/host/images.ts');
+    const { openImportStore } = await import('../../host/node/images.ts');
     const store = await openImportStore(stringFlag(flags, 'root'), stringFlag(flags, 'platform'));
     const imported: { id: string; names: readonly string[] }[] = [];
     for (const file of positionals) {
@@ -134,7 +134,7 @@ export const pullCommand: Command = {
   flags: { platform: PLATFORM_FLAG, root: ROOT_FLAG },
   arguments: [1, 1000],
   run: async ({ flags, positionals, out }) => {
-    const { openPullStore } = await import('../../roles/host/images.ts');
+    const { openPullStore } = await import('../../host/node/images.ts');
     const store = await openPullStore(stringFlag(flags, 'root'), stringFlag(flags, 'platform'));
     for (const image of positionals) {
       const id = await store.pull(image, undefined, progressLine(image, out));

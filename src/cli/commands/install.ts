@@ -1,4 +1,4 @@
-import type { InstallOptions } from '../../roles/setup/install.ts';
+import type { InstallOptions } from '../../host/install/install.ts';
 import { type Command, type FlagValues, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 
 const DEFAULT_TIMEOUT_S = 180;
@@ -43,11 +43,11 @@ export const installCommand: Command = {
   run: async ({ flags, out }) => {
     const timeoutMs = (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000;
     if (flags['bootstrap-wait'] === true) {
-      const { waitForHandover } = await import('../../roles/setup/bootstrap-wait.ts');
+      const { waitForHandover } = await import('../../host/install/bootstrap-wait.ts');
       return waitForHandover({ root: stringFlag(flags, 'root'), timeoutMs, write: out.stdout });
     }
     const ways = waysOf(flags);
-    const { install } = await import('../../roles/setup/install.ts');
+    const { install } = await import('../../host/install/install.ts');
     return install({
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),

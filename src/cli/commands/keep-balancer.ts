@@ -9,7 +9,7 @@ export const keepBalancerCommand: Command = {
   run: async ({ flags }) => {
     if (process.send === undefined)
       throw new UsageError('keep-balancer: only the host process starts it; start hyperedge run');
-    const { keepBalancer } = await import('../../roles/host/balancer.ts');
+    const { keepBalancer } = await import('../../host/network/balancer.ts');
     await keepBalancer(stringFlag(flags, 'root'));
     return 0;
   },

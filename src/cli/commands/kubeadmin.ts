@@ -9,7 +9,7 @@ export const createKubeadminCommand: Command = {
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { createKubeadmin } = await import('../../roles/host/kubeadmin.ts');
+    const { createKubeadmin } = await import('../../host/certificates/kubeadmin.ts');
     const { password } = await createKubeadmin(stringFlag(flags, 'root'));
     out.stdout(`${password}\n`);
     return 0;

@@ -7,7 +7,7 @@ export const replayMachineConfigCommand: Command = {
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { replayAtBoot } = await import('../../roles/setup/machine-config.ts');
+    const { replayAtBoot } = await import('../../host/install/boot-machine-config.ts');
     out.stdout(`${await replayAtBoot(stringFlag(flags, 'root'))}\n`);
     return 0;
   },

@@ -1,4 +1,4 @@
-import { COMPONENTS } from '../../roles/component-names.ts';
+import { COMPONENTS } from '../../host/process/component-names.ts';
 import { type Command, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 
 function checkComponent(name: string | undefined): string {
@@ -20,8 +20,8 @@ export const restartCommand: Command = {
     // OKD's script takes the container as second argument. Each component has one container with the same name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ askControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/host/control.ts'),
-      import('../../roles/config/settings.ts'),
+      import('../../host/control/control.ts'),
+      import('../../host/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     await askControl(socket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
@@ -47,9 +47,9 @@ export const logsCommand: Command = {
     const tail = integerFlag(flags, 'tail', 0, 1_000_000);
     const [{ findContainerLogs, printLog }, { failedRevisions, failureMessage }, { canonicalRoot, pathsBelow }] =
       await Promise.all([
-        import('../../roles/host/container-logs.ts'),
-        import('../../roles/host/revision-archive.ts'),
-        import('../../roles/config/settings.ts'),
+        import('../../host/control/container-logs.ts'),
+        import('../../host/openshift/revision-archive.ts'),
+        import('../../host/config/settings.ts'),
       ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container, Date.now());

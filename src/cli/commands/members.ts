@@ -1,4 +1,4 @@
-import type { EtcdAdmin, EtcdMember, MemberReport } from '../../roles/etcd/administration.ts';
+import type { EtcdAdmin, EtcdMember, MemberReport } from '../../host/store/administration.ts';
 import { type Command, type Flag, type FlagValues, type Invocation, UsageError } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
@@ -18,7 +18,7 @@ export const membersCommand: Command = { ...listCommand, usage: 'members [-o jso
 
 async function list({ flags, out }: Invocation): Promise<number> {
   checkFormat(flags);
-  const { clusterReport } = await import('../../roles/etcd/administration.ts');
+  const { clusterReport } = await import('../../host/store/administration.ts');
   const { members, quorum } = await clusterReport(await storeAccess(flags));
   out.stdout((await printDocument(flags, members)) ?? tableOf(members, flags['output'] === 'wide'));
   if (!quorum) {
@@ -142,7 +142,7 @@ function titleOf({ name, id }: EtcdMember): string {
 }
 
 async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
-  const { memberNamed } = await import('../../roles/etcd/administration.ts');
+  const { memberNamed } = await import('../../host/store/administration.ts');
   return memberNamed(await admin.members(true), wanted);
 }
 

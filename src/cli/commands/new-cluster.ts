@@ -9,7 +9,7 @@ all objects of the former cluster are lost. To keep them, run hyperedge snapshot
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { allowNewCluster } = await import('../../roles/etcd/cluster-id.ts');
+    const { allowNewCluster } = await import('../../host/store/cluster-id.ts');
     const former = await kept(allowNewCluster(stringFlag(flags, 'root')));
     out.stdout(
       former === undefined

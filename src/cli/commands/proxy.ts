@@ -13,7 +13,7 @@ export const proxyCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
-    const { runProxy } = await import('../../roles/proxy.ts');
+    const { runProxy } = await import('../../host/commands/proxy.ts');
     return runProxy({
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),

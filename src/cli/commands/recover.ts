@@ -1,4 +1,4 @@
-import type { RecoveryPlan, Survivor } from '../../roles/etcd/recover.ts';
+import type { RecoveryPlan, Survivor } from '../../host/store/recover.ts';
 import { type Command, stringFlag } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccessOptions } from '../store-flags.ts';
@@ -18,7 +18,7 @@ The other members must be added again with empty data directories. See docs/runb
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { planMemberRecovery, recoverMember } = await import('../../roles/etcd/recover.ts');
+    const { planMemberRecovery, recoverMember } = await import('../../host/store/recover.ts');
     const options = {
       ...storeAccessOptions(flags),
       dataDir: stringFlag(flags, 'data-dir'),

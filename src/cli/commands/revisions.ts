@@ -17,7 +17,7 @@ export const listCommand: Command = {
   arguments: [0, 1],
   run: async ({ flags, positionals: [component], out }) => {
     checkFormat(flags);
-    const { listRevisions, operandNamed } = await import('../../roles/host/revision-archive.ts');
+    const { listRevisions, operandNamed } = await import('../../host/openshift/revision-archive.ts');
     const only = component === undefined ? undefined : operandNamed(component);
     const listed = await listRevisions(stringFlag(flags, 'root'), only);
     const table = (): string =>
@@ -44,7 +44,7 @@ export const diffCommand: Command = {
   flags: { root: ROOT_FLAG },
   arguments: [2, 3],
   run: async ({ flags, positionals: [component = '', from, to], out }) => {
-    const { diffRevisions, operandNamed } = await import('../../roles/host/revision-archive.ts');
+    const { diffRevisions, operandNamed } = await import('../../host/openshift/revision-archive.ts');
     const newer = to === undefined ? undefined : revisionOf(to);
     const differences = await diffRevisions(
       stringFlag(flags, 'root'),
@@ -65,7 +65,7 @@ export const rollbackCommand: Command = {
   flags: { all: { type: 'boolean', help: 'certificates and keys too' }, root: ROOT_FLAG },
   arguments: [2, 2],
   run: async ({ flags, positionals: [component = '', revision], out }) => {
-    const { operandNamed, rollBack } = await import('../../roles/host/revision-archive.ts');
+    const { operandNamed, rollBack } = await import('../../host/openshift/revision-archive.ts');
     const number = revisionOf(revision);
     const restored = await rollBack(stringFlag(flags, 'root'), operandNamed(component), number, flags['all'] === true);
     for (const path of restored) out.stdout(`${path}\n`);

@@ -1,4 +1,4 @@
-import type { RigAccess, RigTarget } from '../../roles/rigs.ts';
+import type { RigAccess, RigTarget } from '../../host/commands/rigs.ts';
 import { type Command, type Flag, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
@@ -27,7 +27,7 @@ export const listCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { listRigs } = await import('../../roles/rigs.ts');
+    const { listRigs } = await import('../../host/commands/rigs.ts');
     const rigs = await listRigs(accessOf(flags));
     const rows = rigs.map(({ metadata, spec, status }) => [
       metadata?.name ?? '',
@@ -59,7 +59,7 @@ export const claimCommand: Command = {
     const selector = stringFlag(flags, 'selector');
     if ((rig === undefined) === (selector === undefined))
       throw new UsageError('rig claim: give either the name of a rig or --selector');
-    const { claimRig } = await import('../../roles/rigs.ts');
+    const { claimRig } = await import('../../host/commands/rigs.ts');
     const labels = selector === undefined ? undefined : labelsOf(selector);
     const request = { name: stringFlag(flags, 'name'), duration: stringFlag(flags, 'duration'), rig, labels };
     const claim = await claimRig(
@@ -90,7 +90,7 @@ export const releaseCommand: Command = {
   flags: { namespace: NAMESPACE, ...ACCESS },
   arguments: [1, 1],
   run: async ({ flags, positionals: [name = ''], out }) => {
-    const { releaseRig } = await import('../../roles/rigs.ts');
+    const { releaseRig } = await import('../../host/commands/rigs.ts');
     if (await releaseRig(accessOf(flags), name, namespaceOf(flags))) {
       out.stdout(`rigclaim ${name} released\n`);
       return 0;
@@ -107,7 +107,7 @@ export const consoleCommand: Command = {
   flags: { namespace: NAMESPACE, rig: RIG, ...ACCESS },
   arguments: [1, 1],
   run: async ({ flags, positionals: [name = ''] }) => {
-    const { openConsole } = await import('../../roles/rigs.ts');
+    const { openConsole } = await import('../../host/commands/rigs.ts');
     await openConsole(accessOf(flags), targetOf(flags, name));
     return 0;
   },
@@ -121,7 +121,7 @@ export const powerCommand: Command = {
   run: async ({ flags, positionals: [action, name = ''], out }) => {
     if (action !== 'on' && action !== 'off' && action !== 'cycle')
       throw new UsageError(`rig power ${action ?? ''}: give on, off or cycle before the name of the claim`);
-    const { switchRig } = await import('../../roles/rigs.ts');
+    const { switchRig } = await import('../../host/commands/rigs.ts');
     const output = await switchRig(accessOf(flags), targetOf(flags, name), action);
     out.stdout(output === '' ? `${name} switched ${action}\n` : `${output}\n`);
     return 0;

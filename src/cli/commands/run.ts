@@ -19,7 +19,7 @@ export const runCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
-    const { runHost } = await import('../../roles/host/run.ts');
+    const { runHost } = await import('../../host/run/run.ts');
     return runHost({
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),

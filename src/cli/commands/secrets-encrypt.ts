@@ -8,7 +8,7 @@ export const encryptionStatusCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { surveyStore } = await import('../../roles/api/secrets-encrypt.ts');
+    const { surveyStore } = await import('../../host/apiserver/secrets-encrypt.ts');
     const report = await surveyStore(stringFlag(flags, 'root'), false);
     const document = await printDocument(flags, report);
     out.stdout(
@@ -39,7 +39,7 @@ export const rotateEncryptionCommand: Command = {
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { rotateKey } = await import('../../roles/api/secrets-encrypt.ts');
+    const { rotateKey } = await import('../../host/apiserver/secrets-encrypt.ts');
     const { file, key } = await rotateKey(stringFlag(flags, 'root'), flags['prepare'] === true);
     out.stdout(
       flags['prepare'] === true
@@ -62,7 +62,7 @@ export const reencryptCommand: Command = {
   },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
-    const { dropOldKeys, surveyStore } = await import('../../roles/api/secrets-encrypt.ts');
+    const { dropOldKeys, surveyStore } = await import('../../host/apiserver/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
     const report = await surveyStore(root, true);
     out.stdout(`${report.rewritten} objects rewritten\n`);

@@ -18,7 +18,7 @@ const DIRECTORY_FLAG: Flag = {
 };
 
 async function directoryOf(flags: FlagValues): Promise<string> {
-  const { snapshotDirectory } = await import('../../roles/etcd/restore-target.ts');
+  const { snapshotDirectory } = await import('../../host/store/restore-target.ts');
   return stringFlag(flags, 'directory') ?? snapshotDirectory(stringFlag(flags, 'root'));
 }
 
@@ -36,7 +36,7 @@ export const saveCommand: Command = {
   arguments: [0, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd/administration.ts');
+    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../host/store/administration.ts');
     const [file] = positionals;
     const keep = integerFlag(flags, 'keep', 1, 1000);
     const ifChanged = flags['if-changed'] === true;
@@ -68,7 +68,7 @@ export const listCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { listSnapshots } = await import('../../roles/etcd/administration.ts');
+    const { listSnapshots } = await import('../../host/store/administration.ts');
     const directory = await directoryOf(flags);
     if (stringFlag(flags, 'directory') !== undefined && !existsSync(directory))
       throw new UsageError(`--directory=${directory}: does not exist; give the directory of the snapshots`);
@@ -104,7 +104,7 @@ export const statusCommand: Command = {
   arguments: [1, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { snapshotStatus } = await import('../../roles/etcd/administration.ts');
+    const { snapshotStatus } = await import('../../host/store/administration.ts');
     const status = await snapshotStatus(positionals[0] ?? '');
     const { revision, compacted, keys, revisions, hash, bytes, sha256, memberId } = status;
     const lines = printTable(
@@ -151,8 +151,8 @@ earlier history, users and roles are not kept.`,
     if (bumpRevision > 0 !== (flags['mark-compacted'] === true) || (fromEtcd && bumpRevision > 0))
       throw new UsageError('--bump-revision and --mark-compacted go together, and with a file');
     const [{ restoreSnapshot, restoreFromEtcd }, { restoreTarget }] = await Promise.all([
-      import('../../roles/etcd/administration.ts'),
-      import('../../roles/etcd/restore-target.ts'),
+      import('../../host/store/administration.ts'),
+      import('../../host/store/restore-target.ts'),
     ]);
     const target = await restoreTarget({
       root: stringFlag(flags, 'root'),
@@ -202,7 +202,7 @@ export const pushCommand: Command = {
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
     if (stringFlag(flags, 'endpoints') === undefined) throw new UsageError('snapshot push: give --endpoints');
-    const { pushSnapshot } = await import('../../roles/etcd/administration.ts');
+    const { pushSnapshot } = await import('../../host/store/administration.ts');
     const admin = (await storeAccess(flags)).open();
     try {
       const overwrite = flags['overwrite'] === true;
@@ -240,7 +240,7 @@ the start. Default: one a day, and three are kept.`,
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const [{ EVERY_FORMAT, parseEvery, readSchedule, writeSchedule }, { canonicalRoot, pathsBelow }] =
-      await Promise.all([import('../../roles/config/snapshot-schedule.ts'), import('../../roles/config/settings.ts')]);
+      await Promise.all([import('../../store/config/snapshot-schedule.ts'), import('../../host/config/settings.ts')]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const before = await readSchedule(paths.snapshotSchedule, paths.snapshots);
     const every = stringFlag(flags, 'every');
@@ -257,7 +257,7 @@ the start. Default: one a day, and three are kept.`,
       directory: directory ?? before.directory,
     };
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
-      const { askControl } = await import('../../roles/host/control.ts');
+      const { askControl } = await import('../../host/control/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
       // If the host process is not running, it reads the schedule when it starts.
       await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {

@@ -10,18 +10,18 @@ export const statusCommand: Command = {
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/host/control.ts'),
-      import('../../roles/config/settings.ts'),
+      import('../../host/control/control.ts'),
+      import('../../host/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
-    const status = await askControl<import('../../roles/host/control.ts').HostStatus>(socket, 'GET', '/status');
+    const status = await askControl<import('../../host/control/control.ts').HostStatus>(socket, 'GET', '/status');
     const document = await printDocument(flags, status);
     const code = status.failedRevisions.length === 0 ? 0 : 1;
     if (document !== undefined) {
       out.stdout(document);
       return code;
     }
-    const { layoutLine } = await import('../../roles/host/store-layout.ts');
+    const { layoutLine } = await import('../../host/control/store-layout.ts');
     const store = status.store === undefined ? '' : `${layoutLine(status.store)}\n`;
     const wide = flags['output'] === 'wide';
     out.stdout(
@@ -44,7 +44,7 @@ export const statusCommand: Command = {
     );
     for (const each of status.kubernetes.skew) out.stderr(`hyperedge: warning: version skew: ${each}\n`);
     if (code !== 0) {
-      const { failureMessage } = await import('../../roles/host/revision-archive.ts');
+      const { failureMessage } = await import('../../host/openshift/revision-archive.ts');
       for (const each of status.failedRevisions) out.stderr(`hyperedge: ${failureMessage(each)}\n`);
     }
     return code;

@@ -1,4 +1,4 @@
-import type { Disk, SystemInformation } from '../../roles/host/sysinfo.ts';
+import type { Disk, SystemInformation } from '../../host/hardware/sysinfo.ts';
 import type { Command } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
@@ -12,7 +12,7 @@ export const sysinfoCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { readSystemInformation } = await import('../../roles/host/sysinfo.ts');
+    const { readSystemInformation } = await import('../../host/hardware/sysinfo.ts');
     const information = await readSystemInformation();
     out.stdout((await printDocument(flags, information)) ?? printSystem(information, flags['output'] === 'wide'));
     return 0;

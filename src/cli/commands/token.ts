@@ -1,4 +1,4 @@
-import type { ListedToken } from '../../roles/join/tokens.ts';
+import type { ListedToken } from '../../host/join/tokens.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
@@ -32,7 +32,7 @@ export const createTokenCommand: Command = {
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const ttlMs = ttlOf(stringFlag(flags, 'ttl'));
-    const { createToken } = await import('../../roles/join/tokens.ts');
+    const { createToken } = await import('../../host/join/tokens.ts');
     const created = await createToken({
       root: stringFlag(flags, 'root'),
       roles: stringFlag(flags, 'roles') ?? 'node',
@@ -52,7 +52,7 @@ export const listTokensCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { listTokens } = await import('../../roles/join/tokens.ts');
+    const { listTokens } = await import('../../host/join/tokens.ts');
     const tokens = await listTokens(stringFlag(flags, 'root'));
     out.stdout((await printDocument(flags, tokens)) ?? tableOf(tokens));
     return 0;
@@ -82,7 +82,7 @@ export const revokeTokenCommand: Command = {
   flags: { root: ROOT_FLAG },
   arguments: [1, 1],
   run: async ({ flags, positionals, out }) => {
-    const { revokeToken } = await import('../../roles/join/tokens.ts');
+    const { revokeToken } = await import('../../host/join/tokens.ts');
     out.stdout(`token ${await revokeToken(stringFlag(flags, 'root'), positionals[0] ?? '')} revoked\n`);
     return 0;
   },

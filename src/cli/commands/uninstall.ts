@@ -29,7 +29,7 @@ export const resetCommand: Command = {
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
-  run: async (invocation) => (await import('../../roles/setup/uninstall.ts')).reset(optionsOf(invocation)),
+  run: async (invocation) => (await import('../../host/install/uninstall.ts')).reset(optionsOf(invocation)),
 };
 
 export const uninstallCommand: Command = {
@@ -40,5 +40,5 @@ export const uninstallCommand: Command = {
     'run hyperedge reset first on a host of a cluster with several.',
   flags: { purge: PURGE_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
-  run: async (invocation) => (await import('../../roles/setup/uninstall.ts')).uninstall(optionsOf(invocation)),
+  run: async (invocation) => (await import('../../host/install/uninstall.ts')).uninstall(optionsOf(invocation)),
 };

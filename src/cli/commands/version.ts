@@ -1,4 +1,4 @@
-import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { Command } from '../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../printers.ts';
 
@@ -12,7 +12,7 @@ export const versionCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     if (flags['licenses'] === true) {
-      const { thirdPartyNotices } = await import('../../roles/assets.ts');
+      const { thirdPartyNotices } = await import('../../host/process/assets.ts');
       out.stdout(thirdPartyNotices());
       return 0;
     }

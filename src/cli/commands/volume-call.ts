@@ -7,7 +7,7 @@ export const volumeCallCommand: Command = {
   flags: {},
   arguments: [4, 4],
   run: async ({ positionals }) => {
-    const { runVolumeCalls } = await import('../../roles/host/volume-calls.ts');
+    const { runVolumeCalls } = await import('../../host/node/volume-calls.ts');
     await runVolumeCalls(positionals);
     return 0;
   },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { printSystem } from '../../../src/cli/commands/sysinfo.ts';
 import { main } from '../../../src/cli/index.ts';
-import type { SystemInformation } from '../../../src/roles/host/sysinfo.ts';
+import type { SystemInformation } from '../../../src/host/hardware/sysinfo.ts';
 
 const PI: SystemInformation = {
   hardware: {
