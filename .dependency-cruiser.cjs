@@ -1,47 +1,93 @@
-// The arrows of the house (docs/architecture.md). `npm run check` fails on any import that goes against them.
+// The import rules of the tree (docs/architecture.md). `npm run check` fails on any import that breaks one.
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
-const between = (name, from, to, comment) => ({ name, comment, severity: 'error', from, to });
+const rule = (name, from, to, comment) => ({ name, comment, severity: 'error', from, to });
 const SRC = '^src/';
 const PORT = '[/-]port\\.ts$';
+/** Pure code of a domain. */
+const CORE = '^src/.*/core/';
+const TYPES = 'kubernetes-types/';
+const DOMAINS = 'store|gossip|pki|apiserver|controllers|scheduler|kubelet|runtime|network|openshift|rigs|metrics|console';
+/** Kinds of a feature live in the feature and follow the rules of `api`. */
+const KINDS = '^src/(?:openshift|rigs|network)/.*kinds/';
+/** Pure parts that every controller may use. */
+const FRAMEWORK_CORE = '^src/controllers/framework/core/';
+/** Adapters that are not in a folder named `io`. */
+const ADAPTERS =
+  '^src/(runtime/(?:oci|images|cri|directory-removal)|gossip/(?:memberlist|agent)|store/(?:disk|client)|network/pods/cni|pki)/';
+const CONTROLLER = '[/-]controller\\.ts$';
+const PLANS = '^src/controllers/(?:workloads|network|storage|nodes|identity|quota|garbage-collection)/';
 const IO_MODULES = 'fs|fs/promises|net|child_process|https|http|http2|tls|dgram|dns|dns/promises|worker_threads';
-/** Components with I/O of their own. May only shrink: a file that is listed without need fails the check. */
+/** Files with I/O of their own. May only shrink: a file that is listed without need fails the check. */
 const OWN_IO = ['durable-files', 'fallback', 'recover', 'restore', 'snapshots'].map(
-  (name) => `src/components/etcd/administration/${name}.ts`,
+  (name) => `src/store/administration/${name}.ts`,
 );
 for (const path of OWN_IO)
   if (!new RegExp(`from 'node:(?:${IO_MODULES})'`).test(readFileSync(join(__dirname, path), 'utf8')))
     throw new Error(`${path}: imports no I/O; remove it from OWN_IO`);
 const IO = `^(?:node:)?(?:${IO_MODULES})$`;
+
+/** What a domain imports of other domains, besides ports and kinds. May only shrink. */
+const CROSSINGS = {
+  apiserver: [
+    // Admission and computed resources of a feature use its pure core.
+    '^src/(?:openshift/(?:security-context-constraints|image-streams|templates)|network/router|rigs|metrics)/core/',
+    // Evictions count ready pods as the disruption controller does.
+    FRAMEWORK_CORE,
+    // The namespace of the machine config daemon exists before its controller runs.
+    '^src/openshift/machine-config/core/pools/daemon-set\\.ts$',
+  ],
+  // Static pods and mirror pods have owner references.
+  kubelet: [FRAMEWORK_CORE],
+  // Controllers of a feature use the framework of all controllers.
+  network: ['^src/controllers/framework/'],
+  rigs: ['^src/controllers/framework/'],
+  // The rights that an operator requires are compared with those it has.
+  openshift: ['^src/controllers/framework/', '^src/apiserver/core/authorization/index\\.ts$'],
+};
+
 module.exports = {
   forbidden: [
-    between('no-cycles', {}, { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } }, 'run-time import cycles'),
-    between('no-type-cycles', { path: '^src/(api|base|core|client|io/(agent|transport|images|links|streaming))/' }, { circular: true }, 'import cycles, those of types included'),
-    between('store-no-type-cycles', { path: '^src/(components/etcd|io/(sqlite|grpc)|core/mvcc)/' }, { circular: true }, 'the store has no import cycles, type-only imports included'),
-    between('base-imports-nothing', { path: '^src/base/' }, { pathNot: '^src/base/' }, 'base stands on nothing, not even node:*'),
-    between('api-imports-base', { path: '^src/api/' }, { pathNot: ['^src/(base|api)/', 'kubernetes-types/'] }, 'api imports base only'),
-    between('core-is-pure', { path: '^src/core/' }, { pathNot: ['^src/(base|api|core)/', 'kubernetes-types/'] }, 'no node:*, no npm, no outer room in core'),
-    between('core-rooms-apart', { path: '^src/core/([^/]+)/' }, { path: '^src/core/', pathNot: '^src/core/$1/' }, 'core rooms never import each other'),
-    between('io-knows-ports-only', { path: '^src/io/' }, { path: SRC, pathNot: ['^src/(base|api|io)/', PORT] }, 'io imports base, api and port types'),
-    between('io-rooms-apart', { path: '^src/io/([^/]+)/' }, { path: '^src/io/', pathNot: ['^src/io/$1/', PORT] }, 'an adapter never imports another adapter'),
-    between('client-arrows', { path: '^src/client/' }, { path: SRC, pathNot: ['^src/(base|api|client)/', PORT] }, 'client imports base, api and port types'),
-    between('components-arrows', { path: '^src/components/' }, { path: SRC, pathNot: ['^src/(base|api|core|client|components)/', PORT] }, 'components import core, client and port types; io is handed to them'),
-    between('components-no-io', { path: '^src/components/', pathNot: [PORT, ...OWN_IO.map((path) => `^${path}$`)] }, { path: IO }, 'I/O is behind a port beside the component, implemented in src/io'),
-    between('ports-no-io', { path: `^src/components/.*${PORT}` }, { path: IO, dependencyTypesNot: ['type-only'] }, 'a port names types of node:http at most'),
-    between('components-apart', { path: '^src/components/([^/]+)/' }, { path: '^src/components/', pathNot: ['^src/components/$1/', PORT] }, 'components meet through client/ only'),
-    between('store-port-only-apiserver', { path: '^src/components/', pathNot: '^src/components/(apiserver|etcd)/' }, { path: '^src/core/mvcc/' }, 'only the API server sees the store port'),
-    between('nothing-imports-roles-or-cli', { path: SRC, pathNot: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, { path: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, 'composition is the outermost room'),
-    between('roles-not-cli', { path: '^src/roles/' }, { path: '^src/cli/' }, 'roles do not know the command line'),
-    between('cli-calls-roles', { path: '^src/cli/' }, { path: '^src/(io|components|client|api)/' }, 'commands call roles; roles compose io and components'),
-    between('cli-core-types-only', { path: '^src/cli/' }, { path: '^src/core/', dependencyTypesNot: ['type-only'] }, 'commands use core types only'),
-    between('src-never-test', { path: SRC }, { path: '^(test|build)/' }, 'src never imports test or build'),
-    between('apiserver-storage-inward', { path: '^src/components/apiserver/(storage|watchcache)/' }, { path: '^src/components/apiserver/(rest|admission|pipeline)/' }, 'storage and watch cache do not import the request handlers'),
-    between('apiserver-rest-not-admission', { path: '^src/components/apiserver/rest/' }, { path: '^src/components/apiserver/admission/' }, 'handlers use the admission port of pipeline/'),
-    between('apiserver-admission-not-rest', { path: '^src/components/apiserver/admission/' }, { path: '^src/components/apiserver/rest/' }, 'plug-ins use the contracts of pipeline/'),
-    between('apiserver-pipeline-inward', { path: '^src/components/apiserver/pipeline/' }, { path: '^src/components/apiserver/(rest|admission)/' }, 'contracts import neither handlers nor plug-ins'),
-    between('apiserver-no-type-cycles', { path: '^src/components/apiserver/' }, { circular: true }, 'import cycles, type-only ones included'),
-    between('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/(kubernetes-types|@types)/'] }, 'what ships must be a dependency'),
+    rule('no-cycles', {}, { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } }, 'run-time import cycles'),
+    rule('no-type-cycles', { path: ['^src/(?:base|wire|api|client|store|apiserver)/', '^src/gossip/(?:agent|memberlist)/', '^src/runtime/images/', '^src/network/pods/io/', '^src/kubelet/io/streaming/', CORE] }, { circular: true }, 'import cycles, those of types included'),
+
+    // base ← wire ← api ← client ← domains ← host ← cli
+    rule('base-imports-nothing', { path: '^src/base/' }, { pathNot: '^src/base/' }, 'base stands on nothing, not even node:*'),
+    rule('wire-imports-base', { path: '^src/wire/' }, { path: SRC, pathNot: '^src/(?:base|wire)/' }, 'codecs and connections import base only'),
+    rule('api-is-pure', { path: ['^src/api/', KINDS] }, { pathNot: ['^src/(?:base|wire/protobuf|api)/', KINDS, TYPES] }, 'the type system and kinds import base, protobuf and each other'),
+    rule('kinds-are-listed', { path: '^src/api/', pathNot: '^src/api/(?:registry/|resources\\.ts$)' }, { path: KINDS }, 'only the registry and the table of resources name the kinds of features'),
+    rule('client-imports-api', { path: '^src/client/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api|client)/', KINDS, PORT] }, 'the client imports base, wire, api and port types'),
+    rule('host-is-outermost', { path: SRC, pathNot: ['^src/(?:host|cli)/', '^src/main\\.ts$'] }, { path: ['^src/(?:host|cli)/', '^src/main\\.ts$'] }, 'composition is outermost'),
+    rule('host-not-cli', { path: '^src/host/' }, { path: '^src/cli/' }, 'the host does not know the command line'),
+    rule('cli-calls-host', { path: '^src/cli/' }, { path: SRC, pathNot: ['^src/(?:base|host|cli)/', CORE, PORT, '/config/'] }, 'commands call the host, which composes the domains; they parse flags with the config folder of a component'),
+    rule('cli-core-types-only', { path: '^src/cli/' }, { path: [CORE, PORT], dependencyTypesNot: ['type-only'] }, 'commands use types of a core or port only'),
+    rule('src-never-test', { path: SRC }, { path: '^(?:test|build)/' }, 'src never imports test or build'),
+
+    // Domains
+    ...DOMAINS.split('|').map((domain) =>
+      rule(`${domain}-apart`, { path: `^src/${domain}/` }, { path: `^src/(?:${DOMAINS})/`, pathNot: [`^src/${domain}/`, PORT, KINDS, ...(CROSSINGS[domain] ?? [])] }, 'a domain uses the ports of another; exceptions are in CROSSINGS'),
+    ),
+    rule('store-port-only-apiserver', { path: `^src/(?:${DOMAINS})/`, pathNot: '^src/(?:apiserver|store)/' }, { path: '^src/store/port\\.ts$' }, 'only the API server uses the store'),
+
+    // Inside a domain
+    rule('core-is-pure', { path: CORE }, { pathNot: ['^src/(?:base|api|wire/protobuf)/', KINDS, PORT, CORE, TYPES] }, 'no node:*, no npm packages and no outer folder in a core'),
+    rule('core-own-only', { path: '^src/(.+?)/core/' }, { path: CORE, pathNot: ['^src/$1/core/', PORT, FRAMEWORK_CORE] }, 'a core imports no core of another feature'),
+    rule('core-parts-apart', { path: '^src/(store|apiserver|kubelet)/core/([^/]+)/' }, { path: '^src/$1/core/', pathNot: ['^src/$1/core/$2/', '^src/store/core/messages/', PORT] }, 'the parts of these cores never import each other'),
+    rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT, TYPES] }, 'plans import base, api and the pure part of the framework'),
+    rule('plans-not-controllers', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { path: CONTROLLER }, 'a controller calls its plan'),
+    rule('io-knows-ports-only', { path: '^src/(.+?)/io/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/$1/io/'] }, 'adapters import base, wire, api and port types'),
+    rule('io-apart', { path: '^src/(.+?)/io/([^/]+)/', pathNot: '^src/network/pods/io/' }, { path: '^src/$1/io/', pathNot: ['^src/$1/io/$2/', PORT] }, 'an adapter never imports another adapter'),
+    rule('adapters-know-ports-only', { path: ADAPTERS }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/store/core/messages/', '^src/$1/'] }, 'adapters import base, wire, api and port types'),
+    rule('domains-no-io', { path: `^src/(?:${DOMAINS})/`, pathNot: [PORT, ADAPTERS, '/(?:io|config)/', ...OWN_IO.map((path) => `^${path}$`)] }, { path: IO }, 'I/O is behind a port, implemented by an adapter'),
+    rule('ports-no-io', { path: `^src/(?:${DOMAINS})/.*${PORT}` }, { path: IO, dependencyTypesNot: ['type-only'] }, 'a port names types of node:http at most'),
+
+    // The API server
+    rule('apiserver-storage-inward', { path: '^src/apiserver/(?:storage|watch-cache)/' }, { path: '^src/apiserver/(?:rest|admission|pipeline)/' }, 'storage and watch cache do not import the request handlers'),
+    rule('apiserver-rest-not-admission', { path: '^src/apiserver/rest/' }, { path: '^src/apiserver/admission/' }, 'handlers use the admission port of pipeline/'),
+    rule('apiserver-admission-not-rest', { path: '^src/apiserver/admission/' }, { path: '^src/apiserver/rest/' }, 'plug-ins use the contracts of pipeline/'),
+    rule('apiserver-pipeline-inward', { path: '^src/apiserver/pipeline/' }, { path: '^src/apiserver/(?:rest|admission)/' }, 'contracts import neither handlers nor plug-ins'),
+    rule('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/(?:kubernetes-types|@types)/'] }, 'what ships must be a dependency'),
   ],
   options: {
     tsPreCompilationDeps: true,

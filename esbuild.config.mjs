@@ -75,7 +75,7 @@ const escaped = (text) =>
     return `\\u${code.toString(16).padStart(4, '0')}`;
   });
 
-/** What `src/base/version.ts` says of the build; nothing where there is no git or no history. */
+/** What `src/base/versions/version.ts` says of the build; nothing where there is no git or no history. */
 async function commitConstants() {
   /** @param {string[]} args */
   const git = async (...args) => (await promisify(execFile)('git', ['-C', import.meta.dirname, ...args])).stdout.trim();
@@ -93,7 +93,8 @@ async function commitConstants() {
 }
 
 /**
- * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string, string>, commands?: (command: string) => boolean }} options
+ * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string,
+ * string>, commands?: (command: string) => boolean }} options
  *   `commands`: those that the bundle has; the launcher calls it.
  */
 async function bundleOne({ entry, outfile, workers, modules, constants, commands }) {
@@ -130,7 +131,8 @@ async function bundleOne({ entry, outfile, workers, modules, constants, commands
  * Bundles everything into `directory`: the launcher `main.cjs`, the commands and the workers they refer to.
  * @param {string} directory
  * @param {string | undefined} release another version than the sources have
- * @returns {Promise<{ main: string, commands: string[], workers: string[], modules: string[], bytes: number }>} `modules`: the bundled files, relative to the root
+ * @returns {Promise<{ main: string, commands: string[], workers: string[], modules: string[], bytes: number }>}
+ * `modules`: the bundled files, relative to the root
  */
 export async function bundle(directory, release = undefined) {
   const root = import.meta.dirname;

@@ -109,7 +109,7 @@ async function reach(roots: readonly string[], skip: ReadonlyMap<string, string>
  */
 function kindClasses(): Map<string, string[]> {
   const classes = new Map<string, string[]>();
-  for (const file of globSync(join(here, '../src/api/kinds/*/*.ts')).sort()) {
+  for (const file of globSync(join(here, '../src/**/kinds/**/*.ts')).sort()) {
     for (const [, prefix = '', kind = ''] of readFileSync(file, 'utf8').matchAll(/schemaName: '([^']+)\.(\w+)'/g)) {
       if (!ROOTS.some((root) => root.prefix === prefix)) continue;
       const [version = '', group = ''] = prefix.split('.').reverse();

@@ -10,7 +10,7 @@ import { copyFile, mkdir, readdir, readFile, readlink, realpath, rename, rm, sta
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, zstdCompress } from 'node:zlib';
-import { HELPER_PREFIX, type HelperManifest } from '../src/roles/helper-manifest.ts';
+import { HELPER_PREFIX, type HelperManifest } from '../src/host/process/helper-manifest.ts';
 import type { Notice } from './licenses.ts';
 
 type Architecture = 'x64' | 'arm64';

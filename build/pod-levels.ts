@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { access, readdir, readFile, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { createCgroupFileSystem } from '../src/io/cgroupfs/index.ts';
+import { createCgroupFileSystem } from '../src/kubelet/io/cgroupfs/index.ts';
 
 /** Relative to each hierarchy's mount point, innermost first. */
 const LEVELS = [

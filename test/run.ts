@@ -34,7 +34,7 @@ const SOAK_TIMEOUT_MS = 60 * 60_000;
 const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
 /** Each file has its own network namespace and root. */
 const E2E_FILES_AT_ONCE = 2;
-const SOAKS = ['test/sim/**/simulation.test.ts', 'test/io/sqlite/flipped-bits.test.ts'];
+const SOAKS = ['test/sim/**/simulation.test.ts', 'test/store/disk/flipped-bits.test.ts'];
 const QUICK_E2E = ['test/e2e/once.test.ts'];
 const QUICK_SECONDS = 2;
 const DURATIONS = join(root, 'dist/cache/test-seconds.json');

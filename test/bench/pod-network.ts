@@ -4,7 +4,7 @@
  * namespaces, links are veth pairs.
  */
 import { spawn } from 'node:child_process';
-import { type Host, Lab, type LabPod } from '../components/podnetwork/lab.ts';
+import { type Host, Lab, type LabPod } from '../network/pods/lab.ts';
 
 const seconds = Number(process.argv[2] ?? 3);
 const ROUNDS = 3;

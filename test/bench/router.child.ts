@@ -1,8 +1,9 @@
 /** The proxy as a process of its own, like haproxy. It receives its tables as lists of routes. */
-import type { Route } from '../../src/api/kinds/routes/types.ts';
+
 import type { Log } from '../../src/base/log.ts';
-import { Balancer, planRouting } from '../../src/core/routing/index.ts';
-import { createCertificateJudge, proxyFactory } from '../../src/io/routing/index.ts';
+import { Balancer, planRouting } from '../../src/network/router/core/index.ts';
+import { createCertificateJudge, proxyFactory } from '../../src/network/router/io/index.ts';
+import type { Route } from '../../src/network/router/kinds/routes/types.ts';
 
 export interface ChildSettings {
   readonly httpPort: number;

@@ -13,9 +13,9 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Route } from '../../src/api/kinds/routes/types.ts';
-import { createAuthority, issue, lifetimeFrom } from '../../src/io/pki/index.ts';
-import { freePorts } from '../ports.ts';
+import type { Route } from '../../src/network/router/kinds/routes/types.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
+import { freePorts } from '../support/ports.ts';
 
 const SECONDS = Number(process.argv[2] ?? 3);
 const CLIENTS = 16;

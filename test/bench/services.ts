@@ -8,8 +8,8 @@ import { spawnSync } from 'node:child_process';
 import type { Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { silentLog } from '../../src/base/log.ts';
-import { type NftOptions, NftTable, ServicePlanner } from '../../src/core/ruleset/index.ts';
-import { createNftFilter } from '../../src/io/netfilter/index.ts';
+import { type NftOptions, NftTable, ServicePlanner } from '../../src/network/services/core/index.ts';
+import { createNftFilter } from '../../src/network/services/io/netfilter/index.ts';
 
 const [services, changes] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 200)];
 if (process.env['HE_BENCH_NETNS'] === undefined) {

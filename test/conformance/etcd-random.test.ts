@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../components/etcd/harness.ts';
+import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../store/harness.ts';
 import { EtcdClient, StatusError } from './etcd/client.ts';
 import { Oracle, Refusal } from './etcd/oracle.ts';
 import { startPeerEtcd } from './etcd/peer.ts';

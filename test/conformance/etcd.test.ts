@@ -1,5 +1,5 @@
-import { cluster } from '../components/etcd/cluster-harness.ts';
-import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../components/etcd/harness.ts';
+import { cluster } from '../store/cluster-harness.ts';
+import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../store/harness.ts';
 import { startPeerEtcd } from './etcd/peer.ts';
 import { etcdConformance } from './etcd.ts';
 

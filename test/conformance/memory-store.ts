@@ -13,7 +13,7 @@ import {
   type StoreWatch,
   type WatchEvent,
   type WatchHandler,
-} from '../../src/core/mvcc/port.ts';
+} from '../../src/store/port.ts';
 
 interface Change {
   readonly revision: Revision;

@@ -10,7 +10,7 @@ import type {
   ProcessStreams,
   Runtime,
   SandboxConfig,
-} from '../../src/core/podplan/port.ts';
+} from '../../src/runtime/port.ts';
 
 export interface RuntimeUnderTest {
   /** The running runtime; a new object after `restart`. */

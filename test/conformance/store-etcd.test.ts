@@ -1,4 +1,4 @@
-import { cluster } from '../components/etcd/cluster-harness.ts';
+import { cluster } from '../store/cluster-harness.ts';
 import {
   connect,
   DEBIAN_ETCD,
@@ -8,7 +8,7 @@ import {
   startDebianEtcd,
   startHere,
   temporaryDirectory,
-} from '../components/etcd/harness.ts';
+} from '../store/harness.ts';
 import { storeConformance } from './store.ts';
 
 const stops: Array<() => Promise<void>> = [];

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { prefixEnd, type Revision, type Store, StoreError, type WatchEvent } from '../../src/core/mvcc/port.ts';
+import { prefixEnd, type Revision, type Store, StoreError, type WatchEvent } from '../../src/store/port.ts';
 
 export interface StoreSuite {
   readonly name: string;

@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process';
 import { mkdir, rm, truncate, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { Reader, Writer } from '../../src/api/etcd/wire.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { createRpcListener } from '../../src/io/grpc/index.ts';
-import { RpcCode, type RpcListener, type RpcService } from '../../src/io/grpc/port.ts';
+import { createRpcListener } from '../../src/wire/grpc/index.ts';
+import { RpcCode, type RpcListener, type RpcService } from '../../src/wire/grpc/port.ts';
+import { Reader, Writer } from '../../src/wire/protobuf/protobuf.ts';
 
 const execute = promisify(execFile);
 const EMPTY = Buffer.alloc(0);

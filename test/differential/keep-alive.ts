@@ -1,5 +1,5 @@
 /** Sequential requests to a test server over one connection, because handshakes would take most of the time. */
-import type { CallOptions, TestServer } from '../components/apiserver/harness.ts';
+import type { CallOptions, TestServer } from '../apiserver/harness.ts';
 import { Channel } from '../fuzz/api/wire.ts';
 
 const ANSWER_MS = 60_000;

@@ -1,7 +1,7 @@
 /** Compares random operations on objects, response by response, with a model of the API. */
 import { after, before, describe, it } from 'node:test';
-import { until } from '../components/apiserver/customresources/crontab.ts';
-import { startServer, type TestServer } from '../components/apiserver/harness.ts';
+import { until } from '../apiserver/custom-resources/crontab.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
 import { keepAlive } from './keep-alive.ts';
 import { live, type Subject } from './random.ts';
 

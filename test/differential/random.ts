@@ -1,5 +1,5 @@
 /** Random operations on a few objects of one kind: all ways of writing, with intentional errors in some requests. */
-import { Choices } from '../core/patch/choices.ts';
+import { Choices } from '../apiserver/core/patch/choices.ts';
 import type { Send } from './keep-alive.ts';
 import type { Draft, KindRules, Stored } from './model.ts';
 import { Model } from './model.ts';

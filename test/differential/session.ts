@@ -1,6 +1,6 @@
 /** Sends requests to a real server and compares the responses with the model field by field. */
 import assert from 'node:assert/strict';
-import type { CallOptions } from '../components/apiserver/harness.ts';
+import type { CallOptions } from '../apiserver/harness.ts';
 import type { PlainAnswer as Answer, Send } from './keep-alive.ts';
 import { describeOwners, documentOf, type Expected, type Model, readDocument, type Stored } from './model.ts';
 

@@ -1,8 +1,8 @@
 /** A DRA driver with a registration socket. It prepares the allocated claims. */
 import { join } from 'node:path';
-import { Reader, Writer } from '../../src/api/etcd/wire.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { createRpcListener } from '../../src/io/grpc/index.ts';
+import { createRpcListener } from '../../src/wire/grpc/index.ts';
+import { Reader, Writer } from '../../src/wire/protobuf/protobuf.ts';
 
 const EMPTY = Buffer.alloc(0);
 

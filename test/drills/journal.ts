@@ -1,6 +1,6 @@
 /** Clients that record acknowledged writes and compare them with the final data. */
 import assert from 'node:assert/strict';
-import type { Store } from '../../src/core/mvcc/port.ts';
+import type { Store } from '../../src/store/port.ts';
 import { clock, connect, eventually, type Member, sleep } from './processes.ts';
 
 interface Outcome {

@@ -5,12 +5,13 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Reader, Writer } from '../../src/api/etcd/wire.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
-import type { Store } from '../../src/core/mvcc/port.ts';
-import { createEtcdStore, createPeerDialer } from '../../src/io/grpc/index.ts';
-import { freePorts } from '../ports.ts';
+import { createEtcdStore } from '../../src/store/client/etcd-store.ts';
+import { createPeerDialer } from '../../src/store/client/peer-dialer.ts';
+import type { Store } from '../../src/store/port.ts';
+import { Reader, Writer } from '../../src/wire/protobuf/protobuf.ts';
+import { freePorts } from '../support/ports.ts';
 
 export const executable = fileURLToPath(new URL(`../../dist/hyperedge-linux-${process.arch}`, import.meta.url));
 

@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import { copyFile, readdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { ClusterOperator, ClusterVersion } from '../../src/api/kinds/config/types.ts';
 import { releaseFileName } from '../../src/api/releases/manifest.ts';
-import { PRODUCT_VERSION } from '../../src/base/version.ts';
-import { writeBundle } from '../../src/io/releases/index.ts';
+import { PRODUCT_VERSION } from '../../src/base/versions/version.ts';
+import type { ClusterOperator, ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
+import { writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { Appliance, eventually, executable, type Ran } from './harness.ts';
 
 /** Path of OpenShift's client, if available. */

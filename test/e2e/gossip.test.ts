@@ -10,11 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { silentLog } from '../../src/base/log.ts';
-import type { GossipMember } from '../../src/components/etcd/gossip-port.ts';
-import type { AgentEvent, AgentMember } from '../../src/components/membership/agent-port.ts';
-import { askAgent, createGossipHints } from '../../src/io/agent/index.ts';
-import { newKeyringText } from '../../src/io/transport/memberlist/index.ts';
-import { systemClock } from '../../src/roles/process.ts';
+import { askAgent, createGossipHints } from '../../src/gossip/agent/index.ts';
+import { newKeyringText } from '../../src/gossip/memberlist/index.ts';
+import type { AgentEvent, AgentMember } from '../../src/gossip/membership/agent-port.ts';
+import { systemClock } from '../../src/host/process/process.ts';
+import type { GossipMember } from '../../src/store/gossip-port.ts';
 import { eventually, projectRoot, type Ran, run, sleep } from './harness.ts';
 
 const missing =

@@ -8,7 +8,7 @@ import { mkdtemp, readdir, readFile, readlink, rm, rmdir } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { kubectls } from '../kubectls.ts';
+import { kubectls } from '../support/kubectls.ts';
 
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 export const executable = join(projectRoot, 'dist', `hyperedge-linux-${process.arch}`);

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { busyboxLayer, directory, type Entry, writeDockerArchive } from '../../build/docker-archive.ts';
-import { crdOf, csvOf, packageOf, writeCatalog } from '../components/controllers/olm-catalogs.ts';
+import { crdOf, csvOf, packageOf, writeCatalog } from '../openshift/operators/olm/catalogs.ts';
 import { Appliance, eventually } from './harness.ts';
 
 const oc = process.env['HYPEREDGE_OC'] ?? '/var/tmp/hyperedge-upstream/oc';

@@ -5,8 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Route } from '../../src/api/kinds/routes/types.ts';
-import { createAuthority, issue, lifetimeFrom } from '../../src/io/pki/index.ts';
+import type { Route } from '../../src/network/router/kinds/routes/types.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
 import { Appliance, eventually } from './harness.ts';
 
 const DOMAIN = 'apps.cluster.local';

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { silentLog } from '../../src/base/log.ts';
-import { createAuthority, etcdFiles, loadIfPresent, masterFiles, nodeFiles } from '../../src/io/pki/index.ts';
-import { loadSettings } from '../../src/roles/config/settings.ts';
-import { issueCertificates } from '../../src/roles/host/issue-certificates.ts';
-import { openTrustedTime } from '../../src/roles/host/trusted-time.ts';
+import { issueCertificates } from '../../src/host/certificates/issue-certificates.ts';
+import { loadSettings } from '../../src/host/config/settings.ts';
+import { openTrustedTime } from '../../src/host/run/trusted-time.ts';
+import { createAuthority, etcdFiles, loadIfPresent, masterFiles, nodeFiles } from '../../src/pki/index.ts';
 import { Appliance, eventually, sleep } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 

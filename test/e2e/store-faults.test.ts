@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Writer } from '../../src/api/etcd/wire.ts';
+import { Writer } from '../../src/wire/protobuf/protobuf.ts';
 import { drillLeaderLoss, drillRandomKills } from '../drills/drills.ts';
 import { Journal, untilWritable } from '../drills/journal.ts';
 import { Network } from '../drills/network.ts';

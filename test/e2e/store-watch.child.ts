@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLog } from '../../src/base/log.ts';
-import { createEtcdStore } from '../../src/io/grpc/index.ts';
-import { systemClock } from '../../src/roles/process.ts';
+import { systemClock } from '../../src/host/process/process.ts';
+import { createEtcdStore } from '../../src/store/client/etcd-store.ts';
 
 const [root = '', prefix = ''] = process.argv.slice(2);
 const read = (name: string): string => readFileSync(join(root, 'etc/origin/master', name), 'utf8');

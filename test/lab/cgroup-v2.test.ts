@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
 import { eventually } from '../e2e/harness.ts';
-import { kubectls } from '../kubectls.ts';
+import { kubectls } from '../support/kubectls.ts';
 import { VmHost, whyNoVm } from './vm-host.ts';
 
 const missing = await whyNoVm();

@@ -4,8 +4,8 @@ import { createPrivateKey, type KeyObject, sign, X509Certificate } from 'node:cr
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { childrenOf, der, parseDer, toDer } from '../../src/io/pki/der.ts';
-import { etcdFiles, masterFiles } from '../../src/io/pki/index.ts';
+import { childrenOf, der, parseDer, toDer } from '../../src/pki/der.ts';
+import { etcdFiles, masterFiles } from '../../src/pki/index.ts';
 import { eventually } from '../e2e/harness.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';

@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, type RunOptions, run, sleep } from '../e2e/harness.ts';
-import { kubectls } from '../kubectls.ts';
+import { kubectls } from '../support/kubectls.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { LabDisk } from './lab-disk.ts';
 import { Lan, portOf } from './lan.ts';

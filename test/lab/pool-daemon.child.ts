@@ -8,16 +8,16 @@ import { networkInterfaces } from 'node:os';
 import { gunzipSync } from 'node:zlib';
 import { createLog } from '../../src/base/log.ts';
 import { createApiClient, createEventRecorder, createInformerFactory } from '../../src/client/index.ts';
-import { createMachineConfigDaemon } from '../../src/components/openshift/machineconfigdaemon/index.ts';
-import { watchPath } from '../../src/io/host/index.ts';
+import { systemClock as clock, systemRandom as random } from '../../src/host/process/process.ts';
+import { watchPath } from '../../src/kubelet/io/host-facts/index.ts';
+import { createMachineConfigDaemon } from '../../src/openshift/machine-config/daemon/index.ts';
+import { createHostUnits } from '../../src/openshift/machine-config/io/host-units.ts';
 import {
   createDirectoryWatch,
   createDisk,
   createHostFiles,
   createHostKernel,
-} from '../../src/io/machineconfig/index.ts';
-import { createHostUnits } from '../../src/io/systemd/index.ts';
-import { systemClock as clock, systemRandom as random } from '../../src/roles/process.ts';
+} from '../../src/openshift/machine-config/io/index.ts';
 
 /** Access data that the test writes. */
 export interface DaemonAccess {

@@ -11,10 +11,10 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { ClusterVersion } from '../../src/api/kinds/config/types.ts';
 import { releaseFileName } from '../../src/api/releases/manifest.ts';
-import { parseSwitchRecord } from '../../src/core/updates/port.ts';
-import { digestOf, writeBundle } from '../../src/io/releases/index.ts';
+import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
+import { parseSwitchRecord } from '../../src/openshift/updates/core/port.ts';
+import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually, executable, projectRoot, run, sleep } from '../e2e/harness.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';

@@ -9,10 +9,10 @@ import { mkdir, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { ClusterVersion } from '../../src/api/kinds/config/types.ts';
 import { releaseFileName } from '../../src/api/releases/manifest.ts';
-import { PRODUCT_VERSION } from '../../src/base/version.ts';
-import { digestOf, writeBundle } from '../../src/io/releases/index.ts';
+import { PRODUCT_VERSION } from '../../src/base/versions/version.ts';
+import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
+import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually } from '../e2e/harness.ts';
 import { buildChanged, type SourceChange } from './changed-build.ts';
 import { LabCluster } from './lab-cluster.ts';
@@ -29,13 +29,13 @@ const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {health
 const ENDED_MS = 600_000;
 
 const newerTables = (level: number): SourceChange => ({
-  file: 'src/io/sqlite/schema.ts',
+  file: 'src/store/disk/schema.ts',
   from: '{ to: FIRST_SCHEMA, level: 0, make: addChecksums },',
   to: `{ to: FIRST_SCHEMA, level: 0, make: addChecksums },
     { to: 5, level: ${level}, make: (db: Database.Database) => db.exec('ALTER TABLE lease ADD COLUMN owner TEXT') },`,
 });
 const HIGHER_LEVEL: SourceChange = {
-  file: 'src/components/etcd/replication/log-level.ts',
+  file: 'src/store/replication/upkeep/log-level.ts',
   from: 'NEWEST_LEVEL: number = LogLevel.tokens',
   to: 'NEWEST_LEVEL: number = LogLevel.tokens + 1',
 };

@@ -8,9 +8,9 @@ import { copyFile, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { ClusterVersion } from '../../src/api/kinds/config/types.ts';
 import { releaseFileName } from '../../src/api/releases/manifest.ts';
-import { digestOf, writeBundle } from '../../src/io/releases/index.ts';
+import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
+import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually, projectRoot, run } from '../e2e/harness.ts';
 import { LabCluster } from './lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';

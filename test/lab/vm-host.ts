@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, run } from '../e2e/harness.ts';
-import { freePort } from '../ports.ts';
+import { freePort } from '../support/ports.ts';
 import { LAB_KERNEL_ARGUMENTS, type LabBootLoader, makeBootDisk } from './boot-disk.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';

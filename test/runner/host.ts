@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
-import { fetchHelm, helms } from '../helms.ts';
-import { FETCHED_KUBECTL_120 } from '../kubectls.ts';
+import { fetchHelm, helms } from '../support/helms.ts';
+import { FETCHED_KUBECTL_120 } from '../support/kubectls.ts';
 
 const run = promisify(execFile);
 

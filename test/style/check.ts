@@ -28,7 +28,7 @@ const KNOWN: Readonly<Record<string, number>> = {};
 
 /** Pure code: time, randomness and I/O are arguments. */
 const PURE = [
-  /^src\/(?:base(?!\/connections)|api|(?:.*\/)?core)\//,
+  /^src\/(?:base|api|(?:.*\/)?core)\//,
   /^src\/controllers\/(?!framework\/)[^/]+\/[^/]+\/(?!(?:[a-z-]+-)?(?:controller|port)\.ts$)/,
 ];
 const IMPURE_GLOBALS = new Set([

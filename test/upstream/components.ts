@@ -15,8 +15,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sleep } from '../e2e/harness.ts';
-import { kubectls } from '../kubectls.ts';
 import { stopWhenInterrupted } from '../lab/interrupted.ts';
+import { kubectls } from '../support/kubectls.ts';
 import { ForeignCluster, NAMESPACE } from './foreign-cluster.ts';
 import { forever, labelled, object, selecting, WORKLOADS } from './foreign-workloads.ts';
 

@@ -8,8 +8,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { directory, writeDockerArchive } from '../../build/docker-archive.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { createImageStore } from '../../src/io/images/index.ts';
-import { trees } from '../../src/io/trees/index.ts';
+import { trees } from '../../src/runtime/directory-removal/index.ts';
+import { createImageStore } from '../../src/runtime/images/index.ts';
 import { serveLayout, writeLayout } from './conformance-registry.ts';
 
 const run = promisify(execFile);

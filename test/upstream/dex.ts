@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import { copyFile, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createAuthority, issue, lifetimeFrom } from '../../src/io/pki/index.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
 import { type Appliance, eventually } from '../e2e/harness.ts';
 import { PROGRAMS } from './modules.ts';
 

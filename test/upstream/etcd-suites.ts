@@ -35,8 +35,8 @@ type LeftOut = ReadonlyArray<readonly [tests: RegExp, reason: string]>;
 const V2 = 'the v2 API is not served';
 const PROXIES = 'etcd gateway and grpc-proxy are not offered';
 const SNAPSHOT = 'etcdctl and etcdutl cannot read a saved snapshot, which is a database of SQLite';
-const PEER_NAMES = 'waits for words of Go’s TLS in the log; test/roles/etcd/server.test.ts has who is let in';
-const DAMAGE = 'damages a file of bbolt; ours are damaged in test/components/etcd and the drills';
+const PEER_NAMES = 'waits for words of Go’s TLS in the log; test/host/store/server.test.ts has who is let in';
+const DAMAGE = 'damages a file of bbolt; ours are damaged in test/store and the drills';
 
 /** Excluded tests with a reason. The first match applies. */
 export const NOT_FOR_OURS: Readonly<Record<Release, LeftOut>> = {
@@ -62,7 +62,7 @@ export const NOT_FOR_OURS: Readonly<Record<Release, LeftOut>> = {
       SNAPSHOT,
     ],
     [/^TestEtcdCorruptHash$|CorruptionInterrupt$|DetectCorruption$|^TestPeriodicCheckDetectsCorruption$/, DAMAGE],
-    [/^TestHTTPLivezReadyzHandler$/, `its last part ${DAMAGE}; test/components/etcd/http.test.ts has what both answer`],
+    [/^TestHTTPLivezReadyzHandler$/, `its last part ${DAMAGE}; test/store/services/http.test.ts has what both answer`],
     [
       /^TestCtlV3DefragOffline|^TestForceNewCluster_MemberCount$|^TestCtlV3PromotingLearner$/,
       'reads or writes a file of bbolt while etcd is stopped',

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
-import { ETCD_VERSION } from '../../src/components/etcd/services/version.ts';
+import { ETCD_VERSION } from '../../src/store/services/version.ts';
 import { NOT_FOR_OURS, type Release, SUITES } from './etcd-suites.ts';
 import { isolated, placeBinaries, REPORTS } from './place.ts';
 import { upstreamSource } from './sources.ts';

@@ -2,8 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createAuthority, issue, lifetimeFrom } from '../../src/io/pki/index.ts';
-import { createKubeconfig } from '../../src/io/pki/kubeconfig.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
+import { createKubeconfig } from '../../src/pki/kubeconfig.ts';
 
 const TOKEN = { id: 'abcdef', secret: '0123456789abcdef' };
 

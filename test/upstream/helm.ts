@@ -12,7 +12,7 @@ import { Appliance, executable } from '../e2e/harness.ts';
 import { writeChart } from '../e2e/helm/chart.ts';
 import { STEPS, versionOf } from '../e2e/helm/life.ts';
 import { importHelloImage } from '../e2e/images.ts';
-import { fetchHelm, LAYERS, type Layer } from '../helms.ts';
+import { fetchHelm, LAYERS, type Layer } from '../support/helms.ts';
 
 const { values: flags } = parseArgs({
   options: {

@@ -20,7 +20,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
-import { freePort } from '../ports.ts';
+import { freePort } from '../support/ports.ts';
 import { upstreamSource } from './sources.ts';
 
 const EXECUTABLE = join(import.meta.dirname, '..', '..', 'dist', `hyperedge-linux-${process.arch}`);

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readAttributes } from '../../../src/io/images/attributes.ts';
+import { readAttributes } from '../../../src/runtime/images/layers/attributes.ts';
 import { dockerArchive } from '../../conformance/busybox-image.ts';
-import { attributedFile, END_OF_ARCHIVE, tarBlocks } from '../../io/images/archives.ts';
+import { attributedFile, END_OF_ARCHIVE, tarBlocks } from '../../runtime/images/archives.ts';
 import type { AttackCase } from '../port.ts';
 
 /** The extended attribute for cap_setuid=ep. */

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createSigningRequest, generateKey, masterFiles } from '../../../src/io/pki/index.ts';
+import { createSigningRequest, generateKey, masterFiles } from '../../../src/pki/index.ts';
 import type { AttackLab } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
 

@@ -7,8 +7,8 @@ import { connect as connectHttp2 } from 'node:http2';
 import { Agent, request as send } from 'node:https';
 import { createInterface } from 'node:readline';
 import { silentLog } from '../../../src/base/log.ts';
-import { createEtcdStore } from '../../../src/io/grpc/etcd-store.ts';
-import { systemClock } from '../../../src/roles/process.ts';
+import { systemClock } from '../../../src/host/process/process.ts';
+import { createEtcdStore } from '../../../src/store/client/etcd-store.ts';
 import { load } from '../etcd/load.ts';
 
 const [what = '', text = '{}'] = process.argv.slice(2);

@@ -1,13 +1,7 @@
 /** Throughput of single requests relative to a bare server, the store, and each other. Alternating in one run. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import {
-  connect,
-  makeCertificates,
-  remove,
-  startDebianEtcd,
-  temporaryDirectory,
-} from '../../components/etcd/harness.ts';
+import { connect, makeCertificates, remove, startDebianEtcd, temporaryDirectory } from '../../store/harness.ts';
 import { load } from '../etcd/load.ts';
 import { FILLER, LIST, MARK_BARE, median, type Target, wait } from './target.ts';
 

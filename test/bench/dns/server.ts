@@ -4,7 +4,7 @@
  */
 import { createSocket } from 'node:dgram';
 import { resources } from '../../../src/api/resources.ts';
-import { startDns } from '../../components/dns/harness.ts';
+import { startDns } from '../../network/dns/harness.ts';
 
 const SERVICES = 10_000;
 

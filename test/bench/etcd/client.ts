@@ -2,18 +2,19 @@
  * Client for both stores: a thin layer over the project's gRPC client. Each request is encoded once, and responses are
  * only checked.
  */
+
+import { silentLog } from '../../../src/base/log.ts';
 import {
   decodeRangeResponse,
   writeModRevisionCompare,
   writePutRequest,
   writeRangeRequest,
-} from '../../../src/api/etcd/kv.ts';
-import { decodeWatchResponse, writeWatchCreate } from '../../../src/api/etcd/watch.ts';
-import { Writer } from '../../../src/api/etcd/wire.ts';
-import { silentLog } from '../../../src/base/log.ts';
-import { prefixEnd } from '../../../src/core/mvcc/port.ts';
-import { Channel } from '../../../src/io/grpc/channel.ts';
-import { type Certificates, clock } from '../../components/etcd/harness.ts';
+} from '../../../src/store/core/messages/kv.ts';
+import { decodeWatchResponse, writeWatchCreate } from '../../../src/store/core/messages/watch.ts';
+import { prefixEnd } from '../../../src/store/port.ts';
+import { Channel } from '../../../src/wire/grpc/channel.ts';
+import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
+import { type Certificates, clock } from '../../store/harness.ts';
 
 const TIMEOUT_MS = 60_000;
 const writer = new Writer(16 << 10);

@@ -1,7 +1,7 @@
 /** Resource usage of a store: memory, bytes written to disk, start time, file growth, and latency during compaction. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Certificates } from '../../components/etcd/harness.ts';
+import type { Certificates } from '../../store/harness.ts';
 import { Client } from './client.ts';
 import { compare, load, median, spread } from './load.ts';
 import { BenchCluster, KINDS, type Kind, usage } from './members.ts';

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Certificates, connect, DEBIAN_ETCD } from '../../components/etcd/harness.ts';
-import { freePort } from '../../ports.ts';
+import { type Certificates, connect, DEBIAN_ETCD } from '../../store/harness.ts';
+import { freePort } from '../../support/ports.ts';
 
 export type Kind = 'ours' | 'etcd';
 export const KINDS: readonly Kind[] = ['etcd', 'ours'];

@@ -8,7 +8,7 @@
 import { mkdir } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { makeCertificates, remove, temporaryDirectory } from '../../components/etcd/harness.ts';
+import { makeCertificates, remove, temporaryDirectory } from '../../store/harness.ts';
 import { Client } from './client.ts';
 import { type CostOptions, growth, idle, memory, start, written } from './cost.ts';
 import { load } from './load.ts';

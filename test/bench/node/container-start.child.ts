@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createRuntimeLab } from '../../io/oci/lab.ts';
+import { createRuntimeLab } from '../../runtime/oci/lab.ts';
 
 const [bundle = '', runcRoot = '', count = '20'] = process.argv.slice(2);
 /** Detached containers keep the runtime's streams, so pipes would stay open. */

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
-import { openClient } from '../../../src/roles/api-access.ts';
-import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
+import { openClient } from '../../../src/host/process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
 
 const [kubeconfig = '', image = '', count = '30'] = process.argv.slice(2);
 const namespace = 'default';

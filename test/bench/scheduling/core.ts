@@ -1,11 +1,11 @@
 /** Decisions of the scheduler core, without API and I/O. */
 import type { Node, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
-import { Cluster } from '../../../src/core/scheduling/cluster.ts';
-import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
-import { DEFAULT_PROFILE, profileOf } from '../../../src/core/scheduling/profile.ts';
-import { SchedulingQueue } from '../../../src/core/scheduling/queue.ts';
-import { schedulePod } from '../../../src/core/scheduling/schedule.ts';
+import { Cluster } from '../../../src/scheduler/core/cluster.ts';
+import { DEFAULT_PROFILE, profileOf } from '../../../src/scheduler/core/profile.ts';
+import { SchedulingQueue } from '../../../src/scheduler/core/queue.ts';
+import { schedulePod } from '../../../src/scheduler/core/schedule.ts';
 
 export type Shape = 'plain' | 'spread' | 'anti-affinity' | 'preferred';
 

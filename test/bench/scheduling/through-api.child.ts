@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
-import { openClient } from '../../../src/roles/api-access.ts';
-import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
+import { openClient } from '../../../src/host/process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
 import { cpuByProcess } from './cpu-by-process.ts';
 
 const [kubeconfig = '', root = '', count = '1000'] = process.argv.slice(2);

@@ -1,4 +1,6 @@
-/** A gRPC client for tests with a single connection. It uses `node:http2` directly, independently of `src/io/grpc`. */
+/**
+ * A gRPC client for tests with a single connection. It uses `node:http2` directly, independently of `src/wire/grpc`.
+ */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type SecureClientSessionOptions } from 'node:http2';
 import { decode, encode, METHODS, type Method, type Request, type Response } from './messages.ts';
 

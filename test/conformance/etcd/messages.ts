@@ -1,6 +1,6 @@
 /**
  * Descriptions of etcd's messages with a Protocol Buffers codec, written for the tests from etcd's .proto files,
- * independently of `src/api/etcd`, so that they do not share its errors. Byte fields are latin1 strings.
+ * independently of `src/store/core/messages`, so that they do not share its errors. Byte fields are latin1 strings.
  */
 
 const MESSAGES = {

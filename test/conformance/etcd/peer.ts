@@ -1,8 +1,8 @@
 /** Starts Debian's etcd as a single member without TLS, with additional flags. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { DEBIAN_ETCD } from '../../components/etcd/harness.ts';
-import { freePorts } from '../../ports.ts';
+import { DEBIAN_ETCD } from '../../store/harness.ts';
+import { freePorts } from '../../support/ports.ts';
 import { EtcdClient } from './client.ts';
 
 export interface Peer {

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CoreV1Api, KubeConfig, makeInformer } from '@kubernetes/client-node';
-import { createKubeconfig } from '../../../src/io/pki/kubeconfig.ts';
-import { run, type TestServer } from '../../components/apiserver/harness.ts';
+import { createKubeconfig } from '../../../src/pki/kubeconfig.ts';
+import { run, type TestServer } from '../../apiserver/harness.ts';
 import { APPLIED, CUSTOM, DEFINITION, NODE, WEB } from './documents.ts';
 
 interface Place {

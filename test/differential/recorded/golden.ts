@@ -1,5 +1,5 @@
 /** The answers to a script from a server of our own, one line each. */
-import { startServer } from '../../components/apiserver/harness.ts';
+import { startServer } from '../../apiserver/harness.ts';
 import { Connection } from '../exchange.ts';
 import { play } from './play.ts';
 import type { Step } from './script.ts';

@@ -1,5 +1,5 @@
 /** Finds in requests what earlier answers brought, and notes where. */
-import { decodeProtobuf, isProtobuf } from '../../../src/components/apiserver/http/protobuf/decode.ts';
+import { decodeProtobuf, isProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
 import { documentOf, type Learned, type Step } from './script.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

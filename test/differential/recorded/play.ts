@@ -1,6 +1,7 @@
 /** Plays a script to a server, and tells of each answer what does not differ from one run to the next. */
-import { Reader } from '../../../src/api/etcd/wire.ts';
-import { decodeProtobuf } from '../../../src/components/apiserver/http/protobuf/decode.ts';
+
+import { decodeProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
+import { Reader } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Connection, Reply } from '../exchange.ts';
 import { normalise } from '../normalise.ts';
 import { type Chosen, documentOf, isWatch, learn, requestOf, type Step } from './script.ts';
@@ -26,7 +27,10 @@ type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** One answer for each step, in their order. Watches are played last, all at once: they then tell all that happened since. */
+/**
+ * One answer for each step, in their order. Watches are played last, all at once: they then tell all that happened
+ * since.
+ */
 export async function play(steps: readonly Step[], connection: Connection): Promise<Told[]> {
   const chosen: Chosen = new Map();
   const told: Told[] = [];
@@ -76,7 +80,9 @@ async function established(reply: Reply, connection: Connection): Promise<void> 
 const NUMBER = /^\d+$/;
 const UUID = /^[0-9a-f-]{36}$/;
 
-/** Names that a server made up are called by their marks wherever they are mentioned, and its own port by what it is. */
+/**
+ * Names that a server made up are called by their marks wherever they are mentioned, and its own port by what it is.
+ */
 function named(text: string, chosen: Chosen, port: number): string {
   let result = text.replaceAll(`"port":${port}`, '"port":"<port>"');
   for (const [mark, value] of chosen)

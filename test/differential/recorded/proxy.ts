@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, request as forward } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
-import type { TestServer } from '../../components/apiserver/harness.ts';
+import { issue, lifetimeFrom } from '../../../src/pki/index.ts';
+import type { TestServer } from '../../apiserver/harness.ts';
 import { Marks } from './marks.ts';
 import { isWatch, type Step } from './script.ts';
 

@@ -1,12 +1,12 @@
 /**
- * `npm run record -- [kubectl-1.20|kubectl|client-node|controllers|scheduler ...] [--programs DIRECTORY]`: runs clients against an API server and writes what
- * they ask to `scripts/`, then plays every script to a fresh server for the golden answers (`--golden`: only that).
- * DIRECTORY holds upstream's kube-controller-manager and kube-scheduler.
+ * `npm run record -- [kubectl-1.20|kubectl|client-node|controllers|scheduler ...] [--programs DIRECTORY]`: runs clients
+ * against an API server and writes what they ask to `scripts/`, then plays every script to a fresh server for the
+ * golden answers (`--golden`: only that). DIRECTORY holds upstream's kube-controller-manager and kube-scheduler.
  */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startServer } from '../../components/apiserver/harness.ts';
+import { startServer } from '../../apiserver/harness.ts';
 import { CLIENTS } from './clients.ts';
 import { goldenOf } from './golden.ts';
 import { record } from './proxy.ts';

@@ -1,10 +1,12 @@
 /**
- * Requests of a real client, as they were sent. What a server had chosen (uids, revisions, generated names, tokens of lists) stands as `<<3>>`, and the
- * step whose answer brought it says where it was found; so a script can be played to any server.
+ * Requests of a real client, as they were sent. What a server had chosen (uids, revisions, generated names, tokens of
+ * lists) stands as `<<3>>`, and the step whose answer brought it says where it was found; so a script can be played to
+ * any server.
  */
-import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
-import { decodeProtobuf, isProtobuf } from '../../../src/components/apiserver/http/protobuf/decode.ts';
-import { envelope } from '../../../src/components/apiserver/http/protobuf/encode.ts';
+
+import { decodeProtobuf, isProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
+import { envelope } from '../../../src/apiserver/http/protobuf/encode.ts';
+import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Reply, Request } from '../exchange.ts';
 
 /** Where in an answer a chosen value stands: a JSON pointer. */

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { busyboxLayer, dockerArchive, sha256, tarBytes } from '../../conformance/busybox-image.ts';
-import { attributedFile, END_OF_ARCHIVE, ociArchive, ociImage } from '../../io/images/archives.ts';
+import { attributedFile, END_OF_ARCHIVE, ociArchive, ociImage } from '../../runtime/images/archives.ts';
 import { assignments, type PodLab, pod, shell } from './lab.ts';
 
 const NET_RAW = 1 << 13;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { slack } from '../../slack.ts';
+import { slack } from '../../support/slack.ts';
 import { eventually, type Ran, run, sleep } from '../harness.ts';
 import { containerPid } from './content.ts';
 import { configMap, idle, isReady, type PodLab, pod, restartsOf, shell } from './lab.ts';

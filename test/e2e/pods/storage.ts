@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { HungFileSystem } from '../../hung-file-system.ts';
+import { HungFileSystem } from '../../support/hung-file-system.ts';
 import { eventually } from '../harness.ts';
 import { helloImage } from '../images.ts';
 import { idle, type PodLab, pod, shell } from './lab.ts';

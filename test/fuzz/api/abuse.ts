@@ -3,7 +3,7 @@
  * without affecting others.
  */
 import type { TLSSocket } from 'node:tls';
-import type { Choices } from '../../core/patch/choices.ts';
+import type { Choices } from '../../apiserver/core/patch/choices.ts';
 import { type Identity, open, type Peer } from './wire.ts';
 
 const LINE = 'GET /api/v1/namespaces/default HTTP/1.1\r\nHost: x\r\n';

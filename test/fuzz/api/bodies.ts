@@ -1,8 +1,8 @@
 /** Request bodies in every format, from valid documents to arbitrary bytes. */
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
-import { encodeMessage, envelope, hasMessage } from '../../../src/components/apiserver/http/protobuf/encode.ts';
-import type { Choices } from '../../core/patch/choices.ts';
+import { encodeMessage, envelope, hasMessage } from '../../../src/apiserver/http/protobuf/encode.ts';
+import type { Choices } from '../../apiserver/core/patch/choices.ts';
 import { damaged, KEYS, mutated, object, TEXTS, value } from './values.ts';
 
 export interface Body {

@@ -6,9 +6,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { remove, startHere, temporaryDirectory } from '../../components/etcd/harness.ts';
-import { Choices } from '../../core/patch/choices.ts';
-import { slack } from '../../slack.ts';
+import { Choices } from '../../apiserver/core/patch/choices.ts';
+import { remove, startHere, temporaryDirectory } from '../../store/harness.ts';
+import { slack } from '../../support/slack.ts';
 import { abuse } from './abuse.ts';
 import { fault } from './judge.ts';
 import type { Observed, Stall } from './observer.ts';

@@ -1,5 +1,5 @@
 /** Hostile definitions of custom resources (schemas, patterns, rules), and their resources. */
-import type { Choices } from '../../core/patch/choices.ts';
+import type { Choices } from '../../apiserver/core/patch/choices.ts';
 import { TEXTS } from './values.ts';
 
 export const GROUP = 'fuzz.example.com';

@@ -1,7 +1,7 @@
 /** The short fuzz run of every test run, with 3,000 fixed inputs. `npm run fuzz` sends 200,000. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { slack } from '../../slack.ts';
+import { slack } from '../../support/slack.ts';
 import { campaign } from './campaign.ts';
 
 const INPUTS = 3_000;

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
-import { decodeProtobuf } from '../../../src/components/apiserver/http/protobuf/decode.ts';
+import { decodeProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
 import type { Input } from './requests.ts';
 import type { Reply } from './wire.ts';
 

@@ -1,5 +1,5 @@
 /** Query parameters and headers with valid names and unusual values. */
-import type { Choices } from '../../core/patch/choices.ts';
+import type { Choices } from '../../apiserver/core/patch/choices.ts';
 import { KEYS, text } from './values.ts';
 
 const ACCEPTS = [

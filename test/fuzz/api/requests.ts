@@ -5,7 +5,7 @@ import type { KindAlias, KindDefinition } from '../../../src/api/registry/defini
 import { builtinKinds } from '../../../src/api/registry/index.ts';
 import { servedAs } from '../../../src/api/registry/versions.ts';
 import { sample, sampleNameOf, storedKinds } from '../../api/kinds/samples.ts';
-import { Choices } from '../../core/patch/choices.ts';
+import { Choices } from '../../apiserver/core/patch/choices.ts';
 import { type Body, jsonBody, largeText, patchBody, protobufBody, yamlBody } from './bodies.ts';
 import { customResource, definition, GROUP, PLURALS } from './definitions.ts';
 import { headersOf, query } from './parameters.ts';

@@ -1,11 +1,12 @@
 /**
  * The fuzzed API server in a process of its own, with the store at the given address. Reports about itself over IPC.
  */
+
+import { createHttp } from '../../../src/apiserver/io/http/index.ts';
+import type { HttpPort } from '../../../src/apiserver/port.ts';
 import { createLog } from '../../../src/base/log.ts';
-import type { HttpPort } from '../../../src/components/apiserver/port.ts';
-import { createHttp } from '../../../src/io/http/index.ts';
-import { startServer } from '../../components/apiserver/harness.ts';
-import { connect } from '../../components/etcd/harness.ts';
+import { startServer } from '../../apiserver/harness.ts';
+import { connect } from '../../store/harness.ts';
 import { Observer } from './observer.ts';
 
 const [endpoint = '', index = 'x-input'] = process.argv.slice(2);

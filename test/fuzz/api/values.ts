@@ -1,5 +1,5 @@
 /** Hostile values as JSON text, many of which `JSON.stringify` cannot produce. */
-import type { Choices } from '../../core/patch/choices.ts';
+import type { Choices } from '../../apiserver/core/patch/choices.ts';
 
 export const KEYS = [
   '__proto__',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { edgeConfig } from '../../../src/core/gossip/index.ts';
-import type { GossipMessage } from '../../../src/core/gossip/port.ts';
+import { edgeConfig } from '../../../src/gossip/core/index.ts';
+import type { GossipMessage } from '../../../src/gossip/core/port.ts';
 import {
   detectionTimes,
   disagreements,

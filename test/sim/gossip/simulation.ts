@@ -3,9 +3,9 @@
  * the same trace, whose hash is in the result. The checks are separate from the run, so that they can be tested on runs
  * with a planted bug.
  */
-import { Gossip, type GossipConfig, type GossipInput, lanConfig, type Work } from '../../../src/core/gossip/index.ts';
-import type { GossipMessage, PeerAddress, RingState } from '../../../src/core/gossip/port.ts';
-import { decodeMessage, encodeMessage } from '../../../src/io/transport/memberlist/messages.ts';
+import { Gossip, type GossipConfig, type GossipInput, lanConfig, type Work } from '../../../src/gossip/core/index.ts';
+import type { GossipMessage, PeerAddress, RingState } from '../../../src/gossip/core/port.ts';
+import { decodeMessage, encodeMessage } from '../../../src/gossip/memberlist/messages.ts';
 
 export type Fault =
   | { readonly atMs: number; readonly kind: 'crash'; readonly node: number }

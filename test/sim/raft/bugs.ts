@@ -1,4 +1,4 @@
-import type { ConfState, Entry, Message } from '../../../src/core/raft/types.ts';
+import type { ConfState, Entry, Message } from '../../../src/store/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';
 
 /** A bug planted around the machine, to verify that a checker detects it. */

@@ -1,4 +1,4 @@
-import type { Entry } from '../../../src/core/raft/types.ts';
+import type { Entry } from '../../../src/store/core/raft/types.ts';
 import { Violation as BrokenPromise } from '../outcome.ts';
 import type { LogFile } from './disk.ts';
 

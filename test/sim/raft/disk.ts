@@ -1,4 +1,11 @@
-import type { ConfState, Entry, HardState, SnapshotMeta, StoredState, TermRun } from '../../../src/core/raft/types.ts';
+import type {
+  ConfState,
+  Entry,
+  HardState,
+  SnapshotMeta,
+  StoredState,
+  TermRun,
+} from '../../../src/store/core/raft/types.ts';
 import type { KvState } from './kv.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';

@@ -1,5 +1,5 @@
-import { MAX_VOTERS } from '../../../src/core/raft/membership.ts';
-import type { ConfStep } from '../../../src/core/raft/types.ts';
+import { MAX_VOTERS } from '../../../src/store/core/raft/membership.ts';
+import type { ConfStep } from '../../../src/store/core/raft/types.ts';
 import type { Member, World } from './member.ts';
 
 /** Access to the members, and creation of new ones. */

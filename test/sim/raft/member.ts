@@ -1,5 +1,5 @@
-import { createRaft, emptyStorage, type Raft, RaftError } from '../../../src/core/raft/index.ts';
-import type { ConfState, Entry, Message, RaftConfig, Ready, SnapshotMeta } from '../../../src/core/raft/types.ts';
+import { createRaft, emptyStorage, type Raft, RaftError } from '../../../src/store/core/raft/index.ts';
+import type { ConfState, Entry, Message, RaftConfig, Ready, SnapshotMeta } from '../../../src/store/core/raft/types.ts';
 import type { Bug } from './bugs.ts';
 import type { Checkers } from './checkers.ts';
 import { Disk } from './disk.ts';

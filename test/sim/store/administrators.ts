@@ -1,4 +1,4 @@
-import { Reader, type Writer } from '../../../src/api/etcd/wire.ts';
+import { Reader, type Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { Violation } from './checkers.ts';
 import type { Member } from './member.ts';
 import { type Answer, call } from './rpc.ts';

@@ -1,7 +1,7 @@
-import { decodeWatchResponse } from '../../../src/api/etcd/watch.ts';
-import { Cluster } from '../../../src/components/etcd/membership/cluster.ts';
-import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
-import type { Message } from '../../../src/core/raft/types.ts';
+import { decodeWatchResponse } from '../../../src/store/core/messages/watch.ts';
+import type { Message } from '../../../src/store/core/raft/types.ts';
+import type { LogState, StoredEntry } from '../../../src/store/disk/port.ts';
+import { Cluster } from '../../../src/store/membership/cluster.ts';
 import type { CheckerName } from './checkers.ts';
 import type { StoreImage } from './store-image.ts';
 import type { Wanted } from './watcher.ts';

@@ -1,10 +1,10 @@
-import { EventType, encodedValue, splitEvents } from '../../../src/api/etcd/event.ts';
-import type { WireEvent } from '../../../src/api/etcd/watch.ts';
-import { EntryKind, type StoredEntry } from '../../../src/components/etcd/port.ts';
-import { decodeCommand } from '../../../src/components/etcd/replication/entry-codec.ts';
-import { LogLevel } from '../../../src/components/etcd/replication/log-level.ts';
-import { decodeProposal } from '../../../src/core/etcdauth/command.ts';
-import type { Message } from '../../../src/core/raft/types.ts';
+import { decodeProposal } from '../../../src/store/core/auth/command.ts';
+import { EventType, encodedValue, splitEvents } from '../../../src/store/core/messages/event.ts';
+import type { WireEvent } from '../../../src/store/core/messages/watch.ts';
+import type { Message } from '../../../src/store/core/raft/types.ts';
+import { EntryKind, type StoredEntry } from '../../../src/store/disk/port.ts';
+import { decodeCommand } from '../../../src/store/replication/peers/entry-codec.ts';
+import { LogLevel } from '../../../src/store/replication/upkeep/log-level.ts';
 import { Violation as BrokenPromise } from '../outcome.ts';
 import type { StoreImage } from './store-image.ts';
 

@@ -7,8 +7,8 @@ import {
   writeOperation,
   writePutRequest,
   writeRangeRequest,
-} from '../../../src/api/etcd/kv.ts';
-import { Reader, type Writer } from '../../../src/api/etcd/wire.ts';
+} from '../../../src/store/core/messages/kv.ts';
+import { Reader, type Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { Violation } from './checkers.ts';
 import type { Member } from './member.ts';
 import { checkOperations, type Operation } from './operations.ts';

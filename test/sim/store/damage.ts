@@ -1,7 +1,7 @@
 import { CodedError } from '../../../src/base/errors.ts';
-import type { Fallback } from '../../../src/components/etcd/index.ts';
-import { Cluster } from '../../../src/components/etcd/membership/cluster.ts';
-import { restoreAs } from '../../../src/components/etcd/recovery/quorum-loss.ts';
+import type { Fallback } from '../../../src/store/index.ts';
+import { Cluster } from '../../../src/store/membership/cluster.ts';
+import { restoreAs } from '../../../src/store/recovery/quorum-loss.ts';
 import { Violation } from './checkers.ts';
 import { Disk, SimulatedLog } from './disk.ts';
 import type { Hosts } from './faults.ts';

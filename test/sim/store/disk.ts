@@ -9,7 +9,7 @@ import type {
   StoredHardState,
   StoreIdentity,
   StoreLog,
-} from '../../../src/components/etcd/port.ts';
+} from '../../../src/store/disk/port.ts';
 import { Violation } from './checkers.ts';
 import type { Life } from './process.ts';
 import { StoreImage } from './store-image.ts';

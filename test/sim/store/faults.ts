@@ -1,4 +1,4 @@
-import type { Writer } from '../../../src/api/etcd/wire.ts';
+import type { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Member } from './member.ts';
 import { type Answer, call } from './rpc.ts';
 import type { World } from './world.ts';

@@ -1,7 +1,7 @@
 /** Tests of behaviour that appears only after minutes or hours of simulated time. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Reader } from '../../../src/api/etcd/wire.ts';
+import { Reader } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Member } from './member.ts';
 import { ELECTED_MS, Scene } from './scene.ts';
 

@@ -1,6 +1,6 @@
-import type { DialPeer, PeerChannel, PeerStream } from '../../../src/components/etcd/port.ts';
-import type { RpcListener, RpcService } from '../../../src/io/grpc/port.ts';
-import { RpcCode, wholeMessage } from '../../../src/io/grpc/port.ts';
+import type { DialPeer, PeerChannel, PeerStream } from '../../../src/store/disk/port.ts';
+import type { RpcListener, RpcService } from '../../../src/wire/grpc/port.ts';
+import { RpcCode, wholeMessage } from '../../../src/wire/grpc/port.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 
@@ -169,7 +169,7 @@ interface Waiting {
 }
 
 /**
- * Models the channel of io/grpc: it connects on demand, reconnects by itself, and buffers early messages of a stream.
+ * Models the channel of wire/grpc: it connects on demand, reconnects by itself, and buffers early messages of a stream.
  */
 class Channel implements PeerChannel {
   readonly #network: Network;

@@ -1,4 +1,4 @@
-import type { WireKeyValue } from '../../../src/api/etcd/kv.ts';
+import type { WireKeyValue } from '../../../src/store/core/messages/kv.ts';
 import { type Checkers, type Shown, Violation } from './checkers.ts';
 
 /** Request and response of a client. */

@@ -1,6 +1,6 @@
-import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
-import { writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
-import { Reader, type Writer } from '../../../src/api/etcd/wire.ts';
+import { PermissionType, writePermission } from '../../../src/store/core/messages/auth.ts';
+import { writePutRequest, writeRangeRequest } from '../../../src/store/core/messages/kv.ts';
+import { Reader, type Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { type Shown, Violation } from './checkers.ts';
 import type { Member } from './member.ts';
 import { type Answer, call } from './rpc.ts';

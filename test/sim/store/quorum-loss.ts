@@ -1,4 +1,4 @@
-import { endOf, recoverAlone, type StoreEnd } from '../../../src/components/etcd/recovery/quorum-loss.ts';
+import { endOf, recoverAlone, type StoreEnd } from '../../../src/store/recovery/quorum-loss.ts';
 import { Violation } from './checkers.ts';
 import { clusterOf, newestOf } from './damage.ts';
 import { SimulatedLog } from './disk.ts';

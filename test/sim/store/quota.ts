@@ -1,5 +1,5 @@
-import { writePutRequest } from '../../../src/api/etcd/kv.ts';
-import { Reader, type Writer } from '../../../src/api/etcd/wire.ts';
+import { writePutRequest } from '../../../src/store/core/messages/kv.ts';
+import { Reader, type Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { Violation } from './checkers.ts';
 import type { Member } from './member.ts';
 import { type Answer, call } from './rpc.ts';

@@ -1,5 +1,5 @@
-import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
-import { RpcCode, wholeMessage } from '../../../src/io/grpc/port.ts';
+import { RpcCode, wholeMessage } from '../../../src/wire/grpc/port.ts';
+import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Member } from './member.ts';
 import type { World } from './world.ts';
 

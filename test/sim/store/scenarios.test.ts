@@ -1,12 +1,12 @@
 /** Regression tests of bugs that the simulation has found, as explicit scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
-import { decodeHeader, writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
-import { decodeWatchResponse, type WatchResponse, writeWatchCreate } from '../../../src/api/etcd/watch.ts';
-import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
-import { EntryKind } from '../../../src/components/etcd/port.ts';
-import { RpcCode } from '../../../src/io/grpc/port.ts';
+import { PermissionType, writePermission } from '../../../src/store/core/messages/auth.ts';
+import { decodeHeader, writePutRequest, writeRangeRequest } from '../../../src/store/core/messages/kv.ts';
+import { decodeWatchResponse, type WatchResponse, writeWatchCreate } from '../../../src/store/core/messages/watch.ts';
+import { EntryKind } from '../../../src/store/disk/port.ts';
+import { RpcCode } from '../../../src/wire/grpc/port.ts';
+import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { clusterOf } from './damage.ts';
 import type { Member } from './member.ts';
 import type { Answer } from './rpc.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { writePutRequest } from '../../../src/api/etcd/kv.ts';
-import type { Writer } from '../../../src/api/etcd/wire.ts';
+import { writePutRequest } from '../../../src/store/core/messages/kv.ts';
+import type { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
 import { Trace } from '../raft/trace.ts';

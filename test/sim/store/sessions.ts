@@ -1,6 +1,6 @@
-import { decodeHeader, decodeKeyValue } from '../../../src/api/etcd/kv.ts';
-import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
-import type { StreamHandler } from '../../../src/io/grpc/port.ts';
+import { decodeHeader, decodeKeyValue } from '../../../src/store/core/messages/kv.ts';
+import type { StreamHandler } from '../../../src/wire/grpc/port.ts';
+import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { type Shown, Violation } from './checkers.ts';
 import { DRIFT } from './leases.ts';
 import type { Member } from './member.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { perRun } from '../../soak.ts';
+import { perRun } from '../../support/soak.ts';
 import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 

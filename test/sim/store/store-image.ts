@@ -1,5 +1,5 @@
-import { splitEvents } from '../../../src/api/etcd/event.ts';
 import { CodedError } from '../../../src/base/errors.ts';
+import { splitEvents } from '../../../src/store/core/messages/event.ts';
 import type {
   AppliedChanges,
   Discard,
@@ -11,7 +11,7 @@ import type {
   StoredEntry,
   StoredHardState,
   StoreIdentity,
-} from '../../../src/components/etcd/port.ts';
+} from '../../../src/store/disk/port.ts';
 
 const ROW_BYTES = 30;
 

@@ -4,9 +4,9 @@ import {
   type WireEvent,
   writeWatchCreate,
   writeWatchProgress,
-} from '../../../src/api/etcd/watch.ts';
-import { Writer } from '../../../src/api/etcd/wire.ts';
-import { RpcCode, type RpcService, type StreamHandler } from '../../../src/io/grpc/port.ts';
+} from '../../../src/store/core/messages/watch.ts';
+import { RpcCode, type RpcService, type StreamHandler } from '../../../src/wire/grpc/port.ts';
+import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { canonical, type Shown, shown, Violation } from './checkers.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';

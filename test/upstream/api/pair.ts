@@ -6,9 +6,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../../src/pki/index.ts';
 import { Connection } from '../../differential/exchange.ts';
-import { freePort } from '../../ports.ts';
+import { freePort } from '../../support/ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const TOOLS = join(import.meta.dirname, '..', 'dist', 'test-tools');
+const TOOLS = join(import.meta.dirname, '../../dist/test-tools');
 const FETCH_TIMEOUT_MS = 90_000;
 
 /** Kubernetes releases of the layers, with the Helm version in each. */

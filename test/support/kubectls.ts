@@ -1,7 +1,7 @@
 /**
- * kubectl programs on this machine: the installed one, Debian's 1.20 if the test run has fetched it (`test/runner/host.ts`) or
- * `KUBECTL_120` names it, and another one in `HYPEREDGE_KUBECTL`. Tests run with each of them. Missing ones are printed
- * once per process with the reason.
+ * kubectl programs on this machine: the installed one, Debian's 1.20 if the test run has fetched it
+ * (`test/runner/host.ts`) or `KUBECTL_120` names it, and another one in `HYPEREDGE_KUBECTL`. Tests run with each of
+ * them. Missing ones are printed once per process with the reason.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface Kubectl {
 }
 
 /** Path to which the test run fetches Debian's kubectl 1.20. */
-export const FETCHED_KUBECTL_120 = join(import.meta.dirname, '..', 'dist', 'test-tools', 'kubectl-1.20');
+export const FETCHED_KUBECTL_120 = join(import.meta.dirname, '../../dist/test-tools/kubectl-1.20');
 
 const NAMED = process.env['HYPEREDGE_KUBECTL'];
 
