@@ -1,5 +1,5 @@
 /**
- * Membership in a gossip ring (DESIGN "Consensus and gossip"): timers, socket port and member list around the pure
+ * Membership in a gossip ring: timers, socket port and member list around the pure
  * state machine of `gossip/core`.
  */
 

@@ -147,7 +147,7 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
 }
 
 /**
- * Reference to an object that only an API server provides (RULES: mirror pods). A static pod with one could never
+ * Reference to an object that only an API server provides. A static pod with one could never
  * start.
  */
 function apiDependency(pod: Pod): string | undefined {

@@ -1,5 +1,5 @@
 /**
- * Load balancer of one node (row A5; design §1, nodelb): a TCP listener on loopback that forwards to all live API
+ * Load balancer of one node: a TCP listener on loopback that forwards to all live API
  * servers. Kubelet, proxy, DNS, controllers and scheduler connect to it, so none of them depends on the API server of
  * its own host.
  */

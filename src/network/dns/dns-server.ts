@@ -1,5 +1,5 @@
 /**
- * Cluster DNS of one host (row B4): follows services and endpoint slices and listens on the node-local address of the
+ * Cluster DNS of one host: follows services and endpoint slices and listens on the node-local address of the
  * DNS service, for this host and its pods only.
  */
 import type { ConfigMap, Service } from 'kubernetes-types/core/v1';

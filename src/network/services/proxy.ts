@@ -1,5 +1,5 @@
 /**
- * Service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and configures
+ * Service proxy of one node: watches services and endpoint slices and configures
  * forwarding, with the packet filter if the kernel supports nft, otherwise in user space.
  */
 import type { Node, Service } from 'kubernetes-types/core/v1';

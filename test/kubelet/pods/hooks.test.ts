@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { runHook } from '../../../src/kubelet/pods/containers/hooks.ts';

@@ -17,7 +17,6 @@ const FIELD_PATH = 'src/kubelet/pods/containers/field-path.ts';
 const PLAN = 'src/kubelet/core/pod-plan/plan.ts';
 const RESTART = 'src/kubelet/core/pod-plan/restart.ts';
 const SCHEDULING = 'src/scheduler/core';
-const ADMISSION = 'src/apiserver/admission';
 const VALIDATION = 'src/api/podspec';
 const SELECTOR = 'src/base/selector.ts';
 

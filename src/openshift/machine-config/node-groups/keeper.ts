@@ -1,5 +1,5 @@
 /**
- * Master part of node groups (row B7): maintains the ConfigMaps and labels each Node with the labels of its group,
+ * Master part of node groups: maintains the ConfigMaps and labels each Node with the labels of its group,
  * which NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change.
  * A Node without it gets the group that it had when its host deleted it, otherwise, once, the group that its host
  * claims. Labels of masters are never granted by a claim.
