@@ -127,7 +127,7 @@ export function operationsOf(
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** A virtual kind with creates only has no list operation. */
+/** Hides the list of a virtual kind with creates, because its response is not a list of the kind's objects. */
 function describable(kind: KindDefinition): KindDefinition {
   return kind.virtual === true && kind.verbs.includes('create')
     ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') }

@@ -21,8 +21,8 @@ export function validateRange(value: number | undefined, min: number, max: numbe
 }
 
 /**
- * Requires one of the given values. With `required`, an absent or empty value is a "required" error; otherwise an
- * absent value is accepted and an empty one is not.
+ * Requires one of the given values. With `required`, an absent or empty value is a "required" error. Otherwise an
+ * absent value is accepted, and an empty one is compared like any other.
  */
 export function validateOneOf(
   value: string | undefined,
