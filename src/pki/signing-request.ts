@@ -132,7 +132,7 @@ function parse(bytes: Buffer): SigningRequest {
   let requestsCa = false;
   for (const { oid, value } of attributes === undefined ? [] : requestedExtensions(attributes)) {
     if (oid === OID.subjectAltName) readAlternativeNames(value, names);
-    if (oid === OID.basicConstraints && asksForAuthority(value)) requestsCa = true;
+    if (oid === OID.basicConstraints && requestsAuthority(value)) requestsCa = true;
   }
   const key = readPublicKey(spki);
   const refusal = key.refusal ?? refusalOfSignature(info, oidOf(childrenOf(algorithm)[0]), signature, key.publicKey);
@@ -276,7 +276,7 @@ function readAlternativeNames(value: Uint8Array, into: MutableNames): void {
   }
 }
 
-function asksForAuthority(value: Uint8Array): boolean {
+function requestsAuthority(value: Uint8Array): boolean {
   parseDer(value);
   const flag = childrenOf(value)[0];
   return flag !== undefined && flag[0] === 0x01 && contentOf(flag).some((byte) => byte !== 0);

@@ -128,7 +128,7 @@ export class Binding {
   }
 
   /** Queues the pod until a change, reports the reason, and preempts pods if that was decided. */
-  giveUp(info: PodInfo, decision: Unschedulable): void {
+  handleSchedulingFailure(info: PodInfo, decision: Unschedulable): void {
     const { cluster, deps, queue } = this.#state;
     queue.rejected(info.uid, decision.filters, this.#state.nowMs());
     deps.log.v(3, 'unschedulable', { pod: info.key, reason: decision.message });

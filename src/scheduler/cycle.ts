@@ -34,7 +34,7 @@ export function decide(
     budgets: disruptionBudgets(state.more),
     random: () => deps.random.random(),
   };
-  return extenders?.concern(pod) === true ? decideWith(extenders, input) : schedulePod(input);
+  return extenders?.isInterested(pod) === true ? decideWith(extenders, input) : schedulePod(input);
 }
 
 async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<Decision> {

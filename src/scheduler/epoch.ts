@@ -61,7 +61,7 @@ class Epoch implements EpochState {
   readonly #active = new Set<Promise<void>>();
   #more: OptionalSources = noOptionalSources;
   #support: ViewSupport;
-  #podGroupsAskedMs = Number.NEGATIVE_INFINITY;
+  #podGroupsCheckedMs = Number.NEGATIVE_INFINITY;
   /**
    * Whether a decision waits for extenders or discovery. No other decision starts, because it would not see the
    * resources that this one reserves.
@@ -266,22 +266,22 @@ class Epoch implements EpochState {
     // The pod may have been deleted or bound during the request to the extenders.
     if (this.queue.get(info.uid) === undefined) return;
     const outcome = decision.kind === 'bind' ? this.#binding.reserve(info, decision.node) : decision;
-    if (outcome !== undefined) this.#binding.giveUp(info, outcome);
+    if (outcome !== undefined) this.#binding.handleSchedulingFailure(info, outcome);
     else if (decision.kind === 'bind') this.#binding.bind(info, decision.node);
   }
 
   /** A group label has no effect where pod groups are not served. */
   async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
-    const groups = this.#more.podGroups ?? (await this.#lookForPodGroups());
+    const groups = this.#more.podGroups ?? (await this.#detectPodGroups());
     if (this.#stopped) return;
     if (groups === undefined) this.#act(info, await decide(this, info, profile));
     else await placeGroup(this, this.#binding, key, info, groups.get(key));
   }
 
-  async #lookForPodGroups(): Promise<OptionalSources['podGroups']> {
+  async #detectPodGroups(): Promise<OptionalSources['podGroups']> {
     const nowMs = this.nowMs();
-    if (nowMs - this.#podGroupsAskedMs < POD_GROUPS_RETRY_MS) return undefined;
-    this.#podGroupsAskedMs = nowMs;
+    if (nowMs - this.#podGroupsCheckedMs < POD_GROUPS_RETRY_MS) return undefined;
+    this.#podGroupsCheckedMs = nowMs;
     const podGroups = await discoverPodGroups(this.deps);
     if (podGroups === undefined || this.#stopped) return undefined;
     this.#more = { ...this.#more, podGroups };

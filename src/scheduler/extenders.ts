@@ -28,7 +28,7 @@ export class Extenders {
   }
 
   /** Whether any extender handles the pod. */
-  concern(pod: PodInfo): boolean {
+  isInterested(pod: PodInfo): boolean {
     return this.#settings.some((extender) => isInterested(extender, pod));
   }
 
@@ -42,7 +42,9 @@ export class Extenders {
       if (filterVerb === undefined || !isInterested(extender, pod)) continue;
       const nodes = feasible;
       const body = { Pod: pod.pod, ...nodesFor(extender, nodes) };
-      const result = await this.#ask(extender, filterVerb, body, (answer) => readFilterResult(answer, extender, nodes));
+      const result = await this.#send(extender, filterVerb, body, (answer) =>
+        readFilterResult(answer, extender, nodes),
+      );
       if (result === undefined) continue;
       const { kept, refused } = result;
       for (const [name, rejection] of refused) rejections.set(name, rejection);
@@ -82,7 +84,7 @@ export class Extenders {
       if (preemptVerb === undefined || left.length === 0 || !isInterested(extender, pod)) continue;
       const sent = left;
       const body = { Pod: pod.pod, ...victimsFor(extender, sent) };
-      left = (await this.#ask(extender, preemptVerb, body, (answer) => readVictims(answer, extender, sent))) ?? sent;
+      left = (await this.#send(extender, preemptVerb, body, (answer) => readVictims(answer, extender, sent))) ?? sent;
     }
     return left;
   }
@@ -104,7 +106,7 @@ export class Extenders {
   }
 
   /** Returns undefined when an ignorable extender failed or its response is invalid. */
-  async #ask<T>(
+  async #send<T>(
     extender: ExtenderSettings,
     verb: string,
     body: unknown,

@@ -36,7 +36,7 @@ export class ClusterFeed {
       sources.pods.onChange({
         added: (pod) => this.#podAdded(pod),
         updated: (pod, old) => this.#podChanged(pod, old),
-        deleted: (pod) => this.#podGone(pod),
+        deleted: (pod) => this.#podDeleted(pod),
       }),
       sources.namespaces.onChange({
         added: () => this.#namespaceChanged(),
@@ -111,7 +111,7 @@ export class ClusterFeed {
 
   #podChanged(pod: Pod, old: Pod): void {
     if (isTerminal(pod)) {
-      if (!isTerminal(old)) this.#podGone(pod);
+      if (!isTerminal(old)) this.#podDeleted(pod);
       return;
     }
     this.#state.members.set(pod);
@@ -135,7 +135,7 @@ export class ClusterFeed {
     if (isResized) this.#happened({ kind: 'PodLeft', pod: info });
   }
 
-  #podGone(pod: Pod): void {
+  #podDeleted(pod: Pod): void {
     const { cluster, queue, members } = this.#state;
     const uid = pod.metadata?.uid ?? '';
     const heldRoom = cluster.removePod(uid);

@@ -5,6 +5,6 @@
 export { createTokens } from './auth/auth-tokens.ts';
 export { storeMissing } from './membership/join.ts';
 export { lostOf } from './recovery/recovery.ts';
-export { NEWEST_LEVEL } from './replication/upkeep/log-level.ts';
+export { NEWEST_LEVEL } from './replication/maintenance/log-level.ts';
 export { createEtcdServer } from './server/server.ts';
-export type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from './server/server-port.ts';
+export type { EtcdServer, EtcdServerDeps, Fallback, FallbackResult } from './server/server-port.ts';

@@ -10,9 +10,9 @@ import type { Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { type ApiClient, createApiClient } from '../../src/client/index.ts';
+import { fetchClusterInfo, fetchRoles, receiveKeys } from '../../src/host/join/cluster-info.ts';
 import { caHashOf, discover } from '../../src/host/join/discovery.ts';
 import { checkIdentity } from '../../src/host/join/host-identity.ts';
-import { learnCluster, learnRoles, receiveKeys } from '../../src/host/join/learn.ts';
 import { groupsOf, parseToken } from '../../src/host/join/token-format.ts';
 import { systemClock as clock } from '../../src/host/process/process.ts';
 import { CertificateManager, CLIENT_SIGNER, requestSignature, SERVING_SIGNER } from '../../src/kubelet/index.ts';
@@ -104,15 +104,15 @@ test('deletes an expired token and its signature', async () => {
         ),
     'no secret',
   );
-  await assert.rejects(learnRoles(clientWith('expire.0123456789abcdef'), token), {
+  await assert.rejects(fetchRoles(clientWith('expire.0123456789abcdef'), token), {
     message: /is refused; it has expired/,
   });
 });
 
 test('lets a bootstrap token read roles and settings, but no secret', async () => {
   const client = clientWith(token.bearer);
-  assert.deepEqual(await learnRoles(client, token), ['node']);
-  const { cluster, apiServers } = await learnCluster(client, plane.api.url);
+  assert.deepEqual(await fetchRoles(client, token), ['node']);
+  const { cluster, apiServers } = await fetchClusterInfo(client, plane.api.url);
   assert.deepEqual(cluster, { ...settings, ipFamilies: ['IPv4'] });
   assert.equal(apiServers.length, 1);
   await assert.rejects(client.resource(resources.secrets).get('bootstrap-token-abcdef', 'kube-system'), {
@@ -229,7 +229,7 @@ test('leaves a request by the service account of OKD to an administrator', async
       spec: { expirationSeconds: 3600 },
     });
   const client = clientWith(status.token);
-  assert.equal((await learnCluster(client, plane.api.url)).cluster.clusterCIDR, '10.128.0.0/14');
+  assert.equal((await fetchClusterInfo(client, plane.api.url)).cluster.clusterCIDR, '10.128.0.0/14');
   const certificates = kubeletCertificates(nodeFiles(join(directory, 'okd')), 'client', 'okd-node');
   const request = await certificates.request({ dns: [], ips: [] });
   const waiting = Promise.withResolvers<string>();

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { silentLog } from '../../src/base/log.ts';
-import { askAgent, createGossipHints } from '../../src/gossip/agent/index.ts';
+import { callAgent, createGossipHints } from '../../src/gossip/agent/index.ts';
 import { newKeyringText } from '../../src/gossip/memberlist/index.ts';
 import type { AgentEvent, AgentMember } from '../../src/gossip/membership/agent-port.ts';
 import { systemClock } from '../../src/host/process/process.ts';
@@ -94,7 +94,7 @@ async function view(name: string): Promise<string> {
       .sort()
       .join(', ');
   }
-  const all = await askAgent<AgentMember[]>(socketOf(name), 'members', {}, 5000);
+  const all = await callAgent<AgentMember[]>(socketOf(name), 'members', {}, 5000);
   return all
     .map((member) => `${member.name} ${member.state}`)
     .sort()

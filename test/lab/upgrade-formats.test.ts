@@ -35,7 +35,7 @@ const newerTables = (level: number): SourceChange => ({
     { to: 5, level: ${level}, make: (db: Database.Database) => db.exec('ALTER TABLE lease ADD COLUMN owner TEXT') },`,
 });
 const HIGHER_LEVEL: SourceChange = {
-  file: 'src/store/replication/upkeep/log-level.ts',
+  file: 'src/store/replication/maintenance/log-level.ts',
   from: 'NEWEST_LEVEL: number = LogLevel.tokens',
   to: 'NEWEST_LEVEL: number = LogLevel.tokens + 1',
 };

@@ -6,7 +6,7 @@ import { createPeerDialer } from '../../src/store/client/peer-dialer.ts';
 import { createSqliteLog } from '../../src/store/disk/index.ts';
 import type { DialPeer } from '../../src/store/disk/port.ts';
 import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../src/store/index.ts';
-import { NEWEST_LEVEL } from '../../src/store/replication/upkeep/log-level.ts';
+import { NEWEST_LEVEL } from '../../src/store/replication/maintenance/log-level.ts';
 import { createRpcListener } from '../../src/wire/grpc/index.ts';
 import { freePort } from '../support/ports.ts';
 import { clock, remove, temporaryDirectory } from './harness.ts';

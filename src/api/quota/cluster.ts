@@ -9,7 +9,7 @@ import type { ClusterResourceQuota } from '../kinds/cluster/clusterresourcequota
 import type { KubeObject } from '../meta/object.ts';
 import { addTo, listOf } from './amounts.ts';
 import type { GroupResource } from './evaluators.ts';
-import { reckon } from './totals.ts';
+import { calculateUsage } from './totals.ts';
 
 /** Both selectors must match. A quota without selectors applies to no project. */
 export function holdsFor({ spec }: ClusterResourceQuota, { metadata }: Namespace): boolean {
@@ -44,7 +44,7 @@ export function clusterTotals(
   const total = new Map(Object.keys(hard).map((name) => [name, quantityOf(0)]));
   const each = [...namespaces].sort().map((namespace) => {
     const before = quota.status?.namespaces?.find((known) => known.namespace === namespace)?.status;
-    const used = reckon({ ...one, status: before ?? {} }, (kind) => objectsOf(kind, namespace), nowMs);
+    const used = calculateUsage({ ...one, status: before ?? {} }, (kind) => objectsOf(kind, namespace), nowMs);
     addTo(total, used);
     return { namespace, status: { hard: { ...hard }, used: listOf(used) } };
   });

@@ -19,7 +19,7 @@ export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
  * `objectsOf` returns all objects of a kind in the quota's namespace. Undefined: they are unknown, and the usage in the
  * status is kept.
  */
-export function reckon(
+export function calculateUsage(
   quota: ResourceQuota,
   objectsOf: (kind: GroupResource) => readonly KubeObject[] | undefined,
   nowMs: number,

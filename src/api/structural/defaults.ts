@@ -1,7 +1,7 @@
 /** Defaulting of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting. */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
-import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
+import { featuresOf } from './schema-features.ts';
 
 /**
  * Sets the defaults of absent fields in place. A null in a field that is not nullable is replaced by the default or
@@ -13,7 +13,7 @@ export function applyDefaults(schema: Schema, resource: JsonObject, nulls: 'drop
 }
 
 function fill(schema: Schema, value: JsonValue): void {
-  if (!factsOf(schema).defaults) return;
+  if (!featuresOf(schema).defaults) return;
   if (Array.isArray(value)) {
     const { items } = schema;
     if (items === undefined) return;

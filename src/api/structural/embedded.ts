@@ -8,8 +8,8 @@ import type { JsonObject, JsonValue, ObjectMeta } from '../meta/object.ts';
 import { isSet, validateObjectMeta } from '../meta/validation.ts';
 import { type DecodeFindings, pruneAndCheck } from '../schema/decode.ts';
 import { schemaOfType } from '../schema/index.ts';
-import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema } from './schema.ts';
+import { featuresOf } from './schema-features.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 
@@ -101,7 +101,7 @@ function each(
   path: string,
   visit: (embedded: JsonObject, path: string) => void,
 ): void {
-  if (!factsOf(schema).embeds) return;
+  if (!featuresOf(schema).embeds) return;
   if (Array.isArray(value)) {
     if (schema.items === undefined) return;
     for (const [index, item] of value.entries()) {

@@ -6,9 +6,9 @@
 import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
-import { factsOf } from './facts.ts';
 import { isFormat, matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
+import { featuresOf } from './schema-features.ts';
 
 /** Maximum number of errors in one response. */
 const MAX_FINDINGS = 64;
@@ -325,7 +325,7 @@ function inEnum(schema: Schema, value: JsonValue): boolean {
  */
 export function isUnchanged(schema: Schema, value: JsonValue, old: JsonValue): boolean {
   if (jsonEqual(value, old)) return true;
-  if (!factsOf(schema).maps) return false;
+  if (!featuresOf(schema).maps) return false;
   if (Array.isArray(value)) {
     const { items, listType } = schema;
     if (listType !== 'map' || items === undefined || !Array.isArray(old) || value.length !== old.length) return false;
@@ -374,7 +374,7 @@ export function validateLists(schema: Schema, value: JsonValue, path = ''): Fiel
 }
 
 function checkLists(schema: Schema, value: JsonValue, path: string, found: FieldError[]): void {
-  if (found.length >= MAX_FINDINGS || !factsOf(schema).keyed) return;
+  if (found.length >= MAX_FINDINGS || !featuresOf(schema).keyed) return;
   if (Array.isArray(value)) {
     if (schema.listType === 'set' || schema.listType === 'map') duplicateItems(schema, value, path, found);
     if (schema.items !== undefined) {

@@ -68,16 +68,16 @@ export interface PluginTimes {
 const UNTIMED: PluginTimes = { nowMs: () => 0, took: () => 0 };
 
 /** Plug-ins that handle a kind, in their configured order. */
-interface Concerned {
+interface HandlingPlugins {
   readonly mutating: readonly AdmissionPlugin[];
   readonly validating: readonly AdmissionPlugin[];
 }
 
 export function createAdmission(plugins: readonly AdmissionPlugin[], times: PluginTimes = UNTIMED): Admission {
-  const concerns = (plugin: AdmissionPlugin, request: AdmissionRequest): boolean =>
+  const handles = (plugin: AdmissionPlugin, request: AdmissionRequest): boolean =>
     request.bodyOnly !== true || plugin.takesBodies === true;
-  const byKind = new WeakMap<ServedKind, Concerned>();
-  const concernedBy = ({ kind }: AdmissionRequest): Concerned => {
+  const byKind = new WeakMap<ServedKind, HandlingPlugins>();
+  const pluginsFor = ({ kind }: AdmissionRequest): HandlingPlugins => {
     let concerned = byKind.get(kind);
     if (concerned === undefined) {
       const { group } = kind.definition;
@@ -126,13 +126,13 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     return times.took(plugin, step, request, false, sinceMs);
   };
   const mutateFrom = (first: number, request: AdmissionRequest, mutation: Mutation): void | Promise<void> => {
-    const { mutating } = concernedBy(request);
+    const { mutating } = pluginsFor(request);
     let at = first;
     let sinceMs = times.nowMs();
     for (;;) {
       for (; at < mutating.length; at++) {
         const plugin = mutating[at] as AdmissionPlugin;
-        if (!concerns(plugin, request)) continue;
+        if (!handles(plugin, request)) continue;
         if (plugin.takesBodies === true) mutation.compare(request);
         const pending = timed(plugin, 'admit', request, sinceMs, mutation);
         if (typeof pending !== 'number') {
@@ -147,11 +147,11 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     }
   };
   const validateFrom = (first: number, request: AdmissionRequest): void | Promise<void> => {
-    const { validating } = concernedBy(request);
+    const { validating } = pluginsFor(request);
     let sinceMs = times.nowMs();
     for (let at = first; at < validating.length; at++) {
       const plugin = validating[at] as AdmissionPlugin;
-      if (!concerns(plugin, request)) continue;
+      if (!handles(plugin, request)) continue;
       const pending = timed(plugin, 'validate', request, sinceMs);
       if (typeof pending !== 'number') {
         const next = at + 1;

@@ -21,7 +21,7 @@ import { Work } from '../rest/work.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import { type HostPort, SERVICE_NAME_LABEL, serviceEndpoints, slicesOf } from '../webhooks/service-endpoints.ts';
-import { ask, authorityOf } from './backend.ts';
+import { authorityOf, queryBackend } from './backend.ts';
 import type { AvailabilityMetrics } from './metrics.ts';
 import type { Delegated } from './services.ts';
 
@@ -184,7 +184,7 @@ export class AvailabilityController {
     const failed = (why: string): Error => new Error(`failing or missing response from ${url}: ${why}`);
     let code: number;
     try {
-      ({ code } = await ask(this.#context, {
+      ({ code } = await queryBackend(this.#context, {
         at,
         path,
         accept: 'application/json',

@@ -17,7 +17,7 @@ export function endpointOf(context: RestContext, { service }: Delegated): HostPo
 
 export const authorityOf = ({ host, port }: HostPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-export interface Asked {
+export interface BackendQuery {
   readonly at: HostPort;
   readonly path: string;
   readonly accept: string;
@@ -36,7 +36,7 @@ export interface Answered {
 }
 
 /** Sends a GET request. Throws CodedErrors. */
-export async function ask(context: RestContext, asked: Asked): Promise<Answered> {
+export async function queryBackend(context: RestContext, asked: BackendQuery): Promise<Answered> {
   const { backends, clock } = context;
   const { at, timeoutMs, maxBytes } = asked;
   const abort = new AbortController();

@@ -11,7 +11,7 @@ import { messageOf } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { RestContext } from '../rest/context.ts';
 import { Work } from '../rest/work.ts';
-import { type Answered, ask, endpointOf } from './backend.ts';
+import { type Answered, endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
 
 const REFRESH_MS = 60_000;
@@ -130,7 +130,7 @@ export class ForeignDiscovery {
   async #fetch(to: Delegated, before: Known | undefined): Promise<Known> {
     const { group, version } = to;
     const etag = before?.etag;
-    const answer = await this.#ask(to, group === '' ? '/api' : '/apis', ACCEPT, etag);
+    const answer = await this.#get(to, group === '' ? '/api' : '/apis', ACCEPT, etag);
     const openapiHash = await this.#openapiHash(to).catch(() => before?.openapiHash);
     if (answer.code === 304 && before !== undefined) return { ...before, fresh: true, openapiHash };
     if (answer.code === 200 && String(answer.headers['content-type']).includes('g=apidiscovery.k8s.io')) {
@@ -140,14 +140,14 @@ export class ForeignDiscovery {
     if (answer.code === 503) throw new Error(`discovery returned status ${answer.code}`);
     // The server supports only unaggregated discovery.
     const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-    const list = await this.#ask(to, path, 'application/json');
+    const list = await this.#get(to, path, 'application/json');
     if (list.code !== 200) throw new Error(`${path} returned status ${list.code}`);
     return { ...NOTHING, resources: resourcesInList(decodeJson(list.body), to), fresh: true, openapiHash };
   }
 
   /** Digest from the OpenAPI index of the server; undefined if it has no index and therefore no document. */
   async #openapiHash(to: Delegated): Promise<string | undefined> {
-    const { code, body } = await this.#ask(to, '/openapi/v3', 'application/json');
+    const { code, body } = await this.#get(to, '/openapi/v3', 'application/json');
     if (code !== 200) return undefined;
     const paths = fieldOf(objectOf(decodeJson(body)), 'paths');
     const entry = fieldOf(objectOf(paths), openapiPathOf(to));
@@ -156,8 +156,8 @@ export class ForeignDiscovery {
     return new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('hash')?.slice(0, 256) ?? '';
   }
 
-  #ask(to: Delegated, path: string, accept: string, etag?: string): Promise<Answered> {
-    return ask(this.#context, {
+  #get(to: Delegated, path: string, accept: string, etag?: string): Promise<Answered> {
+    return queryBackend(this.#context, {
       at: endpointOf(this.#context, to),
       path,
       accept,

@@ -7,7 +7,7 @@ import { partOfV2 } from '../../api/openapi/foreign-v2.ts';
 import { messageOf } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { RestContext } from '../rest/context.ts';
-import { ask, endpointOf } from './backend.ts';
+import { endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
 
 const FRESH_MS = 60_000;
@@ -90,7 +90,7 @@ export class ForeignOpenApi {
   }
 
   async #fetch(to: Delegated, entry: Entry): Promise<void> {
-    const { code, headers, body } = await ask(this.#context, {
+    const { code, headers, body } = await queryBackend(this.#context, {
       at: endpointOf(this.#context, to),
       path: '/openapi/v2',
       accept: 'application/json',

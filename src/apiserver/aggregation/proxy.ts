@@ -37,7 +37,7 @@ export function isLongRunning(info: RequestInfo): boolean {
 }
 
 /** Proxies the request. Resolves when the response is complete or the client has disconnected. */
-export async function passOn(context: RestContext, exchange: Exchange, to: Delegated): Promise<void> {
+export async function proxyRequest(context: RestContext, exchange: Exchange, to: Delegated): Promise<void> {
   const { request, response, user, connection } = exchange;
   const target = targetOf(context, to);
   if (target === undefined) return refuse(exchange, 503, UNAVAILABLE);
@@ -87,7 +87,7 @@ interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-/** Like `passOn`, for upgrades. Rejects as long as the caller can still send a response on the connection. */
+/** Like `proxyRequest`, for upgrades. Rejects as long as the caller can still send a response on the connection. */
 export async function passUpgradeOn(
   context: RestContext,
   { request, connection, user, socket, head }: UpgradeRequest,

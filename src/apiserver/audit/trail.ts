@@ -171,13 +171,13 @@ export class AuditRecord {
   }
 
   /** Reports whether the policy requires response bodies. */
-  get wantsAnswers(): boolean {
+  get logsResponses(): boolean {
     return this.#atLeast('RequestResponse');
   }
 
   /** Records the JSON of the response. Only the first call counts. */
   answered(json: Buffer): void {
-    if (!this.wantsAnswers || this.#response !== undefined) return;
+    if (!this.logsResponses || this.#response !== undefined) return;
     if (json.length > MAX_BODY) this.#annotations[TRUNCATED] = 'true';
     else this.#response = this.#body(json.toString('utf8'));
   }

@@ -4,7 +4,7 @@
 
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { callRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import { type BatchSettings, EventBatches } from './batches.ts';
 import type { AuditMode, AuditSink } from './port.ts';
 
@@ -35,7 +35,7 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
     let backoffMs = webhook.backoffMs;
     for (let attempt = 1; ; attempt++) {
       try {
-        await askRemote(deps, webhook.endpoint, TIMEOUT_MS, body);
+        await callRemote(deps, webhook.endpoint, TIMEOUT_MS, body);
         return true;
       } catch (error) {
         if (attempt === ATTEMPTS || closing) {

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { askRemote, type RemoteDeps } from '../webhooks/remote.ts';
+import { callRemote, type RemoteDeps } from '../webhooks/remote.ts';
 import { type ClaimRules, userOfClaims } from './claims.ts';
 import type { ParsedToken } from './jwt.ts';
 
@@ -25,7 +25,7 @@ export interface TokenIssuer extends ClaimRules {
 
 const TIMEOUT_MS = 10_000;
 /** Minimum interval between key set requests, so that tokens with unknown key IDs do not cause one request each. */
-const ASK_PAUSE_MS = 10_000;
+const DISCOVERY_PAUSE_MS = 10_000;
 /** Maximum age of the key set before it is fetched again. */
 const KEYS_MS = 60 * 60_000;
 const LEEWAY_MS = 10_000;
@@ -43,9 +43,9 @@ export class IssuerTokens {
   readonly #issuer: TokenIssuer;
   readonly #deps: RemoteDeps & { readonly log: Log };
   #keys: KeySet = createLocalJWKSet({ keys: [] });
-  #askedMs = Number.NEGATIVE_INFINITY;
+  #discoveredMs = Number.NEGATIVE_INFINITY;
   #gotMs = Number.NEGATIVE_INFINITY;
-  #asking: Promise<void> | undefined;
+  #discovering: Promise<void> | undefined;
 
   constructor(issuer: TokenIssuer, deps: RemoteDeps & { readonly log: Log }) {
     this.#issuer = issuer;
@@ -77,9 +77,9 @@ export class IssuerTokens {
   }
 
   #renew(nowMs: number): Promise<void> {
-    if (this.#asking === undefined && nowMs - this.#askedMs < ASK_PAUSE_MS) return Promise.resolve();
-    this.#askedMs = nowMs;
-    this.#asking ??= this.#ask()
+    if (this.#discovering === undefined && nowMs - this.#discoveredMs < DISCOVERY_PAUSE_MS) return Promise.resolve();
+    this.#discoveredMs = nowMs;
+    this.#discovering ??= this.#discover()
       .catch((error: unknown) => {
         this.#deps.log.warn('cannot fetch the keys of a token issuer', {
           issuer: this.#issuer.url,
@@ -88,15 +88,15 @@ export class IssuerTokens {
         throw error;
       })
       .finally(() => {
-        this.#asking = undefined;
+        this.#discovering = undefined;
       });
-    return this.#asking;
+    return this.#discovering;
   }
 
-  async #ask(): Promise<void> {
+  async #discover(): Promise<void> {
     const { url, discoveryUrl, ca } = this.#issuer;
     const get = async (address: string): Promise<JsonObject> => {
-      const answer = await askRemote(this.#deps, { url: address, ...(ca === undefined ? {} : { ca }) }, TIMEOUT_MS);
+      const answer = await callRemote(this.#deps, { url: address, ...(ca === undefined ? {} : { ca }) }, TIMEOUT_MS);
       if (typeof answer !== 'object' || answer === null || Array.isArray(answer))
         throw new Error(`${address}: not an object`);
       return answer;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
-import { askRemoteAgain, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { callRemoteWithRetry, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import type { TokenIdentity } from './service-accounts.ts';
 
 export interface TokenWebhook {
@@ -27,7 +27,7 @@ export class TokenWebhookClient {
   readonly #deps: RemoteDeps;
   readonly #defaultAudiences: readonly string[];
   readonly #kept = new Map<string, Kept>();
-  readonly #asking = new Map<string, Promise<TokenIdentity | undefined>>();
+  readonly #pending = new Map<string, Promise<TokenIdentity | undefined>>();
 
   constructor(webhook: TokenWebhook, deps: RemoteDeps, defaultAudiences: readonly string[]) {
     this.#webhook = webhook;
@@ -46,15 +46,15 @@ export class TokenWebhookClient {
       .digest('base64');
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.identity;
-    let asking = this.#asking.get(key);
+    let asking = this.#pending.get(key);
     if (asking === undefined) {
-      asking = this.#ask(token, audiences)
+      asking = this.#review(token, audiences)
         .then((identity) => {
           this.#keep(key, identity);
           return identity;
         })
-        .finally(() => this.#asking.delete(key));
-      this.#asking.set(key, asking);
+        .finally(() => this.#pending.delete(key));
+      this.#pending.set(key, asking);
     }
     return asking;
   }
@@ -68,10 +68,10 @@ export class TokenWebhookClient {
     this.#kept.set(key, { identity, untilMs: this.#deps.clock.monotonicMs() + this.#webhook.cacheMs });
   }
 
-  async #ask(token: string, audiences: readonly string[] | undefined): Promise<TokenIdentity | undefined> {
+  async #review(token: string, audiences: readonly string[] | undefined): Promise<TokenIdentity | undefined> {
     const { endpoint, version } = this.#webhook;
     const wanted = audiences ?? this.#defaultAudiences;
-    const answer = await askRemoteAgain(this.#deps, endpoint, TIMEOUT_MS, {
+    const answer = await callRemoteWithRetry(this.#deps, endpoint, TIMEOUT_MS, {
       apiVersion: `authentication.k8s.io/${version}`,
       kind: 'TokenReview',
       metadata: { creationTimestamp: null },

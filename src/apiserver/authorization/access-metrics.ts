@@ -37,7 +37,7 @@ export class AccessMetrics {
   }
 
   /** Records a call of a webhook. */
-  asked(name: string, outcome: Outcome, seconds: number): void {
+  webhookCalled(name: string, outcome: Outcome, seconds: number): void {
     const labels = `name="${name}",result="${outcome}"`;
     add(this.#evaluations, labels);
     observe(this.#durations, labels, SECONDS, seconds);

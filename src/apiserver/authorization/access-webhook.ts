@@ -4,7 +4,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Action, type Decision, isPathAction, type SelectorTerm } from '../core/authorization/types.ts';
-import { askRemoteAgain, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { callRemoteWithRetry, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import type { AccessMetrics, Outcome } from './access-metrics.ts';
 import type { AccessConditions } from './conditions.ts';
 
@@ -49,12 +49,12 @@ export class AccessWebhookClient {
   /** Synchronous for cached decisions and for requests that do not match the conditions. */
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const spec = specOf(user, action);
-    const unasked = this.#unasked(spec);
+    const unasked = this.#decideUnmatched(spec);
     if (unasked !== undefined) return unasked;
     const key = JSON.stringify(spec);
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.opinion;
-    return this.#ask(spec).then(
+    return this.#review(spec).then(
       (opinion) => {
         const { allowedMs, deniedMs } = this.#webhook;
         if (key.length <= MAX_KEY) this.#keep(key, opinion, opinion.allowed ? allowedMs : deniedMs);
@@ -69,7 +69,7 @@ export class AccessWebhookClient {
   }
 
   /** Decision for a request that does not match the conditions; undefined if the webhook must be called. */
-  #unasked(spec: JsonObject): Decision | undefined {
+  #decideUnmatched(spec: JsonObject): Decision | undefined {
     const { conditions } = this.#webhook;
     if (conditions === undefined) return undefined;
     const { clock, log, metrics } = this.#deps;
@@ -100,7 +100,7 @@ export class AccessWebhookClient {
     this.#kept.set(key, { opinion, untilMs: this.#deps.clock.monotonicMs() + ms });
   }
 
-  async #ask(spec: JsonObject): Promise<Decision> {
+  async #review(spec: JsonObject): Promise<Decision> {
     const { endpoint, version, timeoutMs } = this.#webhook;
     const { groups, ...rest } = spec;
     const question = {
@@ -111,8 +111,8 @@ export class AccessWebhookClient {
       status: { allowed: false },
     };
     const tried = (failure: unknown, ms: number): void =>
-      this.#deps.metrics.asked(this.#name, failure === undefined ? 'success' : outcomeOf(failure), ms / 1000);
-    const answer = await askRemoteAgain(this.#deps, endpoint, timeoutMs ?? TIMEOUT_MS, question, tried);
+      this.#deps.metrics.webhookCalled(this.#name, failure === undefined ? 'success' : outcomeOf(failure), ms / 1000);
+    const answer = await callRemoteWithRetry(this.#deps, endpoint, timeoutMs ?? TIMEOUT_MS, question, tried);
     const status = objectOf(objectOf(answer)?.['status']);
     if (status === undefined) throw new Error('the answer has no status');
     const allowed = status['allowed'] === true;

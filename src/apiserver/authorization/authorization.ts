@@ -63,7 +63,7 @@ export class Authorization {
   }
 
   /** Whether an authorization webhook is configured. */
-  get asksOthers(): boolean {
+  get hasWebhook(): boolean {
     return this.#chain.some(({ type }) => type === 'Webhook');
   }
 
@@ -205,10 +205,10 @@ export class Authorization {
     const outside = scopeDenial(user, action, this.rbac);
     if (outside !== undefined) return outside;
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
-    return this.#askFrom(chain, 0, [], user, action);
+    return this.#decideFrom(chain, 0, [], user, action);
   }
 
-  #askFrom(
+  #decideFrom(
     chain: readonly Link[],
     first: number,
     before: readonly Decision[],
@@ -219,10 +219,10 @@ export class Authorization {
     for (const [at, link] of chain.entries()) {
       if (at < first) continue;
       const opinion =
-        link.type === 'Webhook' ? link.client.authorize(user, action) : this.#ask(link.type, user, action);
+        link.type === 'Webhook' ? link.client.authorize(user, action) : this.#decideBy(link.type, user, action);
       if (opinion instanceof Promise) {
         return opinion.then((said) =>
-          settles(link, said) ? said : this.#askFrom(chain, at + 1, [...heard, said], user, action),
+          settles(link, said) ? said : this.#decideFrom(chain, at + 1, [...heard, said], user, action),
         );
       }
       if (opinion === undefined) continue;
@@ -243,7 +243,7 @@ export class Authorization {
     const heard: Decision[] = [];
     for (const link of this.#chain) {
       if (link.type === 'Webhook') continue;
-      const decision = this.#ask(link.type, user, action);
+      const decision = this.#decideBy(link.type, user, action);
       if (decision === undefined) continue;
       if (settles(link, decision)) return decision;
       heard.push(decision);
@@ -251,7 +251,7 @@ export class Authorization {
     return undecided(heard);
   }
 
-  #ask(mode: Exclude<AuthorizationMode, 'Webhook'>, user: UserInfo, action: Action): Decision | undefined {
+  #decideBy(mode: Exclude<AuthorizationMode, 'Webhook'>, user: UserInfo, action: Action): Decision | undefined {
     switch (mode) {
       case 'Node':
         return this.#nodes.authorize(user, action);

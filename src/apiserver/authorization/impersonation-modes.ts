@@ -10,7 +10,7 @@ import type { RequestInfo } from '../http/request-info.ts';
 import { actionOf, denied } from './authorization.ts';
 
 /** The requested identity from the impersonation headers. */
-export interface Asked {
+export interface ImpersonationRequest {
   readonly name: string;
   readonly uid: string;
   readonly groups: readonly string[];
@@ -20,8 +20,8 @@ export interface Asked {
 export interface Mode {
   /** Verb that the requesting user needs on the impersonated user, groups and so on. */
   readonly verb: string;
-  applies(asked: Asked, by: UserInfo): boolean;
-  become(asked: Asked): UserInfo;
+  applies(asked: ImpersonationRequest, by: UserInfo): boolean;
+  become(asked: ImpersonationRequest): UserInfo;
 }
 
 const AUTHENTICATION = 'authentication.k8s.io';
@@ -34,7 +34,7 @@ const NODE_PREFIX = 'system:node:';
 const ACCOUNT_PREFIX = 'system:serviceaccount:';
 const HTTP_PATH = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
 
-const nameOnly = ({ uid, groups, extra }: Asked): boolean =>
+const nameOnly = ({ uid, groups, extra }: ImpersonationRequest): boolean =>
   uid === '' && groups.length === 0 && Object.keys(extra).length === 0;
 
 const asNode: Mode['become'] = ({ name }) => ({ name, groups: ['system:nodes', 'system:authenticated'], extra: {} });
@@ -74,7 +74,7 @@ export const LEGACY: Mode = { verb: 'impersonate', applies: () => true, become: 
 
 export const MODES: readonly Mode[] = [ASSOCIATED_NODE, ARBITRARY_NODE, SERVICE_ACCOUNT, USER_INFO, LEGACY];
 
-function asAnybody({ name, uid, groups: given, extra }: Asked): UserInfo {
+function asAnybody({ name, uid, groups: given, extra }: ImpersonationRequest): UserInfo {
   const groups = [...given];
   const account = accountOf(name);
   if (account !== undefined && groups.length === 0) {
@@ -108,7 +108,7 @@ interface Checks {
 }
 
 /** Permissions required to impersonate in a mode. */
-export function checksOf(mode: Mode, asked: Asked, user: UserInfo, info: RequestInfo): Checks {
+export function checksOf(mode: Mode, asked: ImpersonationRequest, user: UserInfo, info: RequestInfo): Checks {
   const constrained = mode !== LEGACY;
   const own = constrained ? AUTHENTICATION : '';
   const by =
@@ -152,7 +152,7 @@ function userCheck(
 }
 
 /** Error of invalid extra keys. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation validateExtra. */
-function extraError(extra: Asked['extra']): string | undefined {
+function extraError(extra: ImpersonationRequest['extra']): string | undefined {
   for (const [key, values] of Object.entries(extra)) {
     if (key === '') return 'impersonating the empty string key in extra is not allowed';
     const wrong = domainPathError(key);

@@ -9,7 +9,7 @@ import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { HttpRequest } from '../port.ts';
 import type { Authorization } from './authorization.ts';
-import { type Asked, checksOf, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
+import { checksOf, type ImpersonationRequest, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
 
 const EXTRA_PREFIX = 'impersonate-extra-';
 /** Maximum number of cached modes. */
@@ -36,7 +36,7 @@ export class Impersonation {
    * 'Forbidden'.
    */
   of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
-    const asked = askedBy(request);
+    const asked = impersonationOf(request);
     if (asked === undefined) return user;
     const last = this.#modes.get(user.name);
     const modes = last === undefined ? MODES : [last, ...MODES.filter((mode) => mode !== last)];
@@ -47,7 +47,7 @@ export class Impersonation {
   #try(
     modes: readonly Mode[],
     at: number,
-    asked: Asked,
+    asked: ImpersonationRequest,
     user: UserInfo,
     info: RequestInfo,
     note: ImpersonationNote,
@@ -85,7 +85,7 @@ export class Impersonation {
  * Parses the impersonation headers; undefined if there are none. Throws 'BadRequest' for groups, uid or extra without a
  * user.
  */
-function askedBy(request: HttpRequest): Asked | undefined {
+function impersonationOf(request: HttpRequest): ImpersonationRequest | undefined {
   const { headers } = request;
   const name = String(headers['impersonate-user'] ?? '');
   const uid = String(headers['impersonate-uid'] ?? '');
@@ -101,7 +101,7 @@ function isPart(header: string): boolean {
 }
 
 /** The identity as Go's fmt prints it. */
-function goText({ name, uid, groups, extra }: Asked): string {
+function goText({ name, uid, groups, extra }: ImpersonationRequest): string {
   const list = (values: readonly string[]): string =>
     values.length === 0 ? '[]string(nil)' : `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
   const entries = Object.entries(extra).map(([key, values]) => `${JSON.stringify(key)}:${list(values)}`);

@@ -34,7 +34,7 @@ export class MasterEndpoints {
   #wanted = false;
   #stopped = false;
   /** Whether other API servers were among the last published addresses. */
-  #hasOthers = false;
+  #hasOtherMasters = false;
 
   /** `ttlSeconds`: how long the address of a failed server stays published. */
   constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
@@ -42,8 +42,8 @@ export class MasterEndpoints {
     this.#ttlSeconds = ttlSeconds;
   }
 
-  get hasOthers(): boolean {
-    return this.#hasOthers;
+  get hasOtherMasters(): boolean {
+    return this.#hasOtherMasters;
   }
 
   get #key(): string {
@@ -140,7 +140,7 @@ export class MasterEndpoints {
         await this.#announce();
         addresses.push(config.advertiseAddress);
       }
-      this.#hasOthers = addresses.length > 1;
+      this.#hasOtherMasters = addresses.length > 1;
       await this.#publishAddresses(addresses.sort());
       if (!this.#stopped) this.#watch ??= this.#follow(revision + 1);
     }

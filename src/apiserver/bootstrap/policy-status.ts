@@ -8,7 +8,7 @@ import { messageOf } from '../../base/errors.ts';
 import { typeCheck } from '../admission/policies/validating/typecheck.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
-import { unlessGone, Work } from '../rest/work.ts';
+import { ignoreNotFound, Work } from '../rest/work.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ownRequest } from './index.ts';
 
@@ -28,7 +28,7 @@ export class PolicyChecker {
       workers: 1,
       firstRetryMs: RETRY_MS,
       lastRetryMs: RETRY_MS,
-      sync: (name) => unlessGone(this.#check(name)),
+      sync: (name) => ignoreNotFound(this.#check(name)),
       failed: (name, error) =>
         context.log.v(2, 'cannot write the type check of a policy; retrying', {
           policy: name,

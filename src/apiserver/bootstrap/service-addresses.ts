@@ -9,7 +9,7 @@ import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts'
 import { messageOf } from '../../base/errors.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
-import { unlessGone, Work } from '../rest/work.ts';
+import { ignoreNotFound, Work } from '../rest/work.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
@@ -108,7 +108,7 @@ export class ServiceAddressRepair {
 
   async #remove(object: CachedObject): Promise<void> {
     this.#context.log.info('orphaned service address released', { name: object.name });
-    await unlessGone(
+    await ignoreNotFound(
       deleteObject(this.#context, ownRequest(this.#context, 'ipaddresses', GROUP, '', object.name), {
         gracePeriodSeconds: undefined,
         propagation: 'Background',

@@ -169,7 +169,7 @@ export class SoleWriter {
     while (this.#wanted && !this.#stopped) {
       this.#wanted = false;
       try {
-        const found = await this.#others();
+        const found = await this.#otherMasters();
         this.#watch ??= this.#follow(found.revision + 1);
         if (found.any) {
           this.#holds = false;
@@ -191,7 +191,7 @@ export class SoleWriter {
     const guards = [{ key: HOLDER, modRevision: kv?.modRevision ?? 0 }];
     const { committed } = await store.commit({ guards, puts: [{ key: HOLDER, value: Buffer.from(identity), lease }] });
     // A server that has started in the meantime is either found here, or finds the claim and waits.
-    if (!committed || (await this.#others()).any) {
+    if (!committed || (await this.#otherMasters()).any) {
       this.#wanted = true;
       return;
     }
@@ -199,7 +199,7 @@ export class SoleWriter {
     log.v(3, 'sole-writer claim acquired', { identity });
   }
 
-  async #others(): Promise<{ readonly any: boolean; readonly revision: number }> {
+  async #otherMasters(): Promise<{ readonly any: boolean; readonly revision: number }> {
     const { store, advertiseAddress } = this.#options;
     const servers = await store.range(SERVERS, prefixEnd(SERVERS), { keysOnly: true });
     const masters = await store.range(MASTER_LEASES, prefixEnd(MASTER_LEASES), { keysOnly: true });

@@ -6,7 +6,7 @@ import { errors } from '../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import { admitQuestion } from '../pipeline/admission.ts';
+import { admitReview } from '../pipeline/admission.ts';
 import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import { success } from '../rest/answer.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -29,7 +29,7 @@ function placeIn(object: KubeObject, namespace: string): void {
 /**
  * GET of the collection of a virtual kind, by which OpenShift's clients query whether the user may request projects.
  */
-export async function ask(context: RestContext, exchange: Exchange): Promise<void> {
+export async function checkProjectRequest(context: RestContext, exchange: Exchange): Promise<void> {
   await mayRequestProjects(context, exchange.user);
   exchange.sendObject(200, success());
 }
@@ -61,7 +61,7 @@ export async function review(
   const openshift = openshiftHandler(kind);
   const handler = virtualHandler(kind);
   if (openshift === undefined && handler === undefined) throw noSuchResource();
-  await admitQuestion(context.admission, request, object);
+  await admitReview(context.admission, request, object);
   if (openshift !== undefined) {
     const answered = await openshift(context, object, request);
     return exchange.sendObject(201, answered);

@@ -33,7 +33,7 @@ import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { admitOffer, mayWriteOffer, tooManyOffers } from './offer-limits.ts';
-import type { Question } from './review-request.ts';
+import type { ReviewRequest } from './review-request.ts';
 
 const RESOURCE = 'baremetalhosts';
 const SUBJECT = { group: OFFER_GROUP, plural: 'hostoffers' };
@@ -59,7 +59,7 @@ const refusal = (name: string | undefined, why: string): ApiError =>
 export async function offerHost(
   context: RestContext,
   object: KubeObject,
-  { user, dryRun, from }: Question,
+  { user, dryRun, from }: ReviewRequest,
 ): Promise<KubeObject> {
   const offer = object as HostOffer;
   const { spec = {} } = offer;

@@ -9,7 +9,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { SCOPES } from '../authorization/scopes.ts';
 import { type Action, PRIVILEGED_GROUP } from '../core/authorization/types.ts';
 import type { RestContext } from '../rest/context.ts';
-import type { Question } from './review-request.ts';
+import type { ReviewRequest } from './review-request.ts';
 
 const API_VERSION = 'authorization.openshift.io/v1';
 
@@ -66,7 +66,7 @@ async function isAllowed(context: RestContext, object: SubjectReview, user: User
 }
 
 /** Every user may review their own access, as `oc login` does. Source: upstream's "personal" access reviews. */
-export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: Question) {
+export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: ReviewRequest) {
   const { namespace = '' } = object;
   if (subjectOf(object, user) !== user) requireReviewer(context, user, namespace);
   return isAllowed(context, object, user, namespace);
@@ -81,14 +81,17 @@ function requireReviewer({ authorization }: RestContext, user: UserInfo, namespa
   authorization.require(user, everywhere);
 }
 
-export const localSubjectAccessReview = (context: RestContext, object: SubjectReview, { user, namespace }: Question) =>
-  isAllowed(context, object, user, namespaceOf(object, namespace));
+export const localSubjectAccessReview = (
+  context: RestContext,
+  object: SubjectReview,
+  { user, namespace }: ReviewRequest,
+) => isAllowed(context, object, user, namespaceOf(object, namespace));
 
 async function whoCan(context: RestContext, object: ReviewAction, namespace: string): Promise<KubeObject> {
   await context.cache.freshen();
-  const { rbac, asksOthers } = context.authorization;
+  const { rbac, hasWebhook } = context.authorization;
   const { users, groups, errors: problems } = rbac.subjectsAllowed(actionOf(object, namespace));
-  const unknown = asksOthers ? [...problems, 'an authorization webhook may allow more'] : problems;
+  const unknown = hasWebhook ? [...problems, 'an authorization webhook may allow more'] : problems;
   return {
     apiVersion: API_VERSION,
     kind: 'ResourceAccessReviewResponse',
@@ -103,7 +106,7 @@ async function whoCan(context: RestContext, object: ReviewAction, namespace: str
 export const resourceAccessReview = (context: RestContext, object: ReviewAction): Promise<KubeObject> =>
   whoCan(context, object, object.namespace ?? '');
 
-export const localResourceAccessReview = (context: RestContext, object: ReviewAction, { namespace }: Question) =>
+export const localResourceAccessReview = (context: RestContext, object: ReviewAction, { namespace }: ReviewRequest) =>
   whoCan(context, object, namespaceOf(object, namespace));
 
 async function rulesOf(
@@ -129,8 +132,8 @@ async function rulesOf(
   return { ...review, status } as KubeObject;
 }
 
-export const selfSubjectRulesReview = (context: RestContext, object: RulesReview, { user, namespace }: Question) =>
+export const selfSubjectRulesReview = (context: RestContext, object: RulesReview, { user, namespace }: ReviewRequest) =>
   rulesOf(context, object, user, namespace);
 
-export const subjectRulesReview = (context: RestContext, object: RulesReview, { namespace }: Question) =>
+export const subjectRulesReview = (context: RestContext, object: RulesReview, { namespace }: ReviewRequest) =>
   rulesOf(context, object, { name: object.spec?.user ?? '', groups: object.spec?.groups ?? [] }, namespace);

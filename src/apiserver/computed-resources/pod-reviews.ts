@@ -15,7 +15,7 @@ import type {
 import { reviewPod, serviceAccountUser } from '../admission/pods/constraint-review.ts';
 import { constraintSources } from '../admission/pods/constraint-sources.ts';
 import type { RestContext } from '../rest/context.ts';
-import type { Question } from './review-request.ts';
+import type { ReviewRequest } from './review-request.ts';
 
 const DEFAULT_ACCOUNT = 'default';
 const REFUSED = 'CantAssignSecurityContextConstraintProvider';
@@ -23,7 +23,7 @@ const REFUSED = 'CantAssignSecurityContextConstraintProvider';
 export async function podSubjectReview(
   context: RestContext,
   object: KubeObject,
-  { namespace }: Question,
+  { namespace }: ReviewRequest,
 ): Promise<KubeObject> {
   const review = object as PodSecurityPolicySubjectReview;
   const { template = {}, user = '', groups = [] } = review.spec ?? {};
@@ -35,7 +35,7 @@ export async function podSubjectReview(
 export async function podSelfSubjectReview(
   context: RestContext,
   object: KubeObject,
-  { namespace, user }: Question,
+  { namespace, user }: ReviewRequest,
 ): Promise<KubeObject> {
   const review = object as PodSecurityPolicySelfSubjectReview;
   const template = review.spec?.template ?? {};
@@ -43,7 +43,11 @@ export async function podSelfSubjectReview(
   return { ...review, status } as KubeObject;
 }
 
-export async function podReview(context: RestContext, object: KubeObject, question: Question): Promise<KubeObject> {
+export async function podReview(
+  context: RestContext,
+  object: KubeObject,
+  question: ReviewRequest,
+): Promise<KubeObject> {
   const review = object as PodSecurityPolicyReview;
   const { namespace } = question;
   const { template = {}, serviceAccountNames = [] } = review.spec ?? {};

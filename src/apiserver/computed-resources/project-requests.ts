@@ -17,7 +17,7 @@ import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { requireProjectsLeft } from './project-limits.ts';
-import type { Question } from './review-request.ts';
+import type { ReviewRequest } from './review-request.ts';
 import { secretUniform } from './uniform-names.ts';
 
 const GROUP = 'project.openshift.io';
@@ -25,7 +25,7 @@ const TEMPLATE_NAMESPACE = 'openshift-config';
 const DEFAULT_MESSAGE = 'You may not request a new project via this API.';
 /** Time limit until the project is visible to the requester, as in OpenShift. */
 const VISIBLE_MS = 6_000;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 
 interface ProjectConfig extends KubeObject {
   spec?: { projectRequestMessage?: string; projectRequestTemplate?: { name?: string } };
@@ -62,7 +62,7 @@ const broken = (name: string, what: string): ApiError =>
 export async function requestProject(
   context: RestContext,
   object: ProjectRequest,
-  { user, dryRun }: Question,
+  { user, dryRun }: ReviewRequest,
 ): Promise<KubeObject> {
   const name = object.metadata?.name ?? '';
   const subject = { group: GROUP, plural: 'project' };
@@ -172,7 +172,7 @@ async function untilVisible(context: RestContext, user: UserInfo, name: string):
   const endMs = context.clock.monotonicMs() + VISIBLE_MS;
   while (!context.authorization.allows(user, action) && context.clock.monotonicMs() < endMs) {
     await new Promise<void>((resolve) => {
-      context.clock.setTimer(LOOK_MS, resolve);
+      context.clock.setTimer(POLL_MS, resolve);
     });
   }
 }

@@ -4,7 +4,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import type { RestContext } from '../rest/context.ts';
 
 /** The create request of a virtual object. */
-export interface Question {
+export interface ReviewRequest {
   readonly user: UserInfo;
   /** '' for cluster-scoped kinds. */
   readonly namespace: string;
@@ -17,5 +17,5 @@ export interface Question {
 export type Handler = (
   context: RestContext,
   object: KubeObject,
-  question: Question,
+  question: ReviewRequest,
 ) => KubeObject | Promise<KubeObject>;

@@ -16,7 +16,7 @@ import type { ServedKind } from '../pipeline/kinds.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { openshiftHandlers } from './openshift.ts';
-import type { Handler, Question } from './review-request.ts';
+import type { Handler, ReviewRequest } from './review-request.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 const toUserInfo = (user: UserInfo) => ({
@@ -50,14 +50,14 @@ async function tokenReview(context: RestContext, object: KubeObject): Promise<Ku
 
 type Attributes = Pick<SubjectAccessReviewSpec, 'resourceAttributes' | 'nonResourceAttributes'>;
 
-interface Asked {
+interface RequestedAttributes {
   readonly action: Action;
   /** Parts of the review that cannot be evaluated. */
   readonly problems: readonly string[];
 }
 
 /** User and action of a validated review. */
-function askedBy({ spec = {} }: { spec?: Attributes }): Asked {
+function requestedAttributes({ spec = {} }: { spec?: Attributes }): RequestedAttributes {
   const { nonResourceAttributes: path } = spec;
   const resource = spec.resourceAttributes as SelectingAttributes | undefined;
   if (path !== undefined) return { action: { verb: path.verb ?? '', path: path.path ?? '' }, problems: [] };
@@ -76,7 +76,11 @@ function askedBy({ spec = {} }: { spec?: Attributes }): Asked {
   return { action, problems };
 }
 
-async function decided(context: RestContext, user: UserInfo, { action, problems }: Asked): Promise<object> {
+async function decided(
+  context: RestContext,
+  user: UserInfo,
+  { action, problems }: RequestedAttributes,
+): Promise<object> {
   const { allowed, denied, reason, error } = await context.authorization.authorize(user, action);
   const evaluationError = [...(error === undefined ? [] : [error]), ...problems].join('; ');
   return {
@@ -100,7 +104,7 @@ function subjectOf(spec: SubjectAccessReviewSpec): UserInfo {
 async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as SubjectAccessReview;
   const user = subjectOf(review.spec);
-  const asked = askedBy(review);
+  const asked = requestedAttributes(review);
   await context.cache.freshen();
   return { ...review, status: await decided(context, user, asked) } as KubeObject;
 }
@@ -108,7 +112,7 @@ async function subjectAccessReview(context: RestContext, object: KubeObject): Pr
 async function localSubjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as LocalSubjectAccessReview;
   const user = subjectOf(review.spec);
-  const asked = askedBy(review);
+  const asked = requestedAttributes(review);
   await context.cache.freshen();
   return { ...review, status: await decided(context, user, asked) } as KubeObject;
 }
@@ -116,10 +120,10 @@ async function localSubjectAccessReview(context: RestContext, object: KubeObject
 async function selfSubjectAccessReview(
   context: RestContext,
   object: KubeObject,
-  question: Question,
+  question: ReviewRequest,
 ): Promise<KubeObject> {
   const review = object as SelfSubjectAccessReview;
-  const asked = askedBy(review);
+  const asked = requestedAttributes(review);
   await context.cache.freshen();
   return { ...review, status: await decided(context, question.user, asked) } as KubeObject;
 }
@@ -127,7 +131,7 @@ async function selfSubjectAccessReview(
 async function selfSubjectRulesReview(
   context: RestContext,
   object: KubeObject,
-  question: Question,
+  question: ReviewRequest,
 ): Promise<KubeObject> {
   const review = object as SelfSubjectRulesReview;
   const namespace = review.spec?.namespace ?? '';
@@ -145,13 +149,13 @@ async function selfSubjectRulesReview(
       resourceRules: all ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, ...resourceRules] : resourceRules,
       nonResourceRules: all ? [{ verbs: ['*'], nonResourceURLs: ['*'] }, ...nonResourceRules] : nonResourceRules,
       // The rules of an authorization webhook cannot be listed.
-      incomplete: problems.length > 0 || context.authorization.asksOthers,
+      incomplete: problems.length > 0 || context.authorization.hasWebhook,
       ...(problems.length > 0 ? { evaluationError: problems.join(', ') } : {}),
     },
   } as KubeObject;
 }
 
-function selfSubjectReview(context: RestContext, object: KubeObject, question: Question): KubeObject {
+function selfSubjectReview(context: RestContext, object: KubeObject, question: ReviewRequest): KubeObject {
   return {
     ...object,
     metadata: { ...object.metadata, creationTimestamp: timestamp(context.clock.nowMs()) },

@@ -20,7 +20,7 @@ import { ownRequest } from '../bootstrap/index.ts';
 import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
-import { unlessGone, Work } from '../rest/work.ts';
+import { ignoreNotFound, Work } from '../rest/work.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
@@ -52,7 +52,7 @@ export class DefinitionController {
       workers: 1,
       firstRetryMs: RETRY_MS,
       lastRetryMs: RETRY_MS,
-      sync: (name) => unlessGone(this.#sync(name)),
+      sync: (name) => ignoreNotFound(this.#sync(name)),
       failed: (name, error) =>
         context.log.v(2, 'cannot reconcile a custom resource definition; retrying', {
           definition: name,
@@ -168,7 +168,7 @@ export class DefinitionController {
           resourceVersion: undefined,
           dryRun: false,
         });
-        await unlessGone(deleted.then(() => {}));
+        await ignoreNotFound(deleted.then(() => {}));
       }
     };
     await Promise.all(Array.from({ length: DELETE_WORKERS }, work));

@@ -14,7 +14,7 @@ import { openshiftDescriptions } from '../../api/schema/openshift/index.ts';
 import type { Descriptions } from '../../api/schema/types-format.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
-import { passOn } from '../aggregation/proxy.ts';
+import { proxyRequest } from '../aggregation/proxy.ts';
 import type { Delegated } from '../aggregation/services.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -57,9 +57,10 @@ export class OpenApi {
     const tail = path.startsWith(`${V3}/`) ? path.slice(V3.length + 1) : '';
     const delegate = tail === '' ? undefined : this.#delegateAt(tail);
     if (delegate !== undefined) {
-      if (this.#foreign.openapiHashOf(delegate.name) !== undefined) return passOn(this.#context, exchange, delegate);
+      if (this.#foreign.openapiHashOf(delegate.name) !== undefined)
+        return proxyRequest(this.#context, exchange, delegate);
       return this.#convertedV3(delegate).then((document) =>
-        document === undefined ? passOn(this.#context, exchange, delegate) : sendDocument(exchange, document),
+        document === undefined ? proxyRequest(this.#context, exchange, delegate) : sendDocument(exchange, document),
       );
     }
     if (!this.#documentPaths().includes(tail)) return undefined;

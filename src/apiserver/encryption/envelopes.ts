@@ -31,7 +31,7 @@ export class Envelopes {
   readonly #plugin: KmsPlugin;
   readonly #nowMs: () => number;
   readonly #known = new Map<string, Cipher>();
-  readonly #asked = new Map<string, Promise<Cipher>>();
+  readonly #pending = new Map<string, Promise<Cipher>>();
   #writing: Writing | undefined;
   #renewing: Promise<Writing> | undefined;
 
@@ -86,13 +86,13 @@ export class Envelopes {
     const key = cacheKey(envelope);
     const cipher = this.#known.get(key);
     if (cipher !== undefined) return { plain: cipher.open(envelope.data, authenticated), keyId: envelope.keyId };
-    const plain = this.#ask(key, envelope).then((fresh) => fresh.open(envelope.data, authenticated));
+    const plain = this.#decryptKey(key, envelope).then((fresh) => fresh.open(envelope.data, authenticated));
     return { plain, keyId: envelope.keyId };
   }
 
   /** One plug-in request serves all values with the same seed. */
-  #ask(key: string, envelope: Envelope): Promise<Cipher> {
-    let asked = this.#asked.get(key);
+  #decryptKey(key: string, envelope: Envelope): Promise<Cipher> {
+    let asked = this.#pending.get(key);
     if (asked === undefined) {
       asked = this.#plugin
         .decrypt(envelope, randomUUID())
@@ -101,8 +101,8 @@ export class Envelopes {
           this.#remember(key, cipher);
           return cipher;
         })
-        .finally(() => this.#asked.delete(key));
-      this.#asked.set(key, asked);
+        .finally(() => this.#pending.delete(key));
+      this.#pending.set(key, asked);
     }
     return asked;
   }

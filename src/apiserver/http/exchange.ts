@@ -161,7 +161,7 @@ export class Exchange implements Placed {
       this.#send(code, body, contentType);
       return;
     }
-    if (this.audit.wantsAnswers && contentType === 'application/json') this.audit.answered(body);
+    if (this.audit.logsResponses && contentType === 'application/json') this.audit.answered(body);
     const recorded = this.recorded(code);
     if (recorded === undefined) this.#send(code, body, contentType);
     else void recorded.then(() => this.#send(code, body, contentType));

@@ -95,13 +95,13 @@ export async function writeParts(target: Writable, parts: Iterable<Buffer>): Pro
       pending = [];
       length = 0;
     }
-    if (pieces.isGone) return;
+    if (pieces.isDisconnected) return;
     if (part.length < PIECE) {
       pending.push(part);
       length += part.length;
     } else await pieces.sendLarge(part);
   }
-  if (length > 0 && !pieces.isGone) target.write(Buffer.concat(pending, length));
+  if (length > 0 && !pieces.isDisconnected) target.write(Buffer.concat(pending, length));
 }
 
 /** One buffer is filled while the other is being sent. */
@@ -118,15 +118,15 @@ class Pieces {
   readonly #target: Writable;
   readonly #free: Buffer[] = [];
   #made = 0;
-  #gone = false;
+  #disconnected = false;
 
   constructor(target: Writable) {
     this.#target = target;
   }
 
   /** True if the client has disconnected. HTTP/2 responses report this only by an event. */
-  get isGone(): boolean {
-    return this.#gone || this.#target.destroyed;
+  get isDisconnected(): boolean {
+    return this.#disconnected || this.#target.destroyed;
   }
 
   /** Copies `parts`, `length` bytes in total, into a free buffer and sends it. */
@@ -153,14 +153,14 @@ class Pieces {
   /** A free buffer. Undefined if the client has disconnected. */
   async #buffer(): Promise<Buffer | undefined> {
     if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
-    return this.isGone ? undefined : (this.#free.pop() ?? this.#another());
+    return this.isDisconnected ? undefined : (this.#free.pop() ?? this.#another());
   }
 
   #write(buffer: Buffer, length: number): void {
     this.#target.write(buffer.subarray(0, length), (error) => {
       // After a failure the buffer is not reused, because the transport may still read it.
       if (error === undefined || error === null) this.#free.push(buffer);
-      else this.#gone = true;
+      else this.#disconnected = true;
       this.#target.emit(FREED);
     });
   }
@@ -186,7 +186,7 @@ class Pieces {
         resolve();
       };
       const close = (): void => {
-        this.#gone = true;
+        this.#disconnected = true;
         settle();
       };
       target.once(event, settle);

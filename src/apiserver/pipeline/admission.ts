@@ -124,7 +124,7 @@ export function admissionOfWrite(request: WriteRequest) {
 }
 
 /** Runs webhooks for a review request. They may change `object` in place. Throws an ApiError when it is rejected. */
-export async function admitQuestion(admission: Admission, request: WriteRequest, object: KubeObject): Promise<void> {
+export async function admitReview(admission: Admission, request: WriteRequest, object: KubeObject): Promise<void> {
   const review: AdmissionRequest = {
     operation: 'CREATE',
     kind: request.kind,

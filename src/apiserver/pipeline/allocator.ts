@@ -11,5 +11,5 @@ export interface Allocator {
   /** Reports whether the client requested the value behind the guard's key, so that no other value may be allocated. */
   isRequested(object: KubeObject, key: string): boolean;
   /** The error of an object whose value another API server allocated first. */
-  taken(object: KubeObject, guard: Guard): Error;
+  allocationError(object: KubeObject, guard: Guard): Error;
 }

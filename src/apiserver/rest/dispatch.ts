@@ -1,7 +1,7 @@
 /** Routes a request for a resource to its handler. */
 import { ApiError, errors } from '../../api/meta/status.ts';
 import { appliedQuotas, isAppliedQuota } from '../computed-resources/applied-quotas.ts';
-import { ask, review } from '../computed-resources/handler.ts';
+import { checkProjectRequest, review } from '../computed-resources/handler.ts';
 import { isStreamView, streamView } from '../computed-resources/image-streams/handler.ts';
 import { streamSubresource } from '../computed-resources/image-streams/subresources.ts';
 import { isPackageManifest, packageManifests } from '../computed-resources/package-manifests.ts';
@@ -12,7 +12,7 @@ import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { stream, switchRig } from '../streaming/index.ts';
 import type { RestContext } from './context.ts';
-import { asksForOwnUser, ownUser } from './own-user.ts';
+import { isOwnUserRequest, ownUser } from './own-user.ts';
 import { get } from './reads/get.ts';
 import { list } from './reads/list.ts';
 import { noSuchResource, servedAt } from './reads/served-at.ts';
@@ -44,11 +44,11 @@ export function dispatch(
   if (kind.definition.virtual === true) {
     // Virtual kinds support only create (and ProjectRequest list). They have no paths with a name.
     if (info.name !== '') throw noSuchResource();
-    if (verb === 'list' && kind.kind === 'ProjectRequest') return ask(context, exchange);
+    if (verb === 'list' && kind.kind === 'ProjectRequest') return checkProjectRequest(context, exchange);
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
-  if (custom === undefined && asksForOwnUser(kind, info)) return ownUser(context, exchange, kind, info);
+  if (custom === undefined && isOwnUserRequest(kind, info)) return ownUser(context, exchange, kind, info);
   if (!kind.presented.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // As upstream, HEAD is routed only for custom resources, although it is authorized as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();

@@ -15,7 +15,7 @@ import type { RestContext } from './context.ts';
 import { sendObject } from './reads/get.ts';
 import { speaksProtobuf } from './reads/messages.ts';
 
-export const asksForOwnUser = (kind: ServedKind, { name }: ResourceRequestInfo): boolean =>
+export const isOwnUserRequest = (kind: ServedKind, { name }: ResourceRequestInfo): boolean =>
   name === '~' && kind.plural === 'users' && kind.group === 'user.openshift.io';
 
 export async function ownUser(

@@ -18,7 +18,7 @@ export interface WorkOptions {
 }
 
 /** Ignores NotFound: a deleted object needs no reconciliation. */
-export async function unlessGone(looked: Promise<void>): Promise<void> {
+export async function ignoreNotFound(looked: Promise<void>): Promise<void> {
   await looked.catch((error: unknown) => {
     if (!isApiError(error, 'NotFound')) throw error;
   });

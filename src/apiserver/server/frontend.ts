@@ -4,7 +4,7 @@ import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { Timer } from '../../base/clock.ts';
 import { UnderWay } from '../../base/concurrency/running-count.ts';
-import { delegateOf, isLongRunning, passOn, passUpgradeOn } from '../aggregation/proxy.ts';
+import { delegateOf, isLongRunning, passUpgradeOn, proxyRequest } from '../aggregation/proxy.ts';
 import { ANONYMOUS, unauthorized } from '../authentication/index.ts';
 import { Impersonation, type ImpersonationNote } from '../authorization/impersonation.ts';
 import { actionOf } from '../authorization/index.ts';
@@ -250,7 +250,7 @@ export class Frontend {
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {
     const delegate = delegateOf(this.#context, exchange.info);
-    return delegate === undefined ? this.#endpoints.answer(exchange) : passOn(this.#context, exchange, delegate);
+    return delegate === undefined ? this.#endpoints.answer(exchange) : proxyRequest(this.#context, exchange, delegate);
   }
 
   #dispatchResource(exchange: Exchange, info: ResourceRequestInfo): Promise<void> | undefined {
@@ -262,7 +262,7 @@ export class Frontend {
     exchange.longRunning = isLongRunning(info);
     // This server does not see when the watch of the aggregated server has started, so it counts as started now.
     exchange.initialised?.();
-    return passOn(this.#context, exchange, delegate);
+    return proxyRequest(this.#context, exchange, delegate);
   }
 
   /** Waits for a handler that did not finish synchronously. */

@@ -18,9 +18,9 @@ import { createAuthenticator } from '../authentication/index.ts';
 import { OAuthTokens } from '../authentication/oauth-tokens.ts';
 import { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from '../authorization/index.ts';
+import { rememberGroup } from '../bootstrap/deleted-nodes.ts';
 import { IdentityLeases } from '../bootstrap/identity-leases.ts';
 import { bootstrap, ensure } from '../bootstrap/index.ts';
-import { rememberGroup } from '../bootstrap/left-nodes.ts';
 import { ensureTokenTracking, TokenUses } from '../bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from '../bootstrap/masters.ts';
 import { ensureClusterConfig } from '../bootstrap/openshift-config.ts';
@@ -465,7 +465,7 @@ class Server implements ApiServer {
     this.#compactor.stop();
     await this.#masters.stop();
     const { handoverDelaySeconds = 0 } = config;
-    const { shutdownDelaySeconds = this.#masters.hasOthers ? handoverDelaySeconds : 0 } = config;
+    const { shutdownDelaySeconds = this.#masters.hasOtherMasters ? handoverDelaySeconds : 0 } = config;
     if (shutdownDelaySeconds > 0) {
       this.#listener?.retire();
       await new Promise<void>((resolve) => {

@@ -178,7 +178,7 @@ export class ServiceAllocator {
         ),
       );
     }
-    if (this.#inUse().addresses.has(canonicalAddress(address) ?? '')) throw addressTaken(service, address);
+    if (this.#inUse().addresses.has(canonicalAddress(address) ?? '')) throw addressAllocatedError(service, address);
   }
 
   #ownRange(address: string): string {
@@ -210,7 +210,7 @@ export class ServiceAllocator {
         ),
       );
     }
-    if (this.#inUse().ports.has(port)) throw portTaken(service, port, field);
+    if (this.#inUse().ports.has(port)) throw portAllocatedError(service, port, field);
   }
 
   #difference(service: Service, before: Claims, after: Claims): Effects {
@@ -295,11 +295,12 @@ export class ServiceAllocator {
   }
 
   /** Error for a requested value that another API server has allocated first. */
-  taken(service: Service, guard: Guard): Error {
-    if (guard.key.startsWith(ADDRESS_PREFIX)) return addressTaken(service, guard.key.slice(ADDRESS_PREFIX.length));
+  allocationError(service: Service, guard: Guard): Error {
+    if (guard.key.startsWith(ADDRESS_PREFIX))
+      return addressAllocatedError(service, guard.key.slice(ADDRESS_PREFIX.length));
     const port = Number(guard.key.slice(PORT_PREFIX.length));
     const isCheck = service.spec?.healthCheckNodePort === port;
-    return portTaken(service, port, isCheck ? HEALTH_CHECK_PORT : 'spec.ports[0].nodePort');
+    return portAllocatedError(service, port, isCheck ? HEALTH_CHECK_PORT : 'spec.ports[0].nodePort');
   }
 }
 
@@ -349,7 +350,7 @@ function pick(
 const refused = (service: Service, ...failures: ReturnType<typeof fieldError.invalid>[]): Error =>
   invalid(SUBJECT, service.metadata?.name ?? '', failures);
 
-const addressTaken = (service: Service, address: string): Error =>
+const addressAllocatedError = (service: Service, address: string): Error =>
   refused(
     service,
     fieldError.invalid(
@@ -359,5 +360,5 @@ const addressTaken = (service: Service, address: string): Error =>
     ),
   );
 
-const portTaken = (service: Service, port: number, field: string): Error =>
+const portAllocatedError = (service: Service, port: number, field: string): Error =>
   refused(service, fieldError.invalid(field, port, 'provided port is already allocated'));

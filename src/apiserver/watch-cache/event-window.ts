@@ -98,7 +98,7 @@ export class WindowBudget {
     this.#order.push(window);
     this.#events += 1;
     this.#bytes += bytes;
-    while (this.#bytes > this.#maxBytes && this.#head < this.#order.length) this.#order[this.#head++]?.giveWay();
+    while (this.#bytes > this.#maxBytes && this.#head < this.#order.length) this.#order[this.#head++]?.evictOldest();
     if (this.#order.length > 2 * this.#events + FEW) this.#tidy();
   }
 
@@ -163,7 +163,7 @@ export class EventWindow {
   }
 
   /** Evicts the oldest event on behalf of the budget, unless the window has already evicted it. */
-  giveWay(): void {
+  evictOldest(): void {
     if (!this.takeBack()) this.#dropOldest();
   }
 

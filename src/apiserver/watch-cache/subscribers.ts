@@ -5,7 +5,7 @@ import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
 
 /** The part of a kind that a subscriber needs. Empty: all of it. A subscriber may receive other events too. */
-export interface Concern {
+export interface SubscriptionScope {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
   /** Selectable field and the value that an object must have before or after the change. Ignored if a name is given. */
@@ -13,7 +13,7 @@ export interface Concern {
 }
 
 export interface KindSubscriber {
-  readonly concern?: Concern;
+  readonly scope?: SubscriptionScope;
   /** Receives events in order, without gaps within the concern. Must neither throw nor block. */
   deliver(batch: EventBatch): void;
   /** Called after the cache was reloaded because it missed events. Watches must start again. */
@@ -42,7 +42,7 @@ export class Subscribers {
   }
 
   add(subscriber: KindSubscriber): void {
-    const { groups, key } = this.#placeOf(subscriber.concern ?? {});
+    const { groups, key } = this.#placeOf(subscriber.scope ?? {});
     const group = groups === undefined ? this.#ofAll : groupIn(groups, key);
     group.add(subscriber);
     this.#size += 1;
@@ -50,14 +50,14 @@ export class Subscribers {
 
   /** Does nothing if the subscriber is not registered. */
   remove(subscriber: KindSubscriber): void {
-    const { groups, key } = this.#placeOf(subscriber.concern ?? {});
+    const { groups, key } = this.#placeOf(subscriber.scope ?? {});
     const group = groups === undefined ? this.#ofAll : groups.get(key);
     if (group?.delete(subscriber) !== true) return;
     this.#size -= 1;
     if (group.size === 0) groups?.delete(key);
   }
 
-  #placeOf({ namespace, name, field }: Concern): {
+  #placeOf({ namespace, name, field }: SubscriptionScope): {
     readonly groups: Map<string, Group> | undefined;
     readonly key: string;
   } {

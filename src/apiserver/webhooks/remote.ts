@@ -41,10 +41,10 @@ class UnexpectedStatus extends CodedError {
 }
 
 /**
- * Like `askRemote`, with up to four retries after transient errors. Calls `tried` for each attempt. Source:
+ * Like `callRemote`, with up to four retries after transient errors. Calls `tried` for each attempt. Source:
  * k8s.io/apiserver/pkg/util/webhook (WithExponentialBackoff, DefaultShouldRetry).
  */
-export async function askRemoteAgain(
+export async function callRemoteWithRetry(
   deps: RemoteDeps,
   endpoint: RemoteEndpoint,
   timeoutMs: number,
@@ -56,7 +56,7 @@ export async function askRemoteAgain(
   for (let attempt = 1; ; attempt++) {
     const beganMs = clock.monotonicMs();
     try {
-      const answer = await askRemote(deps, endpoint, timeoutMs, body);
+      const answer = await callRemote(deps, endpoint, timeoutMs, body);
       tried(undefined, clock.monotonicMs() - beganMs);
       return answer;
     } catch (error) {
@@ -73,7 +73,7 @@ function isPassing(error: unknown): boolean {
 }
 
 /** Sends a GET without `body`, or a POST with it. A string is already JSON. Throws a CodedError. */
-export async function askRemote(
+export async function callRemote(
   { backends, clock }: RemoteDeps,
   endpoint: RemoteEndpoint,
   timeoutMs: number,

@@ -19,12 +19,12 @@ export const restartCommand: Command = {
     const component = checkComponent(positionals[0]);
     // OKD's script takes the container as second argument. Each component has one container with the same name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
-    const [{ askControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
+    const [{ callControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../host/control/control.ts'),
       import('../../host/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
-    await askControl(socket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
+    await callControl(socket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
     out.stdout(`${component} restarted\n`);
     return 0;
   },

@@ -257,10 +257,10 @@ the start. Default: one a day, and three are kept.`,
       directory: directory ?? before.directory,
     };
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
-      const { askControl } = await import('../../host/control/control.ts');
+      const { callControl } = await import('../../host/control/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
       // If the host process is not running, it reads the schedule when it starts.
-      await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
+      await callControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
         if (error.code !== 'not-running') throw error;
       });
     }

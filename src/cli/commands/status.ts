@@ -9,12 +9,12 @@ export const statusCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
+    const [{ callControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../host/control/control.ts'),
       import('../../host/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
-    const status = await askControl<import('../../host/control/control.ts').HostStatus>(socket, 'GET', '/status');
+    const status = await callControl<import('../../host/control/control.ts').HostStatus>(socket, 'GET', '/status');
     const document = await printDocument(flags, status);
     const code = status.failedRevisions.length === 0 ? 0 : 1;
     if (document !== undefined) {

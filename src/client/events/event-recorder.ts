@@ -66,7 +66,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         // Retry only if the server did not respond. A rejection (terminating namespace, forbidden) is final.
         const final = !isConnectionError(error) || tries >= MAX_TRIES || stopping.signal.aborted;
         if (final) {
-          log.v(isNamespaceGone(error) ? 4 : 2, 'event not recorded', {
+          log.v(isNamespaceNotFound(error) ? 4 : 2, 'event not recorded', {
             ...about(outcome.event),
             error: messageOf(error),
           });
@@ -176,7 +176,7 @@ function eventAbout(
   };
 }
 
-function isNamespaceGone(error: unknown): boolean {
+function isNamespaceNotFound(error: unknown): boolean {
   return isApiError(error, 'NotFound') || isApiError(error, 'Forbidden');
 }
 

@@ -100,7 +100,7 @@ export class AgentConnection {
  * Sends one request and returns its response. Throws CodedError 'not-running', 'no-answer', or the error in the agent's
  * response.
  */
-export async function askAgent<T>(socket: string, method: string, params: unknown, timeoutMs: number): Promise<T> {
+export async function callAgent<T>(socket: string, method: string, params: unknown, timeoutMs: number): Promise<T> {
   const connection = await AgentConnection.open(socket);
   let timer: NodeJS.Timeout | undefined;
   try {

@@ -73,7 +73,7 @@ class AgentGossipHints implements GossipHints {
 
   readonly publish = (facts: GossipFacts): void => {
     this.#latest = { facts, heardAtMs: this.#clock.monotonicMs() - facts.leaderHeardAgoMs };
-    this.#tell();
+    this.#publish();
   };
 
   readonly close = async (): Promise<void> => {
@@ -103,7 +103,7 @@ class AgentGossipHints implements GossipHints {
       await opened.ask('subscribe');
       this.#retryMs = FIRST_RETRY_MS;
       this.#log.v(2, 'gossip connected', { socket: this.#socket });
-      this.#tell();
+      this.#publish();
     } catch (error) {
       this.#log.v(4, 'gossip not connected', { error: messageOf(error) });
       if (this.#connection === undefined) this.#again();
@@ -147,7 +147,7 @@ class AgentGossipHints implements GossipHints {
   }
 
   /** Sends changed facts, now or at the next allowed time. */
-  readonly #tell = (): void => {
+  readonly #publish = (): void => {
     this.#next?.cancel();
     if (this.#latest === undefined || this.#connection === undefined || this.#closed) return;
     const nowMs = this.#clock.monotonicMs();
@@ -174,7 +174,7 @@ class AgentGossipHints implements GossipHints {
     }
     const waits = heard && !leads ? [silentInMs] : [];
     if (change !== 'none' && !due) waits.push(Math.max(dueInMs, RETRY_MS));
-    if (waits.length > 0) this.#next = this.#clock.setTimer(Math.max(1, Math.ceil(Math.min(...waits))), this.#tell);
+    if (waits.length > 0) this.#next = this.#clock.setTimer(Math.max(1, Math.ceil(Math.min(...waits))), this.#publish);
   };
 }
 

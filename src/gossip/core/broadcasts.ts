@@ -1,6 +1,6 @@
 import type { Awareness } from './awareness.ts';
 import type { GossipConfig } from './config.ts';
-import { isGone, type Member, type MemberTable, sameAddress, viewOf } from './member-table.ts';
+import { isDeadOrLeft, type Member, type MemberTable, sameAddress, viewOf } from './member-table.ts';
 import type { Outbox } from './outbox.ts';
 import {
   type AccusationMessage,
@@ -133,7 +133,7 @@ export class Broadcasts {
   dead(claim: AccusationMessage, nowMs: number): void {
     const member = this.#table.get(claim.node);
     if (member === undefined || claim.incarnation < member.incarnation) return;
-    if (isGone(member)) {
+    if (isDeadOrLeft(member)) {
       // The incarnation is recorded so that the result does not depend on the order of arrival: an older alive message
       // must not revive a dead member.
       member.incarnation = claim.incarnation;
@@ -226,7 +226,7 @@ export class Broadcasts {
 
   reap(nowMs: number): void {
     for (const member of this.#table.all())
-      if (member !== this.#self && isGone(member) && nowMs - member.sinceMs >= this.#config.reapAfterMs)
+      if (member !== this.#self && isDeadOrLeft(member) && nowMs - member.sinceMs >= this.#config.reapAfterMs)
         this.#forget(member);
   }
 
@@ -264,7 +264,7 @@ export class Broadcasts {
     if (this.#table.size < this.#config.maxMembers) return true;
     let oldest: Member | undefined;
     for (const member of this.#table.all())
-      if (member !== this.#self && isGone(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs))
+      if (member !== this.#self && isDeadOrLeft(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs))
         oldest = member;
     if (oldest === undefined) return false;
     this.#forget(oldest);

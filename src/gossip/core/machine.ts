@@ -2,7 +2,7 @@ import { assert, unreachable } from '../../base/errors.ts';
 import { Awareness } from './awareness.ts';
 import { Broadcasts } from './broadcasts.ts';
 import type { GossipConfig } from './config.ts';
-import { isGone, type Member, MemberTable, viewOf } from './member-table.ts';
+import { isDeadOrLeft, type Member, MemberTable, viewOf } from './member-table.ts';
 import { Outbox } from './outbox.ts';
 import { type EncodeMessage, type GossipMessage, MAX_META_BYTES, type PeerAddress, type RingState } from './port.ts';
 import { Prober } from './prober.ts';
@@ -218,7 +218,7 @@ export class Gossip {
     const { gossipNodes, gossipToTheDeadMs } = this.#config;
     const targets = this.#table.pick(
       gossipNodes,
-      (each) => each !== this.#self && (!isGone(each) || nowMs - each.sinceMs < gossipToTheDeadMs),
+      (each) => each !== this.#self && (!isDeadOrLeft(each) || nowMs - each.sinceMs < gossipToTheDeadMs),
       random,
     );
     for (const target of targets) if (!this.#outbox.gossipTo(target)) break;

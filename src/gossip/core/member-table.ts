@@ -15,7 +15,7 @@ export interface Member {
   leaving: boolean;
 }
 
-export function isGone(member: Member): boolean {
+export function isDeadOrLeft(member: Member): boolean {
   return member.state === 'dead' || member.state === 'left';
 }
 
@@ -55,7 +55,7 @@ export class MemberTable {
   /** Number of members that are neither dead nor departed. Every formula uses it as the ring's size. */
   present(): number {
     let count = 0;
-    for (const member of this.#byName.values()) if (!isGone(member)) count++;
+    for (const member of this.#byName.values()) if (!isDeadOrLeft(member)) count++;
     return count;
   }
 
@@ -80,7 +80,7 @@ export class MemberTable {
   index(member: Member): void {
     const key = keyOf(member.address);
     const present = this.#byAddress.get(key);
-    if (present === undefined || present === member || isGone(present)) this.#byAddress.set(key, member);
+    if (present === undefined || present === member || isDeadOrLeft(present)) this.#byAddress.set(key, member);
   }
 
   move(member: Member, address: PeerAddress): void {

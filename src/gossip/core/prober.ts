@@ -1,7 +1,7 @@
 import type { Awareness } from './awareness.ts';
 import type { Broadcasts } from './broadcasts.ts';
 import type { GossipConfig } from './config.ts';
-import { isGone, type Member, type MemberTable, sameAddress } from './member-table.ts';
+import { isDeadOrLeft, type Member, type MemberTable, sameAddress } from './member-table.ts';
 import type { Outbox } from './outbox.ts';
 import type { GossipMessage, IndirectPingMessage, PeerAddress } from './port.ts';
 
@@ -83,7 +83,7 @@ export class Prober {
     this.#expireRelays(nowMs);
     const probe = this.#probe;
     if (probe !== undefined) {
-      if (isGone(probe.member)) this.#probe = undefined;
+      if (isDeadOrLeft(probe.member)) this.#probe = undefined;
       else if (nowMs >= probe.deadlineMs) this.#fail(probe, nowMs);
       else if (!probe.indirectSent && nowMs >= probe.indirectMs) this.#sendIndirectPings(probe, random);
     }
@@ -190,7 +190,7 @@ export class Prober {
   #next(random: () => number): Member | undefined {
     const suspect = this.#outOfTurn ? undefined : this.#broadcasts.suspectToCheck();
     this.#outOfTurn = suspect !== undefined;
-    return suspect ?? this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
+    return suspect ?? this.#table.nextToProbe((each) => each !== this.#self && !isDeadOrLeft(each), random);
   }
 
   #sendIndirectPings(probe: Probe, random: () => number): void {

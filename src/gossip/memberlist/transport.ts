@@ -80,7 +80,7 @@ class MemberlistTransport implements RingTransport {
   }
 
   async exchange(to: PeerAddress, ours: RingState, timeoutMs: number): Promise<RingState> {
-    const answer = await this.#ask(to, sealStream(encodePushPull(ours), this.#sealing), timeoutMs);
+    const answer = await this.#exchange(to, sealStream(encodePushPull(ours), this.#sealing), timeoutMs);
     if (answer.kind === 'push-pull') return answer.state;
     const reason = answer.kind === 'error' ? answer.text : `answered with "${answer.kind}"`;
     throw new CodedError('peer-refused', `${to.ip}:${to.port} refused to exchange tables: ${reason}`);
@@ -92,7 +92,7 @@ class MemberlistTransport implements RingTransport {
     timeoutMs: number,
   ): Promise<boolean> {
     const question = sealStream(typed(messageType.ping, { SeqNo: seq, Node: node }), this.#sealing);
-    return this.#ask(to, question, timeoutMs).then(
+    return this.#exchange(to, question, timeoutMs).then(
       (answer) => answer.kind === 'ack' && answer.seq === seq,
       () => false,
     );
@@ -176,7 +176,7 @@ class MemberlistTransport implements RingTransport {
   }
 
   /** Sends one request over its own stream and returns the response. */
-  #ask(to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> {
+  #exchange(to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> {
     return new Promise((resolve, reject) => {
       const where = `${to.ip}:${to.port}`;
       if (this.#stopped) {

@@ -38,7 +38,7 @@ export interface Agent extends AgentService {
    * Sets `host:port` of further members to join, replacing those of the last call. `others` are tried only while no
    * other member is alive.
    */
-  learn(peers: readonly string[], others?: readonly string[]): void;
+  setPeers(peers: readonly string[], others?: readonly string[]): void;
   /** Rejoins the ring with changed facts about this host, such as a new address. */
   readvertise(about: AgentDeps['about']): Promise<void>;
   /** Leaves the ring and stops. */
@@ -68,8 +68,8 @@ class RingAgent implements Agent {
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #clocks = new ClockOffsets();
   #membership: Membership | undefined;
-  #learnt: readonly string[] = [];
-  #others: readonly string[] = [];
+  #peers: readonly string[] = [];
+  #fallbackPeers: readonly string[] = [];
   /** Other members of the ring that was left because of a new address. */
   #former: readonly string[] = [];
   #joining: Joining | undefined;
@@ -100,15 +100,16 @@ class RingAgent implements Agent {
       peers: [...new Set([...this.#deps.peers, ...this.#former])],
       resolve: this.#deps.resolve,
     });
-    if (this.#learnt.length > 0 || this.#others.length > 0) this.#joining.learn(this.#learnt, this.#others);
-    this.#tell(false);
+    if (this.#peers.length > 0 || this.#fallbackPeers.length > 0)
+      this.#joining.setPeers(this.#peers, this.#fallbackPeers);
+    this.#announce(false);
     return address;
   }
 
-  learn(peers: readonly string[], others: readonly string[] = []): void {
-    this.#learnt = peers;
-    this.#others = others;
-    if (this.#membership !== undefined) this.#joining?.learn(peers, others);
+  setPeers(peers: readonly string[], others: readonly string[] = []): void {
+    this.#peers = peers;
+    this.#fallbackPeers = others;
+    if (this.#membership !== undefined) this.#joining?.setPeers(peers, others);
   }
 
   async readvertise(about: AgentDeps['about']): Promise<void> {
@@ -195,11 +196,11 @@ class RingAgent implements Agent {
     };
   }
 
-  #tell(urgent: boolean): void {
+  #announce(urgent: boolean): void {
     this.#refresh?.cancel();
     if (this.#membership === undefined) return;
     this.#membership.setMetadata(this.#metadata(), urgent);
-    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#tell(false));
+    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#announce(false));
   }
 
   readonly #onEvent = (event: RingEvent): void => {
@@ -210,7 +211,7 @@ class RingAgent implements Agent {
     const { name, metadata: theirs } = event.member;
     if (event.kind === 'forgotten' || event.kind === 'failed' || event.kind === 'left') this.#clocks.forget(name);
     else if (event.kind === 'updated' && theirs.toldAtMs !== undefined)
-      this.#clocks.heard(name, theirs.toldAtMs, this.#clock.nowMs());
+      this.#clocks.observe(name, theirs.toldAtMs, this.#clock.nowMs());
     this.#emit({ kind: event.kind, member: this.#show(event.member) });
   };
 
@@ -250,7 +251,7 @@ class RingAgent implements Agent {
     const news =
       before?.state !== 'up' || before.facts.memberId !== facts.memberId || before.facts.leader !== facts.leader;
     if (news || before.facts.appliedIndex !== facts.appliedIndex || before.facts.fsyncMs !== facts.fsyncMs)
-      this.#tell(news);
+      this.#announce(news);
   }
 
   /** Handles the end of the store's process, or its announcement. */
@@ -260,7 +261,7 @@ class RingAgent implements Agent {
     this.#store = { owner, facts, state };
     if (state === 'down')
       this.#log.info('store of this host stopped, announced to the ring', { member: facts.memberId });
-    this.#tell(true);
+    this.#announce(true);
   }
 
   #keys(params: unknown): Promise<unknown> {

@@ -10,7 +10,7 @@ export class ClockOffsets {
    * Records that metadata of `member`, published at `toldAtMs` on its clock, was received at `nowMs` on this host's
    * clock.
    */
-  heard(member: string, toldAtMs: number, nowMs: number): void {
+  observe(member: string, toldAtMs: number, nowMs: number): void {
     const samples = this.#samples.get(member) ?? [];
     samples.push(toldAtMs - nowMs);
     if (samples.length > KEPT) samples.shift();

@@ -86,7 +86,7 @@ export interface Membership {
    */
   setMetadata(metadata: MemberMetadata, urgent?: boolean): void;
   /** Sends a Serf query to `nodes`. Resolves with the responses that arrived in time, by member. */
-  ask(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
+  query(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
   /** Broadcasts an event to the whole ring, best effort. Throws a `CodedError` `event-too-large`. */
   sendEvent(name: string, payload: Uint8Array): void;
   /** Calls `listener` for every following event, in order. Returns an unsubscribe function. */

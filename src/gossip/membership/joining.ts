@@ -25,7 +25,7 @@ export interface Joining {
    * Replaces the peers of the last call; configured peers stay. `others` are tried, a few at a time, only while no
    * other member is alive, because the addresses of all peers may have changed.
    */
-  learn(peers: readonly string[], others: readonly string[]): void;
+  setPeers(peers: readonly string[], others: readonly string[]): void;
   stop(): void;
 }
 
@@ -103,7 +103,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
   });
   void round();
   return {
-    learn(learnt, fallback) {
+    setPeers(learnt, fallback) {
       peers = [...new Set([...deps.peers, ...learnt])];
       others = fallback;
       retryMs = FIRST_RETRY_MS;

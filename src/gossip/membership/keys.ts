@@ -64,28 +64,28 @@ export async function rotateKeys(
       'no-keyring',
       'this ring is not encrypted: give every member a keyring file and start it again',
     );
-  if (action === 'list') return reportOf(deps, await askAll(deps, 'list', undefined));
+  if (action === 'list') return reportOf(deps, await queryAll(deps, 'list', undefined));
   if (key === undefined) throw new CodedError('bad-request', `keys ${action}: give the key, in base64`);
   const text = Buffer.from(key).toString('base64');
   if (action === 'use') {
-    const without = [...(await askAll(deps, 'list', undefined))].filter(
+    const without = [...(await queryAll(deps, 'list', undefined))].filter(
       ([, each]) => each?.keys.includes(text) !== true,
     );
     if (without.length > 0)
       throw new CodedError('key-missing', `${names(without)} could not show that it has the key: install it first`);
   }
   if (action === 'remove') {
-    const using = [...(await askAll(deps, 'list', undefined))].filter(([, each]) => each?.primary === text);
+    const using = [...(await queryAll(deps, 'list', undefined))].filter(([, each]) => each?.primary === text);
     if (using.length > 0)
       throw new CodedError('key-in-use', `${names(using)} encrypts with the key at present: use another one first`);
   }
-  return reportOf(deps, await askAll(deps, action, key));
+  return reportOf(deps, await queryAll(deps, action, key));
 }
 
 type Answers = ReadonlyMap<string, KeyAnswer | undefined>;
 
 /** Responses of all present members. Undefined for members that did not respond. */
-async function askAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array | undefined): Promise<Answers> {
+async function queryAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array | undefined): Promise<Answers> {
   const { membership, serf, self } = deps;
   const payload = key === undefined ? new Uint8Array() : serf.encodeKey(key);
   const answers = new Map<string, KeyAnswer | undefined>([[self, undefined]]);
@@ -99,7 +99,7 @@ async function askAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array 
   for (let round = 0; round < ROUNDS; round++) {
     const missing = [...answers].flatMap(([name, answer]) => (answer === undefined && name !== self ? [name] : []));
     if (missing.length === 0) break;
-    for (const [name, bytes] of await membership.ask(QUERY[action], payload, missing)) {
+    for (const [name, bytes] of await membership.query(QUERY[action], payload, missing)) {
       const answer = serf.decodeKeyAnswer(bytes) ?? {
         done: false,
         message: 'answered something else',

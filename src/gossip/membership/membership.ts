@@ -71,7 +71,7 @@ class GossipMembership implements Membership {
       answer: deps.answerQuery,
       stamp: (question) => this.#intents.query(question),
       spread: (payload) => this.#step({ kind: 'broadcast', payload }),
-      tell: (to, payload) => {
+      send: (to, payload) => {
         // The query contains the response address. Responding to an address outside the ring would make the ring an
         // amplifier.
         const member = this.#gossip?.at(to);
@@ -164,12 +164,12 @@ class GossipMembership implements Membership {
     this.#metaUrgent ||= urgent;
     const interval = this.#metaUrgent ? URGENT_INTERVAL_MS : this.#config.metadataIntervalMs;
     const waitMs = this.#metaSentMs + interval - this.#clock.monotonicMs();
-    if (waitMs <= 0) this.#tellMeta();
-    else this.#metaTimer = this.#clock.setTimer(Math.ceil(waitMs), this.#tellMeta);
+    if (waitMs <= 0) this.#publishMetadata();
+    else this.#metaTimer = this.#clock.setTimer(Math.ceil(waitMs), this.#publishMetadata);
   }
 
-  ask(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<Map<string, Uint8Array>> {
-    return this.#queries.ask(name, payload, nodes, this.#config.queryTimeoutMs);
+  query(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<Map<string, Uint8Array>> {
+    return this.#queries.query(name, payload, nodes, this.#config.queryTimeoutMs);
   }
 
   sendEvent(name: string, payload: Uint8Array): void {
@@ -261,7 +261,7 @@ class GossipMembership implements Membership {
     if (work.reply !== undefined) this.#spreadIntent(this.#serf.encode(work.reply));
     if (work.event !== undefined)
       this.#emit({ kind: 'user-event', name: work.event.name, payload: work.event.payload });
-    if (work.query !== undefined) this.#queries.asked(work.query);
+    if (work.query !== undefined) this.#queries.onQuery(work.query);
     if (work.response !== undefined) this.#queries.answered(work.response);
   }
 
@@ -350,7 +350,7 @@ class GossipMembership implements Membership {
     return this.#serf.encodeTags(tagsOf({ ...this.#metadata, toldAtMs: this.#clock.nowMs() }));
   }
 
-  readonly #tellMeta = (): void => {
+  readonly #publishMetadata = (): void => {
     this.#metaUrgent = false;
     this.#metaSentMs = this.#clock.monotonicMs();
     this.#step({ kind: 'meta', meta: this.#metaNow() });

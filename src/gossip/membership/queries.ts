@@ -10,9 +10,14 @@ export interface Queries {
    * Sends a query to `nodes`. Resolves with the responses by member when all have responded, or after `timeoutMs` with
    * those received.
    */
-  ask(name: string, payload: Uint8Array, nodes: readonly string[], timeoutMs: number): Promise<Map<string, Uint8Array>>;
+  query(
+    name: string,
+    payload: Uint8Array,
+    nodes: readonly string[],
+    timeoutMs: number,
+  ): Promise<Map<string, Uint8Array>>;
   /** Handles a query of another member. */
-  asked(query: SerfQuery): void;
+  onQuery(query: SerfQuery): void;
   answered(response: SerfResponse): void;
   /** Ends queries in progress with the responses so far. */
   stop(): void;
@@ -30,7 +35,7 @@ export interface QueriesDeps {
   readonly stamp: (question: Omit<SerfQuery, 'ltime'>) => SerfQuery;
   readonly spread: (payload: Uint8Array) => void;
   /** Sends to a member of the ring. Other addresses are ignored. */
-  readonly tell: (to: PeerAddress, payload: Uint8Array) => void;
+  readonly send: (to: PeerAddress, payload: Uint8Array) => void;
 }
 
 interface Pending {
@@ -51,7 +56,7 @@ export function createQueries(deps: QueriesDeps): Queries {
   const respond = (query: SerfQuery, ack: boolean, payload: Uint8Array): void => {
     const { ltime, id, from } = query;
     if (from !== undefined)
-      deps.tell(from, serf.encode({ kind: 'query-response', ltime, id, node: self, ack, payload }));
+      deps.send(from, serf.encode({ kind: 'query-response', ltime, id, node: self, ack, payload }));
   };
 
   const answer = async (query: SerfQuery): Promise<void> => {
@@ -66,7 +71,7 @@ export function createQueries(deps: QueriesDeps): Queries {
   };
 
   return {
-    async ask(name, payload, nodes, timeoutMs) {
+    async query(name, payload, nodes, timeoutMs) {
       const answers = new Map<string, Uint8Array>();
       const waiting = new Set(nodes);
       if (waiting.size === 0) return answers;
@@ -92,7 +97,7 @@ export function createQueries(deps: QueriesDeps): Queries {
       pending.delete(question.ltime);
       return answers;
     },
-    asked(query) {
+    onQuery(query) {
       if (query.otherFilters || (query.nodes !== undefined && !query.nodes.includes(self))) return;
       if (query.ack) respond(query, true, new Uint8Array());
       void answer(query);

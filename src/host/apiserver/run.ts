@@ -2,7 +2,7 @@
 
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../apiserver/config/index.ts';
 import { runUntilSignal } from '../process/component.ts';
-import { tellReady } from '../process/notify.ts';
+import { notifyReady } from '../process/notify.ts';
 import { createProcessLog } from '../process/process.ts';
 
 export { ApiUsageProblem };
@@ -39,7 +39,7 @@ export async function runApi(values: ApiValues, profile: ApiProfile = 'okd'): Pr
       onOpenSecret: (problem: string) => log.warn(problem),
     };
     const component = await startApiWith(values, options, log);
-    await tellReady(process.env, log);
+    await notifyReady(process.env, log);
     return component;
   });
 }

@@ -31,7 +31,7 @@ const RETRY_MS = 2_000;
  * they lead to the ring. The informers are shared with the service proxy.
  */
 export function joinMasters(
-  gossip: Pick<HostGossip, 'learn'>,
+  gossip: Pick<HostGossip, 'setPeers'>,
   balancer: Pick<NodeBalancer, 'backends'>,
   informers: InformerFactory,
   { masters, nodeName }: Pick<Settings, 'masters' | 'nodeName'>,
@@ -43,7 +43,7 @@ export function joinMasters(
   const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
   let hosts: readonly string[] = saved.map(peerOf);
   let others = '';
-  const changed = (): void => gossip.learn([...new Set([...named, ...hosts])], others.split(' ').filter(Boolean));
+  const changed = (): void => gossip.setPeers([...new Set([...named, ...hosts])], others.split(' ').filter(Boolean));
   changed();
   const learnNodes = (): void => {
     const found = nodes.list().filter(({ metadata }) => metadata?.name !== nodeName);

@@ -5,7 +5,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 
 /** Interval between checks for a changed file. */
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 /** A file written this recently may be written again without a change of its time stamps. */
 const FRESH_MS = 5_000;
 
@@ -76,7 +76,7 @@ export async function followFile<T>(
     refreshChanged().finally(() => {
       looking = false;
     });
-  }, LOOK_MS);
+  }, POLL_MS);
   timer.unref();
   return {
     get current(): T {

@@ -3,7 +3,7 @@ import { dirname, relative } from 'node:path';
 import { addressKind } from '../../base/addresses/destinations.ts';
 import { etcdFiles, masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { EtcdConfig } from '../../store/config/etcd-config-file.ts';
-import { learnableSettings } from './joined.ts';
+import { publishedSettings } from './joined.ts';
 import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import { pathsBelow, type Settings } from './settings.ts';
@@ -112,7 +112,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       serviceNetworkCIDR: network.serviceCidrs.join(),
     },
     openshift: settings.openshift,
-    clusterSettings: new Map(Object.entries(learnableSettings(settings))),
+    clusterSettings: new Map(Object.entries(publishedSettings(settings))),
   };
 }
 

@@ -79,13 +79,13 @@ export const profileOf = (data: Readonly<Record<string, string>>): Profile | und
   PROFILES.find((profile) => profile === data['openshiftProfile']);
 
 /** The cluster's profile for hosts that follow it; undefined on masters, which use their bootstrap file's. */
-export function learntProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
+export function joinedProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
   const isMaster = (file?.roles ?? joined?.roles)?.includes('master') === true;
   return isMaster ? undefined : joined?.cluster.openshiftProfile;
 }
 
 /** Settings for joining hosts, as published in `kube-system/hyperedge-config`. */
-export function learnableSettings({
+export function publishedSettings({
   network,
   ipFamilies,
   podNetwork,

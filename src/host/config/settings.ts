@@ -17,7 +17,7 @@ import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { canonicalMountPaths } from './data-links.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
 import { familiesOf, podNetworkOf } from './families.ts';
-import { checkAgainstCluster, type Joined, learntProfile, readJoined } from './joined.ts';
+import { checkAgainstCluster, type Joined, joinedProfile, readJoined } from './joined.ts';
 import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
 import { runtimeEndpointOf } from './runtime-endpoint.ts';
 
@@ -367,7 +367,7 @@ export function settingsOf(
     serviceLoadBalancer: serviceLoadBalancerOf(file),
     schedulerConfigFile: file?.scheduler?.configFile,
     embedded: embeddedOf(root, file),
-    openshift: openshiftOf(file?.openshift, learntProfile(file, joined)),
+    openshift: openshiftOf(file?.openshift, joinedProfile(file, joined)),
     router: routerOf(file?.router),
     machineConfig: machineConfigOf(file?.machineConfig),
     updates: updatesOf(file?.updates),

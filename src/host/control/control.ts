@@ -146,7 +146,7 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
 }
 
 /** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */
-export function askControl<T>(
+export function callControl<T>(
   socket: string,
   method: 'GET' | 'POST',
   path: string,

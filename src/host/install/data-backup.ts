@@ -11,7 +11,7 @@ const KEPT = 'var/lib/hyperedge-kept';
 const DATA = ['etc/origin', 'etc/etcd', 'var/lib/origin', 'var/log/origin', 'var/log/pods', 'var/log/containers'];
 
 /** Resolves with the new directory of the data; undefined if it was removed or there was none. */
-export async function putAside(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {
+export async function backUpData(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {
   const { root } = settings;
   const paths = pathsBelow(root);
   const kept = join(root, KEPT, new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-'));

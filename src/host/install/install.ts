@@ -11,7 +11,7 @@ import { CodedError } from '../../base/errors.ts';
 import { MACHINE_NAMESPACE } from '../../openshift/machines/kinds/machine-types.ts';
 import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
-import { askControl, type HostStatus } from '../control/control.ts';
+import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
 import { discoverPinned } from '../join/discovery.ts';
 import { offerKeys } from '../join/offer-keys.ts';
@@ -50,7 +50,7 @@ export async function install(options: InstallOptions): Promise<number> {
   const text = await bootstrapText(path, options);
   await checkCluster(root, options);
   if (options.address !== undefined) checkAddress(options.address);
-  const before = start ? await askStatus(root) : undefined;
+  const before = start ? await fetchStatus(root) : undefined;
 
   const progress = createProgress({
     write: options.write,
@@ -181,8 +181,8 @@ async function checkOwnPorts({ ports, roles, storage, nodeIp }: Settings): Promi
   for (const each of wanted) if (each.needed) await checkPort(each);
 }
 
-const askStatus = (root: string): Promise<HostStatus | undefined> =>
-  askControl<HostStatus>(`${root === '/' ? '' : root}/run/hyperedge/control.sock`, 'GET', '/status').catch(
+const fetchStatus = (root: string): Promise<HostStatus | undefined> =>
+  callControl<HostStatus>(`${root === '/' ? '' : root}/run/hyperedge/control.sock`, 'GET', '/status').catch(
     () => undefined,
   );
 
@@ -197,7 +197,7 @@ async function waitUntilReady(
   const { restarts: first } = await serviceState();
   let reported: string | undefined;
   for (;;) {
-    const status = await askStatus(root);
+    const status = await fetchStatus(root);
     if (status?.ready === true && status.pid !== replacedPid) return status;
     const { restarts } = await serviceState();
     const error = restarts > first ? await lastError() : undefined;

@@ -19,7 +19,7 @@ import { createServiceManager } from '../../kubelet/io/systemd/index.ts';
 import { readHostNetworkRecord, removeHostNetwork } from '../../network/pods/io/index.ts';
 import { resolvedLinks } from '../config/data-links.ts';
 import type { Settings } from '../config/settings.ts';
-import { askControl } from '../control/control.ts';
+import { callControl } from '../control/control.ts';
 import { networkRecordOf } from '../network/host-network.ts';
 import { chooseCgroupDriver } from '../node/cgroup-driver.ts';
 import { startRuntime } from '../node/runtime.ts';
@@ -79,7 +79,7 @@ async function removeNetwork(settings: Settings, progress: Progress): Promise<vo
 
 /** Stops the unit's process, or a manually started one. It ends its pods in their order. */
 async function stopHostProcess(settings: Settings): Promise<void> {
-  const answered = await askControl(settings.paths.controlSocket, 'POST', '/end-pods').then(
+  const answered = await callControl(settings.paths.controlSocket, 'POST', '/end-pods').then(
     () => true,
     () => false,
   );

@@ -7,7 +7,7 @@ import { removeOfferKeys } from '../join/offer-keys.ts';
 import { unlinkDriverRoot } from '../node/volumes.ts';
 import { cacheDirectory } from '../process/assets.ts';
 import { createProgress, type Progress } from '../run/progress.ts';
-import { putAside } from './data-backup.ts';
+import { backUpData } from './data-backup.ts';
 import { disableService, hasFiles, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';
 import { removeMountDropIns } from './mount-drop-in.ts';
@@ -96,7 +96,7 @@ async function hasInstallation(root: string): Promise<boolean> {
 }
 
 async function removeData(settings: Settings, { purge }: RemovalOptions, progress: Progress): Promise<void> {
-  const kept = await putAside(settings, purge, Date.now());
+  const kept = await backUpData(settings, purge, Date.now());
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
 }
 

@@ -18,10 +18,10 @@ import type { Settings } from '../config/settings.ts';
 import { checkPorts } from '../network/port-check.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { fetchClusterInfo, fetchRoles, receiveKeyring, receiveKeys, serverVersion } from './cluster-info.ts';
 import { discover } from './discovery.ts';
 import { enrol } from './enrol.ts';
 import { checkIdentity } from './host-identity.ts';
-import { learnCluster, learnRoles, receiveKeyring, receiveKeys, serverVersion } from './learn.ts';
 import { type MasterKeys, writeMasterKeys } from './sealed-keys.ts';
 import { parseToken, type Token } from './token-format.ts';
 
@@ -79,14 +79,14 @@ async function joinWith(
   context: JoinContext,
 ): Promise<void> {
   const version = await serverVersion(client, server);
-  const granted: readonly Role[] = token === undefined ? ['node'] : await learnRoles(client, token);
+  const granted: readonly Role[] = token === undefined ? ['node'] : await fetchRoles(client, token);
   const roles = rolesFor(settings, granted);
   const own = KUBERNETES_VERSION.gitVersion;
   const skew = kubeletSkew(own, version) ?? (roles.includes('master') ? apiServerSkew(own, version) : undefined);
   if (skew !== undefined) throw new CodedError('version-skew', `join.server: ${skew}`);
   await checkPorts({ ...settings, roles: new Set(roles) }, new Set());
   await checkIdentity(client, settings.nodeName, context.machineId);
-  const { cluster, apiServers } = await learnCluster(client, server);
+  const { cluster, apiServers } = await fetchClusterInfo(client, server);
   checkAgainstCluster(settings.bootstrapFile, (await readBootstrap(settings.bootstrapFile))?.file, cluster);
   if (caPem === undefined)
     throw new CodedError(

@@ -120,7 +120,7 @@ export class Applier {
     await this.#client
       .resource(resources.configMaps)
       .delete(name, NAMESPACE, uid === undefined ? {} : { preconditions: { uid } })
-      .catch(unlessGone);
+      .catch(ignoreNotFound);
     return pruned;
   }
 
@@ -132,7 +132,7 @@ export class Applier {
     try {
       return await this.#client.resource(resources.configMaps).get(parentName(file, this.#hash), NAMESPACE);
     } catch (error) {
-      return unlessGone(error);
+      return ignoreNotFound(error);
     }
   }
 
@@ -197,7 +197,7 @@ export class Applier {
         const options = { propagationPolicy: 'Background' as const };
         await client
           .delete(name, namespace, uid === undefined ? options : { ...options, preconditions: { uid } })
-          .catch(unlessGone);
+          .catch(ignoreNotFound);
         pruned.push(`${groupKindText(kind)} ${namespace === undefined ? '' : `${namespace}/`}${name}`);
       }
     }
@@ -214,7 +214,7 @@ const REJECTIONS = ['Invalid', 'BadRequest', 'NotFound', 'Forbidden', 'Conflict'
 const isRejection = (error: unknown): boolean =>
   REJECTIONS.some((reason) => isApiError(error, reason)) || (error instanceof Error && error.name === 'NoSuchKind');
 
-function unlessGone(error: unknown): undefined {
+function ignoreNotFound(error: unknown): undefined {
   if (!isApiError(error, 'NotFound')) throw error;
   return undefined;
 }

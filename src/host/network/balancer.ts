@@ -12,10 +12,10 @@ import type { InformerFactory } from '../../client/index.ts';
 import { BackendPool, parseTarget, targetOfUrl, targetText } from '../../network/balancer/core/index.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../network/balancer/index.ts';
 import {
-  askKeeper,
   createKeeper,
   createReadinessProbe,
   createTcpBalancing,
+  requestKeeper,
   runKeeper,
 } from '../../network/balancer/io/index.ts';
 import { nodeFiles, writeIfDifferent } from '../../pki/index.ts';
@@ -60,9 +60,9 @@ export async function startBalancer(
     },
   });
   await balancer.start();
-  await askKeeper(keeperSocket(settings), true);
+  await requestKeeper(keeperSocket(settings), true);
   gossip.followMasters(({ targets, failed }) => {
-    balancer.learn('gossip', targets);
+    balancer.setTargets('gossip', targets);
     if (failed !== undefined) balancer.doubt(failed);
   });
   return balancer;
@@ -72,13 +72,13 @@ const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.
 
 /** Whether a keeper process of the previous host process holds the balancer's port. */
 export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
-  askKeeper(keeperSocket(settings), false);
+  requestKeeper(keeperSocket(settings), false);
 
 /** Runs the keeper process. */
 export async function keepBalancer(root: string | undefined): Promise<void> {
   const pool = new BackendPool();
   await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
-    learn: (targets) => pool.learn('saved', targets),
+    learn: (targets) => pool.setTargets('saved', targets),
     routing: {
       choose: (tried) => pool.choose(tried, random.random()),
       opened: (target) => pool.opened(target),
@@ -100,7 +100,7 @@ export function followApiServers(balancer: NodeBalancer, informers: InformerFact
     if (port === undefined) return;
     const hosts = slice.endpoints.flatMap(({ addresses }) => addresses);
     if (hosts.length > 0)
-      balancer.learn(
+      balancer.setTargets(
         'api',
         hosts.map((host) => targetText({ host, port })),
       );

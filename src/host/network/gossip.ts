@@ -47,7 +47,7 @@ export interface HostGossip {
    * Sets further members to join, as `host` or `host:port`; replaces those of the last call. `others` are tried only
    * while no other member is alive.
    */
-  learn(peers: readonly string[], others: readonly string[]): void;
+  setPeers(peers: readonly string[], others: readonly string[]): void;
   /** Announces a new address of this host. */
   readvertise(ip: string): Promise<void>;
   /** Sends the leave message and stops. */
@@ -84,7 +84,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
     followFailed: () => {},
     followKeys: undefined,
     adoptKeys: async () => {},
-    learn: () => {},
+    setPeers: () => {},
     readvertise: async () => {},
     stop: async () => {},
   };
@@ -117,7 +117,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
         listener();
       },
       adoptKeys: (keys) => adoptKeys(keyring.store, keys).then(() => changed()),
-      learn: (peers, others) => agent.learn(peers, others),
+      setPeers: (peers, others) => agent.setPeers(peers, others),
       readvertise,
       stop: async () => {
         await agent.stop();

@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { HostCondition } from '../../kubelet/index.ts';
 import type { HostNetwork } from './host-network.ts';
 
-export interface NetworkUpkeep {
+export interface NetworkRestorer {
   /** The fault of this host's pod network that could not be repaired. */
   problem(): string | undefined;
   /** The fault that prevents forwarding of pod packets. */
@@ -34,7 +34,7 @@ const FORWARDING_FAULT_MS = 15_000;
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
 
-export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log): NetworkUpkeep {
+export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: Log): NetworkRestorer {
   let verifiers: readonly (() => void)[] = [];
   let timer: Timer | undefined;
   let dueMs = Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log
       schedule(EVERY_MS);
     },
     lost(line) {
-      if (concerns(line, (address) => network.holds?.(address) === true)) changed();
+      if (isRelevant(line, (address) => network.holds?.(address) === true)) changed();
     },
     stop() {
       isStopped = true;
@@ -111,7 +111,7 @@ export function createNetworkUpkeep(network: HostNetwork, clock: Clock, log: Log
 }
 
 /** Links of ended pods are deleted all the time, so only those with the address of a current pod count. */
-export function concerns(line: string, isHeld: (address: string) => boolean): boolean {
+export function isRelevant(line: string, isHeld: (address: string) => boolean): boolean {
   if (!POD_LINK.test(line)) return true;
   return [...line.matchAll(ADDRESS)].some(([, address = '']) => isHeld(address));
 }

@@ -15,7 +15,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 import { hostDns } from './cluster-dns.ts';
 import type { HostGossip } from './gossip.ts';
 import { listeningPorts } from './listening-ports.ts';
-import type { NetworkUpkeep } from './network-restorer.ts';
+import type { NetworkRestorer } from './network-restorer.ts';
 import type { NodeAddresses } from './node-addresses.ts';
 import { ownAddresses } from './own-ports.ts';
 import { startPodRoutes } from './pod-routes.ts';
@@ -26,7 +26,7 @@ export interface NetworkServicesParts {
   readonly nodeName: string;
   readonly runtime: Pick<HostRuntime, 'network' | 'policies'>;
   readonly addresses: NodeAddresses;
-  readonly upkeep: NetworkUpkeep;
+  readonly restorer: NetworkRestorer;
   readonly reservedPorts: readonly ReservedPort[];
   readonly recorder: EventRecorder;
   readonly gossip: Pick<HostGossip, 'followFailed'>;
@@ -35,10 +35,10 @@ export interface NetworkServicesParts {
 
 /** Returns before any of them is ready. */
 export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPods: boolean): Promise<void> } {
-  const { settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, gossip, log } = parts;
+  const { settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log } = parts;
   const podRoutes = startPodRoutes({
     ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
-    lost: upkeep.lost,
+    lost: restorer.lost,
   });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   gossip.followFailed((names) => proxy.setFailedNodes(names));
@@ -48,7 +48,7 @@ export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPo
   });
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
-  upkeep.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
+  restorer.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
   return {
     async stop(keepPods) {
       const rules = { keepRules: keepPods };

@@ -1,5 +1,5 @@
 /** Requests of commands to the gossip agent of the host process, and new keyrings. */
-import { askAgent } from '../../gossip/agent/index.ts';
+import { callAgent } from '../../gossip/agent/index.ts';
 import { newKeyringText } from '../../gossip/memberlist/index.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 
@@ -10,5 +10,5 @@ const CALL_MS = 30_000;
 
 /** Throws CodedErrors: the host process does not run, or the agent's own error. */
 export async function requestAgent<T>(root: string | undefined, method: string, params: unknown): Promise<T> {
-  return askAgent<T>(pathsBelow(await canonicalRoot(root)).agentSocket, method, params, CALL_MS);
+  return callAgent<T>(pathsBelow(await canonicalRoot(root)).agentSocket, method, params, CALL_MS);
 }

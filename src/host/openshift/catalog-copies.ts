@@ -22,7 +22,7 @@ import { CatalogCopies } from '../../openshift/operators/olm/io/index.ts';
 import { fromMasters, type Masters } from '../../openshift/updates/io/index.ts';
 
 /** A check costs a few file system calls and writes only changes. */
-const LOOK_MS = 15_000;
+const POLL_MS = 15_000;
 
 export interface CatalogHost {
   readonly directory: string;
@@ -32,7 +32,7 @@ export interface CatalogHost {
   readonly masters: Masters;
   readonly log: Log;
   /** Default 15 s. */
-  readonly lookMs?: number;
+  readonly pollMs?: number;
 }
 
 /** Follows the catalogs until the returned function is called. */
@@ -47,7 +47,7 @@ export async function followCatalogs(host: CatalogHost): Promise<() => void> {
     const node = nodes.get(host.nodeName);
     return node === undefined ? new Map() : wantedCatalogs(node);
   });
-  const timer = setInterval(() => follower.look(), host.lookMs ?? LOOK_MS).unref();
+  const timer = setInterval(() => follower.poll(), host.pollMs ?? POLL_MS).unref();
   return () => clearInterval(timer);
 }
 
@@ -70,17 +70,17 @@ class CatalogFollower {
     this.#wanted = wanted;
   }
 
-  look(): void {
+  poll(): void {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    this.#look()
+    this.#poll()
       .catch((error: unknown) => this.#host.log.v(2, 'catalogs not reported; retrying', { error: messageOf(error) }))
       .finally(() => {
         this.#isBusy = false;
       });
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     this.#versions ??= await this.#copies.versions();
     const digests = await this.#copies.digests();
     const versions = new Map<string, CatalogCopy>();

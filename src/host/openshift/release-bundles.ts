@@ -55,7 +55,7 @@ export interface CreateOptions {
   readonly kubernetes: string | undefined;
 }
 
-const TELL_MS = 20_000;
+const PROGRESS_MS = 20_000;
 
 /** Resolves with the manifest. Throws CodedErrors with the flag or file. */
 export async function createBundle(options: CreateOptions): Promise<ReleaseManifest> {
@@ -95,7 +95,7 @@ const levelOf = (version: string): Pick<ReleaseManifest, 'storeLevel'> =>
 async function versionOf(path: string): Promise<{ readonly version: string; readonly kubernetes: string }> {
   try {
     const { stdout } = await promisify(execFile)(path, ['version', '-o', 'json'], {
-      timeout: TELL_MS,
+      timeout: PROGRESS_MS,
       env: { PATH: process.env['PATH'] },
     });
     const { hyperedge, kubernetes } = JSON.parse(stdout);

@@ -22,9 +22,9 @@ export function scavengeAlone(): void {
 
 /** Size of the young generation, both halves. An API server's requests allocate more than a store's. */
 export const YOUNG_BYTES = { store: 8 << 20, api: 32 << 20 } as const;
-const CLOSE_LOOKS = 1000;
+const CLOSE_POLLS = 1000;
 const CLOSE_MS = 10;
-const LOOK_MS = 500;
+const POLL_MS = 500;
 
 /**
  * Limits the size of the young generation. For objects that survive a few scavenges, as loaded data does, V8 grows the
@@ -43,15 +43,15 @@ export function keepYoungGenerationSmall(bytes: number): void {
       setFlagsFromString(`--semi-space-growth-factor=${grows ? 2 : 1}`);
     }
     looks += 1;
-    setTimeout(look, looks < CLOSE_LOOKS ? CLOSE_MS : LOOK_MS).unref();
+    setTimeout(look, looks < CLOSE_POLLS ? CLOSE_MS : POLL_MS).unref();
   };
   look();
 }
 
-const IDLE_LOOK_MS = 1000;
+const IDLE_POLL_MS = 1000;
 /** CPU usage below which the process counts as idle, as a share of one processor. */
 const IDLE_SHARE = 0.05;
-const IDLE_LOOKS = 3;
+const IDLE_POLLS = 3;
 /**
  * Minimum heap growth since the last idle collection that justifies another one: in bytes, and relative to the heap.
  */
@@ -92,17 +92,17 @@ export function collectWhenIdle(): void {
     kept = Math.min(kept, held);
     const native = process.memoryUsage.rss() - getHeapStatistics().total_heap_size;
     keptNative = Math.min(keptNative, native);
-    if (native - keptNative > (idle < IDLE_LOOKS ? WORTH_NATIVE_BUSY_BYTES : WORTH_NATIVE_BYTES)) {
+    if (native - keptNative > (idle < IDLE_POLLS ? WORTH_NATIVE_BUSY_BYTES : WORTH_NATIVE_BYTES)) {
       keptNative = native;
       beginCollection();
       return;
     }
-    if (idle < IDLE_LOOKS || held - kept < WORTH_BYTES + kept * WORTH_SHARE) return;
+    if (idle < IDLE_POLLS || held - kept < WORTH_BYTES + kept * WORTH_SHARE) return;
     idle = 0;
     kept = held;
     beginCollection();
   };
-  setInterval(look, IDLE_LOOK_MS).unref();
+  setInterval(look, IDLE_POLL_MS).unref();
 }
 
 function heldBytes(): number {

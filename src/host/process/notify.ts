@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * so `systemd-notify` sends the message: as root with this process's pid, otherwise with its own, which systemd accepts
  * only with `NotifyAccess=all`. Never throws; a failure is logged.
  */
-export async function tellReady(environment: Environment, log: Log): Promise<void> {
+export async function notifyReady(environment: Environment, log: Log): Promise<void> {
   const socket = socketOf(environment);
   if (socket === undefined) return;
   const failed = await notify(environment, socket, '--ready');

@@ -7,7 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Settings } from '../config/settings.ts';
 import { writeBootstrap } from '../install/bootstrap-flags.ts';
-import { putAside } from '../install/data-backup.ts';
+import { backUpData } from '../install/data-backup.ts';
 import { disableService, SERVICE } from '../install/layout.ts';
 import { leaveCluster } from '../install/leave.ts';
 import { systemctl, systemdRuns } from '../install/service.ts';
@@ -67,7 +67,7 @@ export async function depart(
   progress.step('the host process has stopped');
   await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
   await removeTraces(settings, progress);
-  const kept = await putAside(settings, purge, Date.now());
+  const kept = await backUpData(settings, purge, Date.now());
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
   if (why === 'released') {
     await writeBootstrap(settings.bootstrapFile, bootstrap);

@@ -52,7 +52,7 @@ export async function openDiskReserve(file: string, clock: Clock, log: Log): Pro
       let isStopped = false;
       let timer: Timer | undefined;
       const check = async (): Promise<void> => {
-        const isSetAside = await setAside(file).catch((error: unknown) => {
+        const isSetAside = await reserveSpace(file).catch((error: unknown) => {
           if (!isDiskFull(error)) log.warn('disk reserve not written', { file, error: messageOf(error) });
           return false;
         });
@@ -68,7 +68,7 @@ export async function openDiskReserve(file: string, clock: Clock, log: Log): Pro
 }
 
 /** Returns false if there is not enough space. */
-async function setAside(file: string): Promise<boolean> {
+async function reserveSpace(file: string): Promise<boolean> {
   const { freeBytes, reserveBytes } = await roomBeside(file);
   const size = await stat(file).then(
     (found) => found.size,

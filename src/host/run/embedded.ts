@@ -2,7 +2,7 @@
 import { messageOf } from '../../base/errors.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import type { ImageStore } from '../../runtime/images/index.ts';
-import type { NetworkUpkeep } from '../network/network-restorer.ts';
+import type { NetworkRestorer } from '../network/network-restorer.ts';
 import { type ImageDrops, startImageWork } from '../node/image-drops.ts';
 import { keepLocalVolumes } from '../node/local-volumes.ts';
 import { publishImages } from '../node/published-images.ts';
@@ -22,7 +22,7 @@ import { within } from '../process/process.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
-  readonly upkeep: Pick<NetworkUpkeep, 'forwarding' | 'problem'>;
+  readonly restorer: Pick<NetworkRestorer, 'forwarding' | 'problem'>;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
     readonly runtime: Pick<HostRuntime, 'network' | 'runtime'>;
@@ -34,7 +34,7 @@ const STOP_MS = 3_000;
 
 /** Returns the function that stops all of them. */
 export async function startEmbedded(
-  { settings, recorder, log, api, kubelet, prepared, upkeep }: EmbeddedParts,
+  { settings, recorder, log, api, kubelet, prepared, restorer }: EmbeddedParts,
   images: ImageStore,
   nodeName: string,
   informers: InformerFactory,
@@ -61,7 +61,7 @@ export async function startEmbedded(
       settings,
       ...prepared,
       ownBridge,
-      networkProblem: () => upkeep.problem() ?? upkeep.forwarding(),
+      networkProblem: () => restorer.problem() ?? restorer.forwarding(),
       nodeName,
       api,
       informers,

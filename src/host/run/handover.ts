@@ -13,7 +13,7 @@ import { type Log, silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, writeWhole } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { askControl, type HostStatus } from '../control/control.ts';
+import { callControl, type HostStatus } from '../control/control.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 import { etcdAccess } from '../store/access.ts';
@@ -128,7 +128,7 @@ async function declareComplete(client: ApiClient): Promise<void> {
 async function releaseLeases({ paths }: Settings): Promise<void> {
   await rm(join(paths.staticPods, 'controller.yaml'), { force: true });
   for (const beganMs = clock.monotonicMs(); clock.monotonicMs() - beganMs < RELEASE_MS; await wait(250)) {
-    const { components } = await askControl<HostStatus>(paths.controlSocket, 'GET', '/status');
+    const { components } = await callControl<HostStatus>(paths.controlSocket, 'GET', '/status');
     if (!components.some(({ name, state }) => name === 'controllers' && state === 'running')) return;
   }
 }

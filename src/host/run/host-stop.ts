@@ -23,7 +23,7 @@ export async function stopInTime(stopping: Promise<void>, hurry: AbortController
  * Whether systemd is shutting the machine down. False if systemd does not answer in time: it may be waiting for this
  * unit to stop.
  */
-export async function machineGoesDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
+export async function isMachineShuttingDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
   const answer = serviceManager.goingDown();
   try {
     if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;

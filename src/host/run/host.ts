@@ -45,7 +45,7 @@ import { holdAddresses } from '../network/balanced-addresses.ts';
 import { followApiServers, isOwnAddress, isPortKept, startBalancer } from '../network/balancer.ts';
 import { startGossip } from '../network/gossip.ts';
 import { networkRecordOf } from '../network/host-network.ts';
-import { createNetworkUpkeep, type NetworkUpkeep, networkConditions } from '../network/network-restorer.ts';
+import { createNetworkRestorer, type NetworkRestorer, networkConditions } from '../network/network-restorer.ts';
 import { startNetworkServices } from '../network/network-services.ts';
 import { createNodeAddresses, type NodeAddresses } from '../network/node-addresses.ts';
 import { followOwnAddress } from '../network/own-address.ts';
@@ -74,7 +74,7 @@ import { storeFiles } from '../store/store-files.ts';
 import { checkStorePresent, recordCluster } from './cluster-identity.ts';
 import { type DiskReserve, openDiskReserve } from './disk-reserve.ts';
 import { startEmbedded } from './embedded.ts';
-import { machineGoesDown, stopInTime } from './host-stop.ts';
+import { isMachineShuttingDown, stopInTime } from './host-stop.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { openLastKnown } from './last-known.ts';
 import { settingsOnceJoined } from './once-joined.ts';
@@ -161,7 +161,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
-  const upkeep = createNetworkUpkeep(runtime.network, clock, log.named('network'));
+  const restorer = createNetworkRestorer(runtime.network, clock, log.named('network'));
   const parts = {
     settings,
     log,
@@ -173,7 +173,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     streaming,
     certificates,
     versions,
-    upkeep,
+    restorer,
   };
   const kubelet = await restartableKubelet((isFirst) => hostKubelet({ ...parts, addresses, time, isFirst }), log);
   await kubelet.start();
@@ -186,7 +186,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   addresses.onChange(() => kubelet.addressesChanged());
   void network.synced.then(() => progress.step('API server answers'));
   const services = startNetworkServices({
-    ...{ settings, informers, nodeName, runtime, addresses, upkeep, reservedPorts, recorder, gossip, log },
+    ...{ settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log },
   });
   let endPods = false;
   const stopGroups = await followHostGroup({
@@ -218,7 +218,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     log.named('control'),
   );
   const stopAll = async (keepPods: boolean, hurry: AbortSignal): Promise<void> => {
-    upkeep.stop();
+    restorer.stop();
     stopRoleLabels();
     stopPublishing();
     // Before the API server of this host stops, so that the next holder takes the address immediately.
@@ -247,7 +247,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     ready,
     kubeconfig: settings.roles.has('master') ? masterFiles(settings.root).adminKubeconfig : undefined,
     endsPods: () => endPods,
-    goingDown: async () => serviceManager !== undefined && machineGoesDown(serviceManager, log),
+    goingDown: async () => serviceManager !== undefined && isMachineShuttingDown(serviceManager, log),
     stop: async ({ keepPods, hurry }) => {
       if (!(await stopInTime(stopAll(keepPods, hurry.signal), hurry, log))) await lock.release();
     },
@@ -362,7 +362,7 @@ interface KubeletParts {
   readonly addresses: NodeAddresses;
   readonly certificates: NodeCertificates;
   readonly versions: VersionFollower;
-  readonly upkeep: NetworkUpkeep;
+  readonly restorer: NetworkRestorer;
   readonly time: TrustedTime;
   /** At the first start, the host starts even if the settings of its pool are invalid. */
   readonly isFirst: boolean;
@@ -381,7 +381,7 @@ async function hostKubelet({
   addresses,
   certificates,
   versions,
-  upkeep,
+  restorer,
   time,
   isFirst,
 }: KubeletParts): Promise<Kubelet> {
@@ -421,10 +421,10 @@ async function hostKubelet({
     // CNI plug-ins may have their own addresses, so only the embedded network waits for the node's range.
     notReady: () =>
       versions.notReady() ??
-      (prepared.runtime.network.setMtu === undefined ? undefined : (network.notReady() ?? upkeep.problem())),
+      (prepared.runtime.network.setMtu === undefined ? undefined : (network.notReady() ?? restorer.problem())),
     conditions: async (present) => [
       ...(await time.conditions(present)),
-      ...networkConditions(upkeep.forwarding(), present),
+      ...networkConditions(restorer.forwarding(), present),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
     ],
     clock,

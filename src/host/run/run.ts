@@ -3,7 +3,7 @@ import type { LogSink } from '../../base/log.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { selfCommand } from '../process/assets.ts';
 import { collectWhenIdle, scavengeAlone } from '../process/heap.ts';
-import { keepWatchdog, tellReady } from '../process/notify.ts';
+import { keepWatchdog, notifyReady } from '../process/notify.ts';
 import {
   createProcessLog,
   endOnDefect,
@@ -47,7 +47,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   try {
     const reload = (): Promise<Settings> => loadSettings(options);
     const host = await startHost({ settings, log, progress, reload, signal: stopping.signal });
-    void tellReady(process.env, log).then(() => {
+    void notifyReady(process.env, log).then(() => {
       watchdog = keepWatchdog(process.env, log);
     });
     collectWhenIdle();

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { planRecovery, type RecoveryDeps, type RecoveryPlan, recover } from '../../store/administration/recover.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
-import { askControl } from '../control/control.ts';
+import { callControl } from '../control/control.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { type EtcdAccessOptions, etcdAccess, ownEtcd } from './access.ts';
 import { storeFiles } from './store-files.ts';
@@ -23,8 +23,8 @@ export async function planMemberRecovery(options: RecoverOptions): Promise<Recov
 export async function recoverMember(plan: RecoveryPlan, options: RecoverOptions): Promise<void> {
   const { controlSocket } = pathsBelow(await canonicalRoot(options.root));
   const hostProcess = {
-    check: async () => void (await askControl(controlSocket, 'GET', '/status')),
-    restart: async () => void (await askControl(controlSocket, 'POST', '/restart/etcd')),
+    check: async () => void (await callControl(controlSocket, 'GET', '/status')),
+    restart: async () => void (await callControl(controlSocket, 'POST', '/restart/etcd')),
   };
   await recover(plan, await depsOf(options), options.dataDir === undefined ? hostProcess : undefined);
 }

@@ -19,7 +19,7 @@ import { defaultRouteLink } from '../config/node-addresses.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { hasLeft, runUntilSignal } from '../process/component.ts';
 import { keepYoungGenerationSmall, YOUNG_BYTES } from '../process/heap.ts';
-import { tellReady } from '../process/notify.ts';
+import { notifyReady } from '../process/notify.ts';
 import { createProcessLog, descriptorSink } from '../process/process.ts';
 import { readClusterId } from './cluster-id.ts';
 
@@ -176,7 +176,7 @@ export async function runEtcd({
       formerCluster,
       onFatal,
     });
-    await tellReady(process.env, log);
+    await notifyReady(process.env, log);
     return component;
   });
   return running.catch((error: unknown) => {

@@ -123,7 +123,7 @@ export async function startEtcd({
     clientUrls: settings.advertise.client,
     peerUrls: settings.advertise.peer,
     tokens,
-    onPublished: () => tellServing(settings, listener.addresses, log),
+    onPublished: () => logServing(settings, listener.addresses, log),
     clientCertAuth: settings.auth.byCertificate,
     bcryptCost: settings.auth.bcryptCost,
     onFatal,
@@ -139,7 +139,7 @@ export async function startEtcd({
 }
 
 /** Logs etcd's messages that tools wait for. */
-function tellServing(
+function logServing(
   settings: EtcdSettings,
   addresses: readonly { readonly host: string; readonly port: number }[],
   log: Log,

@@ -28,7 +28,7 @@ import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 /** Upstream's timeout for the release of an evicted pod's resources. */
 const CLEANUP_TIMEOUT_MS = 30_000;
 /** Number of checks skipped while usage is far from the thresholds. */
-const CALM_LOOKS = 4;
+const CALM_CHECKS = 4;
 /** Interval between reclaims of images and dead containers while no change is observed. */
 const RECLAIM_PERIOD_MS = 10_000;
 /**
@@ -98,7 +98,7 @@ export class EvictionManager {
    */
   async synchronize(): Promise<void> {
     const { eviction } = this.#deps.services.settings;
-    if (this.#pressures.length === 0 && isCalm(eviction, this.#observations) && this.#calmLooks < CALM_LOOKS) {
+    if (this.#pressures.length === 0 && isCalm(eviction, this.#observations) && this.#calmLooks < CALM_CHECKS) {
       this.#calmLooks += 1;
       return;
     }

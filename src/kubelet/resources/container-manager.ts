@@ -126,12 +126,12 @@ export class ContainerManager {
       const podHint =
         this.#options.policies.topologyScope === 'pod'
           ? this.#hintOf(
-              all.map((each) => ask(pod, each)),
+              all.map((each) => exclusiveRequest(pod, each)),
               share,
             )
           : undefined;
       for (const container of all) {
-        const wanted = ask(pod, container);
+        const wanted = exclusiveRequest(pod, container);
         const hint = podHint ?? this.#hintOf([wanted], share);
         const passing = init.includes(container) && container.restartPolicy !== 'Always';
         this.#take(share, container.name, wanted, hint?.nodes, passing);
@@ -194,7 +194,7 @@ export class ContainerManager {
     return [...others, ...[...share.blocks.values()].flat()];
   }
 
-  #hintOf(asked: readonly Ask[], share: Share): TopologyHint | undefined {
+  #hintOf(asked: readonly ExclusiveRequest[], share: Share): TopologyHint | undefined {
     const { policies } = this.#options;
     const cpus = this.#static ? asked.reduce((sum, each) => sum + each.cpus, 0) : 0;
     const hints: (readonly TopologyHint[] | undefined)[] = [cpus > 0 ? this.#cpuHints(cpus, share) : undefined];
@@ -232,7 +232,7 @@ export class ContainerManager {
     );
   }
 
-  #take(share: Share, name: string, wanted: Ask, mask: number | undefined, passing: boolean): void {
+  #take(share: Share, name: string, wanted: ExclusiveRequest, mask: number | undefined, passing: boolean): void {
     if (this.#static && wanted.cpus > 0) {
       const taken = this.#takeCpus(share, wanted.cpus, mask);
       share.cpus.set(name, taken);
@@ -298,7 +298,7 @@ export class ContainerManager {
   }
 }
 
-interface Ask {
+interface ExclusiveRequest {
   readonly cpus: number;
   readonly memory: ReadonlyMap<string, number>;
 }
@@ -310,7 +310,7 @@ interface Share {
   readonly reusable: Set<number>;
 }
 
-function ask(pod: Pod, container: Container): Ask {
+function exclusiveRequest(pod: Pod, container: Container): ExclusiveRequest {
   const memory = new Map<string, number>();
   if (qosClassOf(pod) === 'Guaranteed') {
     const names = Object.keys(container.resources?.limits ?? {});

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import type { LogFiles, OpenLog } from '../files-port.ts';
 
 /** Limit for retries because of concurrent rotations. */
-const MAX_LOOKS = 10;
+const MAX_ATTEMPTS = 10;
 
 /** Rotated logs, oldest first. */
 export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[]> {
@@ -32,7 +32,7 @@ export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]
     if (isOpen(current)) opened.push(current);
     const after = await rotatedLogs(files, path).catch(() => []);
     // A rotation between the two listings would leave a gap before the current file.
-    if (after.at(-1) === before.at(-1) || look === MAX_LOOKS) {
+    if (after.at(-1) === before.at(-1) || look === MAX_ATTEMPTS) {
       if (opened.length === 0) throw current;
       return opened;
     }

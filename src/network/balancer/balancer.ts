@@ -34,7 +34,7 @@ export interface NodeBalancer {
    * Replaces the API servers reported by the API or the ring, as `host:port`. Entries that are not IP addresses are
    * dropped.
    */
-  learn(source: 'api' | 'gossip', targets: readonly string[]): void;
+  setTargets(source: 'api' | 'gossip', targets: readonly string[]): void;
   /** Probes an API server immediately, because another component reports it as lost. */
   doubt(target: string): void;
   /** Ends the connections from addresses that this host has lost. */
@@ -85,9 +85,9 @@ class Balancer implements NodeBalancer {
   async start(): Promise<{ readonly port: number }> {
     const { config, tcp, saved, log } = this.#deps;
     this.#saved = (await saved.load()).filter(isRemote);
-    if (config.local !== undefined) this.#pool.learn('local', [config.local.target]);
-    this.#pool.learn('bootstrap', this.#usable(config.bootstrap));
-    this.#pool.learn('saved', this.#usable(this.#saved));
+    if (config.local !== undefined) this.#pool.setTargets('local', [config.local.target]);
+    this.#pool.setTargets('bootstrap', this.#usable(config.bootstrap));
+    this.#pool.setTargets('saved', this.#usable(this.#saved));
     this.#listener = await tcp.listen({ address: config.address, port: config.port, routing: this.#routing() });
     this.#probeAll();
     const targets = this.backends().map(({ target }) => target);
@@ -95,11 +95,11 @@ class Balancer implements NodeBalancer {
     return { port: this.#listener.port };
   }
 
-  learn(source: Exclude<Source, 'local' | 'saved' | 'bootstrap'>, targets: readonly string[]): void {
+  setTargets(source: Exclude<Source, 'local' | 'saved' | 'bootstrap'>, targets: readonly string[]): void {
     if (this.#stopped) return;
     const known = this.#usable(targets.filter((each) => this.#isLocal(each) || isRemote(each)));
     const before = this.backends().length;
-    this.#pool.learn(source, known);
+    this.#pool.setTargets(source, known);
     if (this.backends().length !== before)
       this.#deps.log.v(2, 'API servers learned', { source, targets: known.join(',') });
     this.#remember(known.filter(isRemote));

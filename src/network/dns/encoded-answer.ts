@@ -35,14 +35,14 @@ export interface Sections {
   readonly foreign?: readonly Uint8Array[];
 }
 
-export interface AskedName {
+export interface QueriedName {
   /** Lower case, as written by `questionName`. */
   readonly name: string;
   readonly questionEnd: number;
 }
 
 /** `asked`: the question. Owner names that are a suffix of its name become compression pointers. */
-export function encodeAnswer(codec: DnsCodec, asked: AskedName, sections: Sections): EncodedAnswer {
+export function encodeAnswer(codec: DnsCodec, asked: QueriedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
     Buffer.concat([ownerOf(codec, asked, record.name), codec.encodeRecord(record)]);
   const answers = [...sections.answers.map(encode), ...(sections.foreign ?? [])];
@@ -67,7 +67,7 @@ export function encodeAnswer(codec: DnsCodec, asked: AskedName, sections: Sectio
   };
 }
 
-function ownerOf(codec: DnsCodec, asked: AskedName, name: string): Uint8Array {
+function ownerOf(codec: DnsCodec, asked: QueriedName, name: string): Uint8Array {
   if (name === asked.name) return QUESTION_POINTER;
   if (name !== '' && asked.name.endsWith(`.${name}`)) {
     // Computed from the end, because earlier labels may contain bytes that are written as several characters.

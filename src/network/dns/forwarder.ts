@@ -96,7 +96,7 @@ export class Forwarder {
     if (running === undefined) {
       const { size } = this.#underWay;
       if (size >= MAX_UNDER_WAY || (size >= CROWDED && waiting >= MAX_PER_SOURCE_CROWDED)) return 'failed';
-      running = this.#ask(key, servers, asked).finally(() => this.#underWay.delete(key));
+      running = this.#forward(key, servers, asked).finally(() => this.#underWay.delete(key));
       this.#underWay.set(key, running);
     }
     this.#waiting.set(asked.source, waiting + 1);
@@ -120,7 +120,7 @@ export class Forwarder {
     return best;
   }
 
-  async #ask(key: string, servers: readonly UpstreamServer[], asked: ForwardQuestion): Promise<Forwarded> {
+  async #forward(key: string, servers: readonly UpstreamServer[], asked: ForwardQuestion): Promise<Forwarded> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const isLast = (server: UpstreamServer): boolean => (this.#lastUntil.get(nameOf(server)) ?? 0) > startMs;

@@ -77,7 +77,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const apply = async (): Promise<void> => {
     // With an incomplete list of pods the rules would deny permitted traffic.
     if (!isComplete) return;
-    if (isDue && (await isChangedByOthers(readBack, deps))) planner.reset();
+    if (isDue && (await isChangedExternally(readBack, deps))) planner.reset();
     isDue = false;
     const program = planner.program();
     if (program === '') return;
@@ -184,7 +184,7 @@ const createTableReadBack = ({ packetFilter, clock, log, config }: NetworkPolicy
     clock,
   });
 
-async function isChangedByOthers(readBack: ReadBack, { log, config }: NetworkPolicyDeps): Promise<boolean> {
+async function isChangedExternally(readBack: ReadBack, { log, config }: NetworkPolicyDeps): Promise<boolean> {
   try {
     const differs = await readBack.differs();
     if (differs) log.warn('network policy rules changed by another program; they are restored', { ...config });

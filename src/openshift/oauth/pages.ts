@@ -63,7 +63,7 @@ export const linkPage = (title: string, text: string, href: string, label: strin
   page(title, `<p>${escapeHtml(text)}</p><p><a href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`);
 
 /** Confirmation page before a token is shown: opening a link must not display a token. */
-export const displayQuestion = (code: string, state: string, csrf: string): string =>
+export const displayConfirmation = (code: string, state: string, csrf: string): string =>
   page(
     'API token',
     `<form method="post" action="/oauth/token/display">${hidden('code', code)}${hidden('state', state)}${hidden('csrf', csrf)}` +

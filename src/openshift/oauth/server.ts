@@ -28,7 +28,7 @@ import type { OAuthClient } from './kinds/oauth/types.ts';
 import { FailureLimits } from './limits.ts';
 import { answerLogin, answerLogout, answerOpenId, checkPassword } from './login.ts';
 import { type LoginUser, MappingError } from './mapping.ts';
-import { displayQuestion, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';
+import { displayConfirmation, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';
 import type { LoginPorts } from './port.ts';
 import { Providers } from './providers.ts';
 import { safePath } from './redirects.ts';
@@ -297,7 +297,7 @@ class OAuthServer implements LoginServer {
       const code = visit.query.get('code') ?? '';
       if (code === '') return failed(`No code: ${visit.query.get('error') ?? 'request a token first'}.`);
       const { csrf, headers } = formToken(visit, this.#room.random);
-      return sendPage(visit, 200, displayQuestion(code, visit.query.get('state') ?? '', csrf), headers);
+      return sendPage(visit, 200, displayConfirmation(code, visit.query.get('state') ?? '', csrf), headers);
     }
     const form = await readForm(visit);
     if (form === undefined || !isOwnForm(visit, form)) return failed('The form has expired.');

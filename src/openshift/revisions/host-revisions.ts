@@ -34,7 +34,7 @@ export class HostRevisions {
   #leader: RevisionLeader | undefined;
   #reporter: RevisionReporter | undefined;
   #awaySinceMs: number | undefined;
-  #askedMs = 0;
+  #requestedMs = 0;
   #api: RevisionsApi | undefined;
 
   constructor(options: HostRevisionsOptions) {
@@ -122,15 +122,15 @@ export class HostRevisions {
   #apiAwayMs(): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (nowMs - this.#askedMs > ASK_MS) {
+    if (nowMs - this.#requestedMs > REQUEST_TIMEOUT_MS) {
       // After a pause in the requests, the outage start is unknown.
-      if (nowMs - this.#askedMs > 4 * ASK_MS) this.#awaySinceMs = undefined;
-      this.#askedMs = nowMs;
+      if (nowMs - this.#requestedMs > 4 * REQUEST_TIMEOUT_MS) this.#awaySinceMs = undefined;
+      this.#requestedMs = nowMs;
       const client = this.#api?.client;
       const answered =
         client === undefined
           ? Promise.reject(new Error('not started'))
-          : checkReady(client, AbortSignal.timeout(ASK_MS));
+          : checkReady(client, AbortSignal.timeout(REQUEST_TIMEOUT_MS));
       answered.then(
         () => {
           this.#awaySinceMs = undefined;
@@ -144,4 +144,4 @@ export class HostRevisions {
   }
 }
 
-const ASK_MS = 4_000;
+const REQUEST_TIMEOUT_MS = 4_000;

@@ -142,8 +142,8 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return [...(this.#slices.get(node) ?? []), ...(this.#slices.get('') ?? [])];
   }
 
-  isTaken(driver: string, pool: string, device: string): boolean {
-    return this.#devices.isTaken(driver, pool, device);
+  isAllocated(driver: string, pool: string, device: string): boolean {
+    return this.#devices.isAllocated(driver, pool, device);
   }
 
   consumed(driver: string, pool: string, device: string): Consumed | undefined {

@@ -57,7 +57,7 @@ export function roomForGroup(
 
 function decisionOf(state: EpochState, info: PodInfo): Decision | undefined {
   const profile = state.profileOf(info);
-  if (profile === undefined || state.extenders?.concern(info) === true) return undefined;
+  if (profile === undefined || state.extenders?.isInterested(info) === true) return undefined;
   const decision = decide(state, info, profile);
   return decision instanceof Promise ? undefined : decision;
 }

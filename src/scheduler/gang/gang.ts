@@ -33,7 +33,7 @@ export async function placeGroup(
   group: PodGroup | undefined,
 ): Promise<void> {
   if (group === undefined) {
-    binding.giveUp(first, refusal(`PodGroup "${key}" not found`));
+    binding.handleSchedulingFailure(first, refusal(`PodGroup "${key}" not found`));
     return;
   }
   const { queue, cluster, deps, members } = state;
@@ -41,7 +41,7 @@ export async function placeGroup(
   const minMember = minMemberOf(group);
   if (uids.size < minMember) {
     const message = `cannot find enough sibling pods, current pods number: ${uids.size}, minMember of group: ${minMember}`;
-    binding.giveUp(first, refusal(message));
+    binding.handleSchedulingFailure(first, refusal(message));
     return;
   }
   const pending = [first, ...[...uids].map((uid) => queue.take(uid)).filter((info) => info !== undefined)];
@@ -66,12 +66,13 @@ export async function placeGroup(
     // Members that fit keep their nodes while the victims of the other members terminate.
     for (const { info, node } of placed) {
       const kept = preemptions.size === 0 ? undefined : { node, victims: [], displaced: [] };
-      binding.giveUp(info, { ...decision, preemption: kept });
+      binding.handleSchedulingFailure(info, { ...decision, preemption: kept });
     }
-    for (const info of candidates) binding.giveUp(info, { ...decision, preemption: preemptions.get(info.uid) });
+    for (const info of candidates)
+      binding.handleSchedulingFailure(info, { ...decision, preemption: preemptions.get(info.uid) });
     return;
   }
-  for (const { info, decision } of refused) binding.giveUp(info, decision);
+  for (const { info, decision } of refused) binding.handleSchedulingFailure(info, decision);
   const barrier = new Barrier(minMember - before, timeoutMsOf(group), key, state);
   deps.log.v(2, 'pod group placed', { group: key, pods: placed.length, before });
   for (const { info, node } of placed) binding.bind(info, node, barrier);

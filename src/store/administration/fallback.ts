@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { StoreLog } from '../disk/port.ts';
-import { type Fallback, lostOf, type WentBack } from '../index.ts';
+import { type Fallback, type FallbackResult, lostOf } from '../index.ts';
 import { flushDirectory, writeDurably } from './durable-files.ts';
 import type { StoreFiles } from './port.ts';
 import { restoreSnapshot } from './restore.ts';
@@ -50,7 +50,7 @@ const HISTORY = 'went-back.json';
 const MARKER = 'WENT-BACK';
 const CONDITION = 'StoreRestored';
 
-interface FallbackHistory extends Omit<WentBack, 'kept'> {
+interface FallbackHistory extends Omit<FallbackResult, 'kept'> {
   /** Milliseconds since 1970, the latest fallback last. */
   readonly times: readonly number[];
 }
@@ -64,10 +64,10 @@ export interface StoreCondition {
 }
 
 export function createFallback(options: FallbackOptions): Fallback {
-  return { goBack: (lastSeen) => goBack(lastSeen, options) };
+  return { fallBack: (lastSeen) => fallBack(lastSeen, options) };
 }
 
-async function goBack(lastSeen: number, options: FallbackOptions): Promise<WentBack> {
+async function fallBack(lastSeen: number, options: FallbackOptions): Promise<FallbackResult> {
   const { dataDirectory, storage, nowMs } = options;
   const before = await historyOf(dataDirectory);
   const now = nowMs();

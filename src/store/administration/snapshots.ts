@@ -140,7 +140,7 @@ export async function listSnapshots(directory: string, verify: boolean, files: S
   for (const name of names.filter((each) => each.endsWith('.db') && !each.startsWith('.'))) {
     const file = join(directory, name);
     const { size, mtimeMs } = await stat(file);
-    const listed = { file, takenMs: takenAt(name) ?? mtimeMs, bytes: size };
+    const listed = { file, takenMs: createdAt(name) ?? mtimeMs, bytes: size };
     try {
       if (verify) await checkDigest(file, files);
       found.push({ ...listed, revision: (await revisionOf(file, files)) ?? 0, problem: '' });
@@ -158,7 +158,7 @@ export async function scheduledSnapshots(directory: string, files: StoreFiles): 
 
 const revisionIn = (name: string): number => Number(NAME.exec(name)?.[1] ?? 0);
 
-function takenAt(name: string): number | undefined {
+function createdAt(name: string): number | undefined {
   const stamp = NAME.exec(name)?.[2];
   if (stamp === undefined) return undefined;
   const [, year, month, day, hour, minute, second] = /(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)/.exec(stamp) ?? [];
@@ -178,7 +178,7 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
  */
 export async function pruneSnapshots(directory: string, keep: number, taken: string): Promise<string[]> {
   const rank = (name: string): readonly [number, number] => [
-    name === basename(taken) ? Number.POSITIVE_INFINITY : (takenAt(name) ?? 0),
+    name === basename(taken) ? Number.POSITIVE_INFINITY : (createdAt(name) ?? 0),
     revisionIn(name),
   ];
   const names = (await readdir(directory)).filter((name) => NAME.test(name));

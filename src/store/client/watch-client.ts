@@ -40,9 +40,9 @@ class Watch {
   next: Revision;
   /** The peer has confirmed the watch on the current stream. */
   created = false;
-  progressWanted = false;
+  progressDue = false;
   /** The progress request in flight covers this watch. */
-  progressAsked = false;
+  progressRequested = false;
 
   constructor(id: number, start: string, end: string, next: Revision, handler: WatchHandler) {
     this.id = id;
@@ -84,8 +84,8 @@ export class WatchClient {
     return {
       requestProgress: () => {
         if (!this.#watches.has(watch.id)) return;
-        watch.progressWanted = true;
-        this.#askProgress();
+        watch.progressDue = true;
+        this.#requestProgress();
       },
       cancel: () => this.#cancel(watch),
     };
@@ -116,11 +116,11 @@ export class WatchClient {
       },
     });
     this.#stream = stream;
-    void this.#learnVersion(stream);
+    void this.#detectVersion(stream);
     for (const watch of this.#watches.values()) {
       watch.created = false;
-      watch.progressWanted ||= watch.progressAsked;
-      watch.progressAsked = false;
+      watch.progressDue ||= watch.progressRequested;
+      watch.progressRequested = false;
       this.#create(watch);
     }
   }
@@ -175,7 +175,7 @@ export class WatchClient {
       watch.created = true;
       // A watch "from now on" must keep its start revision after a reconnection.
       if (watch.next <= 0) watch.next = response.revision + 1;
-      if (watch.progressWanted) this.#askProgress();
+      if (watch.progressDue) this.#requestProgress();
     }
     const last = response.events.at(-1);
     if (last === undefined) return;
@@ -198,13 +198,13 @@ export class WatchClient {
     });
   }
 
-  #askProgress(): void {
+  #requestProgress(): void {
     if (this.#progressUnderWay || this.#stream === undefined) return;
     let any = false;
     for (const watch of this.#watches.values()) {
-      if (!watch.progressWanted || !watch.created) continue;
-      watch.progressWanted = false;
-      watch.progressAsked = true;
+      if (!watch.progressDue || !watch.created) continue;
+      watch.progressDue = false;
+      watch.progressRequested = true;
       any = true;
     }
     if (any) this.#sendProgress();
@@ -225,11 +225,11 @@ export class WatchClient {
     const confirmed = this.#unconfirmed ?? revision;
     this.#unconfirmed = undefined;
     for (const watch of [...this.#watches.values()]) {
-      if (!watch.progressAsked) continue;
-      watch.progressAsked = false;
+      if (!watch.progressRequested) continue;
+      watch.progressRequested = false;
       if (this.#watches.has(watch.id)) watch.handler.progress(confirmed);
     }
-    this.#askProgress();
+    this.#requestProgress();
   }
 
   /**
@@ -237,7 +237,7 @@ export class WatchClient {
    * versions a second request follows: when its response arrives, the events before the first response have arrived
    * too.
    */
-  async #learnVersion(stream: ClientStream): Promise<void> {
+  async #detectVersion(stream: ClientStream): Promise<void> {
     try {
       const answer = await this.#channel.unary('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), STATUS_TIMEOUT_MS);
       if (this.#stream === stream && this.#unconfirmed === undefined) {

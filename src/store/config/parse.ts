@@ -141,14 +141,14 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
   // A client address may occur twice: with and without TLS.
   for (const secure of [false, true]) {
     const client = listen.client.filter((url) => isSecure(url) === secure);
-    refuseTaken([...listen.peer, ...client, ...listen.clientHttp, ...listen.metrics]);
+    rejectDuplicates([...listen.peer, ...client, ...listen.clientHttp, ...listen.metrics]);
   }
   if (listen.client.length === 0 && values.has('advertise-client-urls')) {
     refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);
   }
 }
 
-function refuseTaken(urls: readonly EtcdUrl[]): void {
+function rejectDuplicates(urls: readonly EtcdUrl[]): void {
   const taken = new Map<string, string>();
   for (const { host, port, path, text } of urls) {
     const place = path ?? `${host}:${port}`;

@@ -1,6 +1,6 @@
 /**
  * Disk space reserved in a file, so that work in progress can be completed when the disk is full, and thresholds for
- * free disk space. A second reserve, `FileSpace.setAside`, is inside the database, where other programs cannot take it.
+ * free disk space. A second reserve, `FileSpace.reserve`, is inside the database, where other programs cannot take it.
  */
 import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,8 +15,8 @@ const FULL_SHARE = 1 / 2;
 /** Disk space counts as scarce below this share of the file system. */
 const SCARCE_SHARE = 1 / 4;
 /** Limit for the reserve inside the database as a share of the file system. */
-const ASIDE_SHARE = 1 / 32;
-const MOST_ASIDE_BYTES = 4 << 20;
+const RESERVE_SHARE = 1 / 32;
+const MAX_RESERVE_BYTES = 4 << 20;
 
 export interface Room {
   /** Writes that can wait are stopped. */
@@ -24,7 +24,7 @@ export interface Room {
   /** The disk may become full before the next check. */
   readonly scarce: boolean;
   /** Size of the reserve inside the database. */
-  readonly asideBytes: number;
+  readonly reserveBytes: number;
 }
 
 export function roomOn(disk: StatsFs): Room {
@@ -32,7 +32,7 @@ export function roomOn(disk: StatsFs): Room {
   return {
     full: freeBytes < sizeFor(totalBytes) * FULL_SHARE,
     scarce: freeBytes < totalBytes * SCARCE_SHARE,
-    asideBytes: Math.floor(Math.min(MOST_ASIDE_BYTES, totalBytes * ASIDE_SHARE)),
+    reserveBytes: Math.floor(Math.min(MAX_RESERVE_BYTES, totalBytes * RESERVE_SHARE)),
   };
 }
 

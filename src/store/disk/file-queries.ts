@@ -9,12 +9,12 @@ import type { WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
  * name.
  */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
-  return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
+  return queryOnce('summarize', { kind: 'summarize', path, nativeBinding });
 }
 
 /** Last revision in a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
 export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
-  return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
+  return queryOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
 }
 
 /**
@@ -22,10 +22,10 @@ export function snapshotRevision(path: string, nativeBinding: string): Promise<n
  * no stored data.
  */
 export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
-  return askOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });
+  return queryOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });
 }
 
-async function askOnce<K extends WorkerRequest['kind']>(
+async function queryOnce<K extends WorkerRequest['kind']>(
   _kind: K,
   request: Extract<WorkerRequest, { kind: K }>,
 ): Promise<WorkerAnswers[K]> {

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { JOURNAL_BYTES, pragmaNumber } from './open-database.ts';
 import type { LogSize } from './port.ts';
-import { ASIDE, type Statements } from './statements.ts';
+import { RESERVE, type Statements } from './statements.ts';
 
 const VACUUM_BYTES = 256 << 10;
 /** Free pages up to this size are not returned to the file system. */
@@ -13,14 +13,14 @@ export class FileSpace {
   readonly #db: Database.Database;
   readonly #statements: Statements;
   readonly #pageBytes: number;
-  /** Size of the reserve that `setAside` created last. */
-  #asideBytes = 0;
+  /** Size of the reserve that `reserve` created last. */
+  #reserveBytes = 0;
 
   constructor(db: Database.Database, statements: Statements) {
     this.#db = db;
     this.#statements = statements;
-    // Removes documents that a crash during `setAside` has left.
-    statements.removeAside.run();
+    // Removes documents that a crash during `reserve` has left.
+    statements.removeReserve.run();
     this.#pageBytes = pragmaNumber(db, 'page_size');
   }
 
@@ -28,7 +28,7 @@ export class FileSpace {
   size(): LogSize {
     const pages = pragmaNumber(this.#db, 'page_count');
     const free = pragmaNumber(this.#db, 'freelist_count');
-    const aside = Math.min(free * this.#pageBytes, this.#asideBytes);
+    const aside = Math.min(free * this.#pageBytes, this.#reserveBytes);
     return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
@@ -51,19 +51,19 @@ export class FileSpace {
    * Keeps about `bytes` free inside the file, and SQLite's journal long enough, so that small commits need no more
    * space on a full disk. Throws SQLITE_FULL if there is no room for it.
    */
-  setAside(bytes: number): void {
+  reserve(bytes: number): void {
     const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
-    this.#asideBytes = bytes + journalBytes;
+    this.#reserveBytes = bytes + journalBytes;
     if (this.freeBytes >= bytes / 2) return;
-    const { insertAside, changeAside, removeAside } = this.#statements;
+    const { insertReserve, changeReserve, removeReserve } = this.#statements;
     try {
       // Inserting and deleting a document leaves its pages free in the file. Changing it in place extends SQLite's
       // journal by its former pages.
-      insertAside.run(ASIDE, bytes);
-      insertAside.run(`${ASIDE}-journal`, journalBytes);
-      changeAside.run(journalBytes, `${ASIDE}-journal`);
+      insertReserve.run(RESERVE, bytes);
+      insertReserve.run(`${RESERVE}-journal`, journalBytes);
+      changeReserve.run(journalBytes, `${RESERVE}-journal`);
     } finally {
-      removeAside.run();
+      removeReserve.run();
     }
   }
 }

@@ -189,9 +189,9 @@ export interface StoreLog {
    * Saves the peer URLs of the other members beside the store, readable even if the store is not. Also works on a
    * closed store.
    */
-  noteOthers(peerUrls: PeerUrls): Promise<void>;
+  savePeers(peerUrls: PeerUrls): Promise<void>;
   /** The peer URLs saved last. Undefined when there are none or they cannot be read. */
-  notedOthers(): Promise<PeerUrls | undefined>;
+  savedPeers(): Promise<PeerUrls | undefined>;
 }
 
 /** A stream of messages to a peer. */

@@ -21,7 +21,7 @@ export type WorkerRequest =
   /** Commits directly to the database. The whole journal must have been absorbed. */
   | { readonly kind: 'commit'; readonly body: CommitBody; readonly sequence: number }
   /** Checks the free space and refills the reserve inside the database. */
-  | { readonly kind: 'look' }
+  | { readonly kind: 'checkSpace' }
   | { readonly kind: 'recoverSpace' }
   | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }
   | { readonly kind: 'read'; readonly revisions: readonly number[] }
@@ -59,7 +59,7 @@ export interface WorkerAnswers {
   readonly prepare: undefined;
   readonly absorb: { readonly full: boolean };
   readonly commit: { readonly full: boolean };
-  readonly look: { readonly full: boolean; readonly asideBytes: number };
+  readonly checkSpace: { readonly full: boolean; readonly reserveBytes: number };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
   /** The revisions that exist, in the requested order. */

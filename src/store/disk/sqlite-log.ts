@@ -9,7 +9,6 @@ import { Worker } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { roomOn } from './ballast.ts';
-import { notedOthers, noteOthers } from './foreign-files.ts';
 import { Journal } from './journal/journal.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
@@ -26,6 +25,7 @@ import type {
   StoreLog,
 } from './port.ts';
 import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import { savedPeers, savePeers } from './saved-peers.ts';
 
 export interface SqliteLogOptions {
   /** Existing data directory. Contains `revisions.db`, its journals, and `owner` with the pid. */
@@ -46,7 +46,7 @@ export function createSqliteLog(options: SqliteLogOptions): StoreLog {
   return new SqliteLog(options);
 }
 
-interface Asked {
+interface PendingRequest {
   resolve(value: never): void;
   reject(error: Error): void;
 }
@@ -55,7 +55,7 @@ interface Asked {
 const LEAST_SLACK_BYTES = 2 << 20;
 const SLACK_SHARE = 1 / 8;
 /** Intervals of the disk space check, when space is scarce and otherwise. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 const SELDOM_MS = 60_000;
 /**
  * Share of the free space inside the database that is reported as reserve. Pages are not filled completely, and the
@@ -65,7 +65,7 @@ const RESERVE_SHARE = 1 / 4;
 
 class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
-  readonly #asked = new Map<number, Asked>();
+  readonly #requests = new Map<number, PendingRequest>();
   #worker: Worker | undefined;
   #journal: Journal | undefined;
   /** Records that are in the journal and not in the database. */
@@ -77,7 +77,7 @@ class SqliteLog implements StoreLog {
   /** The ballast has been used, or the disk is about to be full. */
   #full = false;
   /** Free bytes inside the database at the last check. */
-  #asideBytes = 0;
+  #reserveBytes = 0;
   #looking: NodeJS.Timeout | undefined;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #prepared = false;
@@ -108,11 +108,11 @@ class SqliteLog implements StoreLog {
       worker.once('exit', () => resolve());
     });
     try {
-      const opening = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush, isCopy });
+      const opening = await this.#request('open', { kind: 'open', directory, nativeBinding, flush, isCopy });
       const state = this.#begin(opening);
       this.#onFatal = onFatal;
       this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-      this.#looking = setInterval(() => void this.#look(), LOOK_MS).unref();
+      this.#looking = setInterval(() => void this.#checkSpace(), POLL_MS).unref();
       return state;
     } catch (error) {
       await this.close();
@@ -138,18 +138,18 @@ class SqliteLog implements StoreLog {
   async initialise(identity: StoreIdentity, first: LogBatch): Promise<void> {
     await this.#absorb();
     const { body } = packed(first);
-    await this.#ask('initialise', { kind: 'initialise', identity, first: body });
+    await this.#request('initialise', { kind: 'initialise', identity, first: body });
   }
 
   async load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void> {
     await this.#absorb();
-    let reading = this.#ask('load', { kind: 'load', after: 0, upTo });
+    let reading = this.#request('load', { kind: 'load', after: 0, upTo });
     for (;;) {
       const some = unpack(await reading);
       const last = some.at(-1);
       if (last === undefined) return;
       // The thread reads the next rows while these are processed.
-      reading = this.#ask('load', { kind: 'load', after: last.revision, upTo });
+      reading = this.#request('load', { kind: 'load', after: last.revision, upTo });
       reading.catch(() => {});
       rows(some);
     }
@@ -187,7 +187,7 @@ class SqliteLog implements StoreLog {
     this.#pending.add(journal.sequence, batch, record);
     if (!this.#prepared) {
       this.#prepared = true;
-      void this.#ask('prepare', { kind: 'prepare' }).catch(() => {});
+      void this.#request('prepare', { kind: 'prepare' }).catch(() => {});
     }
     return { full: this.#full };
   }
@@ -196,14 +196,14 @@ class SqliteLog implements StoreLog {
    * Checks the disk every time while space is scarce. Otherwise it checks seldom, because refilling the reserve would
    * cost more writes than it saves.
    */
-  async #look(): Promise<void> {
+  async #checkSpace(): Promise<void> {
     const nowMs = performance.now();
     try {
       const { scarce } = roomOn(await statfs(this.#options.directory));
       if (!scarce && nowMs - this.#lookedAtMs < SELDOM_MS) return;
       this.#lookedAtMs = nowMs;
-      const { full, asideBytes } = await this.#ask('look', { kind: 'look' });
-      this.#asideBytes = asideBytes;
+      const { full, reserveBytes } = await this.#request('checkSpace', { kind: 'checkSpace' });
+      this.#reserveBytes = reserveBytes;
       if (full) this.#full = true;
     } catch {
       // The log was closed meanwhile, or the error also appears at the next commit.
@@ -211,7 +211,7 @@ class SqliteLog implements StoreLog {
   }
 
   reserveBytes(): number {
-    return Math.floor(this.#asideBytes * RESERVE_SHARE);
+    return Math.floor(this.#reserveBytes * RESERVE_SHARE);
   }
 
   /** Switches to the other half. Throws CodedError 'no-space' if the database has no room for that half's records. */
@@ -228,7 +228,7 @@ class SqliteLog implements StoreLog {
     await this.#absorb();
     const journal = this.#opened();
     const { body, memory } = packed(batch);
-    const { full } = await this.#ask('commit', { kind: 'commit', body, sequence: journal.sequence + 1 }, memory);
+    const { full } = await this.#request('commit', { kind: 'commit', body, sequence: journal.sequence + 1 }, memory);
     journal.skip();
     this.#full ||= full;
     return { full: this.#full };
@@ -252,7 +252,7 @@ class SqliteLog implements StoreLog {
     const part = journal.pending();
     if (part === undefined) return;
     try {
-      const { full } = await this.#ask('absorb', { kind: 'absorb', part });
+      const { full } = await this.#request('absorb', { kind: 'absorb', part });
       this.#full ||= full;
     } catch (error) {
       if (error instanceof CodedError && error.code === 'no-space') this.#full = true;
@@ -269,14 +269,14 @@ class SqliteLog implements StoreLog {
       if (error instanceof CodedError && error.code === 'no-space') return false;
       throw error;
     }
-    const recovered = await this.#ask('recoverSpace', { kind: 'recoverSpace' });
+    const recovered = await this.#request('recoverSpace', { kind: 'recoverSpace' });
     if (recovered) this.#full = false;
     return recovered;
   }
 
   async entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]> {
     await this.#absorb();
-    return unpack(await this.#ask('entries', { kind: 'entries', from, maxBytes }));
+    return unpack(await this.#request('entries', { kind: 'entries', from, maxBytes }));
   }
 
   async read(revisions: readonly number[]): Promise<ReadonlyArray<Uint8Array | undefined>> {
@@ -284,7 +284,7 @@ class SqliteLog implements StoreLog {
     const pending = revisions.map((revision) => this.#pending.read(revision));
     const others = revisions.filter((_, i) => pending[i] === undefined);
     if (others.length === 0) return pending;
-    const rows = unpack(await this.#ask('read', { kind: 'read', revisions: others }));
+    const rows = unpack(await this.#request('read', { kind: 'read', revisions: others }));
     let next = 0;
     return revisions.map((revision, i) => {
       const row = rows[next];
@@ -296,16 +296,16 @@ class SqliteLog implements StoreLog {
 
   async rows(after: number, upTo: number): Promise<readonly StoredEntry[]> {
     await this.#absorb();
-    return unpack(await this.#ask('rows', { kind: 'rows', after, upTo }));
+    return unpack(await this.#request('rows', { kind: 'rows', after, upTo }));
   }
 
   async hash(revision: number): Promise<number> {
     await this.#absorb();
-    return this.#ask('hash', { kind: 'hash', revision });
+    return this.#request('hash', { kind: 'hash', revision });
   }
 
   scrub(after: number): Promise<number> {
-    return this.#ask('scrub', { kind: 'scrub', after });
+    return this.#request('scrub', { kind: 'scrub', after });
   }
 
   /**
@@ -313,14 +313,14 @@ class SqliteLog implements StoreLog {
    * requests.
    */
   async size(): Promise<LogSize> {
-    const size = await this.#ask('size', { kind: 'size' });
+    const size = await this.#request('size', { kind: 'size' });
     const { pendingBytes } = this.#opened();
     if (pendingBytes <= Math.max(LEAST_SLACK_BYTES, size.bytes * SLACK_SHARE)) return size;
     await this.#absorb().catch((error: unknown) => {
       // The database then has all that fits, so its size is right.
       if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
     });
-    return this.#ask('size', { kind: 'size' });
+    return this.#request('size', { kind: 'size' });
   }
 
   changeSchema(level: number): Promise<void> {
@@ -332,35 +332,35 @@ class SqliteLog implements StoreLog {
   }
 
   async #changeSchema(): Promise<void> {
-    const schema = await this.#ask('changeSchema', { kind: 'changeSchema', level: this.#level });
+    const schema = await this.#request('changeSchema', { kind: 'changeSchema', level: this.#level });
     this.#options.log.v(2, 'store schema set', { schema, level: this.#level });
   }
 
   async defragment(): Promise<void> {
     await this.#absorb();
-    await this.#ask('defragment', { kind: 'defragment' });
+    await this.#request('defragment', { kind: 'defragment' });
   }
 
   async snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }> {
     await this.#absorb();
-    const path = await this.#ask('snapshot', { kind: 'snapshot', upTo });
+    const path = await this.#request('snapshot', { kind: 'snapshot', upTo });
     const { size } = await stat(path);
     return { size, pieces: readAndRemove(path) };
   }
 
   receive(id: string): Promise<number> {
-    return this.#ask('receive', { kind: 'receive', id });
+    return this.#request('receive', { kind: 'receive', id });
   }
 
   async received(id: string, rows: readonly StoredEntry[]): Promise<void> {
-    await this.#ask('received', { kind: 'received', id, rows: pack(rows) });
+    await this.#request('received', { kind: 'received', id, rows: pack(rows) });
   }
 
   install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState> {
     return this.#inOrder(async () => {
       await this.#absorb();
       const { sequence } = this.#opened();
-      const state = this.#begin(await this.#ask('install', { kind: 'install', id, head, hardState, sequence }));
+      const state = this.#begin(await this.#request('install', { kind: 'install', id, head, hardState, sequence }));
       await this.#changeSchema();
       return state;
     });
@@ -385,7 +385,7 @@ class SqliteLog implements StoreLog {
       // Records that do not fit into the database stay in the journal and are read at the next start.
       () => false,
     );
-    if (this.#dead === undefined) await this.#ask('close', { kind: 'close', inOrder });
+    if (this.#dead === undefined) await this.#request('close', { kind: 'close', inOrder });
   }
 
   async quarantine(): Promise<string> {
@@ -402,15 +402,15 @@ class SqliteLog implements StoreLog {
     return to;
   }
 
-  noteOthers(peerUrls: PeerUrls): Promise<void> {
-    return noteOthers(this.#options.directory, peerUrls);
+  savePeers(peerUrls: PeerUrls): Promise<void> {
+    return savePeers(this.#options.directory, peerUrls);
   }
 
-  notedOthers(): Promise<PeerUrls | undefined> {
-    return notedOthers(this.#options.directory);
+  savedPeers(): Promise<PeerUrls | undefined> {
+    return savedPeers(this.#options.directory);
   }
 
-  #ask<K extends WorkerRequest['kind']>(
+  #request<K extends WorkerRequest['kind']>(
     _kind: K,
     request: Extract<WorkerRequest, { kind: K }>,
     memory: ArrayBuffer[] = [],
@@ -422,14 +422,14 @@ class SqliteLog implements StoreLog {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise<WorkerAnswers[K]>((resolve, reject) => {
-      this.#asked.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#requests.set(id, { resolve: resolve as (value: never) => void, reject });
       worker.postMessage({ id, request }, memory);
     });
   }
 
   #receive(reply: WorkerReply): void {
-    const asked = this.#asked.get(reply.id);
-    this.#asked.delete(reply.id);
+    const asked = this.#requests.get(reply.id);
+    this.#requests.delete(reply.id);
     if (!('failure' in reply)) {
       asked?.resolve(reply.value as never);
       return;
@@ -448,8 +448,8 @@ class SqliteLog implements StoreLog {
       directory: this.#options.directory,
       cause: error.message,
     });
-    for (const asked of this.#asked.values()) asked.reject(error);
-    this.#asked.clear();
+    for (const asked of this.#requests.values()) asked.reject(error);
+    this.#requests.clear();
     this.#onFatal(error);
   }
 }

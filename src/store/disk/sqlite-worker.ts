@@ -269,17 +269,17 @@ async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<
   return opening();
 }
 
-function look(): WorkerAnswers['look'] {
+function checkSpace(): WorkerAnswers['checkSpace'] {
   const target = opened();
   const room = ballast?.room();
   let full = room?.full === true;
   try {
-    if (room !== undefined) target.space.setAside(room.asideBytes);
+    if (room !== undefined) target.space.reserve(room.reserveBytes);
   } catch (error) {
     if (!isFull(error)) throw error;
     full = true;
   }
-  return { full, asideBytes: target.space.freeBytes };
+  return { full, reserveBytes: target.space.freeBytes };
 }
 
 function opening(): Opening {
@@ -328,8 +328,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return absorbPart(request.part);
     case 'commit':
       return commit([request.body], request.sequence);
-    case 'look':
-      return look();
+    case 'checkSpace':
+      return checkSpace();
     case 'recoverSpace':
       return ballast?.put(true) ?? true;
     case 'entries':

@@ -38,13 +38,13 @@ export interface Statements {
   readonly removeEntriesUpTo: Database.Statement<[number]>;
   readonly replace: Database.Statement<[number, Buffer, number]>;
   /** Documents that are inserted and removed to leave free pages inside the file. */
-  readonly insertAside: Database.Statement<[string, number]>;
-  readonly changeAside: Database.Statement<[number, string]>;
-  readonly removeAside: Database.Statement<[]>;
+  readonly insertReserve: Database.Statement<[string, number]>;
+  readonly changeReserve: Database.Statement<[number, string]>;
+  readonly removeReserve: Database.Statement<[]>;
 }
 
 /** Prefix of the names of these documents. */
-export const ASIDE = '.aside';
+export const RESERVE = '.aside';
 
 export function prepare(db: Database.Database): Statements {
   const columns = 'SELECT revision, idx, term, CAST(lease AS TEXT) AS lease, crc, events FROM revision';
@@ -63,8 +63,8 @@ export function prepare(db: Database.Database): Statements {
     removeEntriesFrom: db.prepare('DELETE FROM entry WHERE idx >= ?'),
     removeEntriesUpTo: db.prepare('DELETE FROM entry WHERE idx <= ?'),
     replace: db.prepare('UPDATE revision SET crc = ?, events = ? WHERE revision = ?'),
-    insertAside: db.prepare('INSERT OR REPLACE INTO document (name, value, crc) VALUES (?, randomblob(?), 0)'),
-    changeAside: db.prepare('UPDATE document SET value = randomblob(?) WHERE name = ?'),
-    removeAside: db.prepare(`DELETE FROM document WHERE name LIKE '${ASIDE}%'`),
+    insertReserve: db.prepare('INSERT OR REPLACE INTO document (name, value, crc) VALUES (?, randomblob(?), 0)'),
+    changeReserve: db.prepare('UPDATE document SET value = randomblob(?) WHERE name = ?'),
+    removeReserve: db.prepare(`DELETE FROM document WHERE name LIKE '${RESERVE}%'`),
   };
 }

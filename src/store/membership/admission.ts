@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { DialPeer, PeerUrls } from '../disk/port.ts';
-import { askPeer, replaceMember } from '../recovery/replacement.ts';
+import { queryPeer, replaceMember } from '../recovery/replacement.ts';
 import type { Engine } from '../replication/engine.ts';
 import {
   decodeMembers,
@@ -19,7 +19,7 @@ import {
 import { addMember } from '../services/cluster-service.ts';
 import type { Member } from './cluster.ts';
 
-const ASK_MS = 3000;
+const REQUEST_TIMEOUT_MS = 3000;
 const RETRY_MS = 500;
 /** How often the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
@@ -73,7 +73,9 @@ export async function requestAdmission(
     const reasons: string[] = [];
     for (const urls of known.values()) {
       try {
-        const table = decodeMembers(await askPeer(dial, urls, PeerPath.join, encodeReplace(request), ASK_MS));
+        const table = decodeMembers(
+          await queryPeer(dial, urls, PeerPath.join, encodeReplace(request), REQUEST_TIMEOUT_MS),
+        );
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
         if (own?.name === '') return { ...table, own };
         reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
@@ -95,7 +97,7 @@ export async function requestAdmission(
 
 async function peersOf(known: PeerUrls, dial: DialPeer): Promise<PeerUrls> {
   const asked = known.map(async (urls) =>
-    decodeMembers(await askPeer(dial, urls, PeerPath.members, new Uint8Array(), ASK_MS)),
+    decodeMembers(await queryPeer(dial, urls, PeerPath.members, new Uint8Array(), REQUEST_TIMEOUT_MS)),
   );
   const tables = await Promise.allSettled(asked);
   return tables.flatMap((each) =>

@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import { emptyStorage, type StoredState } from '../core/raft/index.ts';
 import type { DialPeer, LogState, PeerUrls, StoreLog } from '../disk/port.ts';
 import { recoverAlone } from '../recovery/quorum-loss.ts';
-import { askPeer, becomeReplacement } from '../recovery/replacement.ts';
+import { becomeReplacement, queryPeer } from '../recovery/replacement.ts';
 import { fromStored } from '../replication/peers/entry-codec.ts';
 import { decodeMembers, type MemberTable, PeerPath } from '../replication/peers/peer-protocol.ts';
 import { requestAdmission } from './admission.ts';
@@ -38,9 +38,9 @@ export interface BootstrapDeps {
 }
 
 const RETRY_MS = 500;
-const ASK_MS = 3000;
+const REQUEST_TIMEOUT_MS = 3000;
 /** Shorter timeout, so that a first start does not wait long for unreachable hosts. */
-const FIRST_ASK_MS = 1000;
+const FIRST_REQUEST_TIMEOUT_MS = 1000;
 
 /** Returns the state of the store with an identity. Throws CodedError. */
 export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
@@ -72,7 +72,7 @@ function conf(voters: readonly string[]): Cluster['conf'] {
 }
 
 async function alone(deps: BootstrapDeps) {
-  await requireNoOthers(deps);
+  await requireNoSavedPeers(deps);
   const memberId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
   const clusterId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
   const cluster = new Cluster();
@@ -86,8 +86,8 @@ async function alone(deps: BootstrapDeps) {
  * Throws CodedError 'wiped' or 'store-missing' for a member with saved peers, or whose host has recorded its cluster:
  * it has lost its data, and bootstrapping would start a second history.
  */
-async function requireNoOthers({ storage, name, formerCluster }: BootstrapDeps): Promise<void> {
-  const noted = await storage.notedOthers();
+async function requireNoSavedPeers({ storage, name, formerCluster }: BootstrapDeps): Promise<void> {
+  const noted = await storage.savedPeers();
   if (noted !== undefined && noted.length > 0) throw wipedError(name);
   if (formerCluster !== undefined) throw storeMissing(formerCluster);
 }
@@ -143,19 +143,19 @@ function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members
   return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
 }
 
-type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
+type PeerQueryDeps = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
 
 /** Member table of each peer, or the error. */
-async function askAll(
+async function queryMembers(
   { members }: InitialCluster,
-  { name, dial }: Asking,
+  { name, dial }: PeerQueryDeps,
   timeoutMs: number,
 ): Promise<ReadonlyArray<PromiseSettledResult<MemberTable>>> {
   if (dial === undefined) return [];
   const others = members.filter((other) => other.name !== name);
   return Promise.allSettled(
     others.map(async ({ peerUrls }) =>
-      decodeMembers(await askPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), timeoutMs)),
+      decodeMembers(await queryPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), timeoutMs)),
     ),
   );
 }
@@ -164,11 +164,11 @@ const answered = (asked: ReadonlyArray<PromiseSettledResult<MemberTable>>): read
   asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
 
 /** The member tables of reachable peers. */
-async function tablesOf(initial: InitialCluster, asking: Asking): Promise<readonly MemberTable[]> {
-  return answered(await askAll(initial, asking, FIRST_ASK_MS));
+async function tablesOf(initial: InitialCluster, asking: PeerQueryDeps): Promise<readonly MemberTable[]> {
+  return answered(await queryMembers(initial, asking, FIRST_REQUEST_TIMEOUT_MS));
 }
 
-function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefined {
+function ownIn({ members }: MemberTable, { peerUrls }: PeerQueryDeps): Member | undefined {
   return members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
 }
 
@@ -183,7 +183,7 @@ function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): 
 }
 
 /** Entry of this member in the tables of reachable peers. Throws CodedError 'wiped'. */
-async function reportedMember(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
+async function reportedMember(initial: InitialCluster, asking: PeerQueryDeps & Pick<BootstrapDeps, 'log'>) {
   for (const table of await tablesOf(initial, asking)) {
     if (isForeign(table, initial)) {
       const { clusterId, token } = table;
@@ -208,7 +208,7 @@ async function reportedMember(initial: InitialCluster, asking: Asking & Pick<Boo
  */
 export async function wasReplaced(
   initial: InitialCluster,
-  deps: Asking & Pick<BootstrapDeps, 'clock' | 'stopped'>,
+  deps: PeerQueryDeps & Pick<BootstrapDeps, 'clock' | 'stopped'>,
 ): Promise<boolean> {
   while (!deps.stopped()) {
     const tables = await tablesOf(initial, deps);
@@ -229,7 +229,7 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
   }
   const reported = await reportedMember(initial, deps);
   if (reported !== undefined && reported.own.id !== hex(memberId)) return joined(reported.table, reported.own);
-  await requireNoOthers(deps);
+  await requireNoSavedPeers(deps);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {
     // Each member publishes its name and client URLs after its start.
@@ -248,7 +248,7 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   if (deps.dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
   let lastCause = '';
   for (;;) {
-    const asked = await askAll(initial, deps, ASK_MS);
+    const asked = await queryMembers(initial, deps, REQUEST_TIMEOUT_MS);
     const tables = answered(asked);
     if (tables.length > 0) {
       if (initial.joins !== true || tables.some((table) => ownIn(table, deps) !== undefined))

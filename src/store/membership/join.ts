@@ -7,10 +7,10 @@ export interface JoinCheckDeps {
   readonly id: NodeId;
   readonly log: Log;
   /** Other members if this one started with an empty log, otherwise empty. */
-  readonly others: readonly NodeId[];
+  readonly otherMembers: readonly NodeId[];
   /** Whether its log is still empty. */
   readonly isNew: () => boolean;
-  readonly ask: (member: NodeId) => Promise<MemberTable>;
+  readonly fetchMembers: (member: NodeId) => Promise<MemberTable>;
   readonly step: (message: Message) => void;
   /** Called when this member was part of the cluster before and its disk was wiped. */
   readonly wiped: (error: CodedError) => void;
@@ -24,15 +24,15 @@ export interface JoinCheckDeps {
 export class JoinCheck {
   readonly #deps: JoinCheckDeps;
   readonly #proven = new Set<NodeId>();
-  readonly #asking = new Set<NodeId>();
+  readonly #fetching = new Set<NodeId>();
 
   constructor(deps: JoinCheckDeps) {
     this.#deps = deps;
   }
 
   get #isOver(): boolean {
-    const { others, isNew } = this.#deps;
-    return others.length === 0 || !isNew();
+    const { otherMembers, isNew } = this.#deps;
+    return otherMembers.length === 0 || !isNew();
   }
 
   /** Delivers `message`, or drops it because raft retries. */
@@ -44,10 +44,10 @@ export class JoinCheck {
 
   async #prove(member: NodeId): Promise<void> {
     const { id, wiped, log } = this.#deps;
-    if (this.#asking.has(member)) return;
-    this.#asking.add(member);
+    if (this.#fetching.has(member)) return;
+    this.#fetching.add(member);
     try {
-      const { members } = await this.#ask(member);
+      const { members } = await this.#fetch(member);
       const known = members.find((each) => each.id === id);
       // A removed member is notified on the peer stream.
       if (this.#isOver || known === undefined) return;
@@ -56,7 +56,7 @@ export class JoinCheck {
     } catch (error) {
       log.v(2, 'peer query failed', { member, cause: messageOf(error) });
     } finally {
-      this.#asking.delete(member);
+      this.#fetching.delete(member);
     }
   }
 
@@ -64,12 +64,12 @@ export class JoinCheck {
    * Requests the member table of `member` from wherever it listens. Rejects when it cannot be located or does not
    * respond.
    */
-  async #ask(member: NodeId): Promise<MemberTable> {
-    const { others, ask } = this.#deps;
-    if (others.includes(member)) return ask(member);
+  async #fetch(member: NodeId): Promise<MemberTable> {
+    const { otherMembers, fetchMembers } = this.#deps;
+    if (otherMembers.includes(member)) return fetchMembers(member);
     // A replacement listens at the address of the member that it replaced.
-    for (const other of others) {
-      const table = await ask(other).catch(() => undefined);
+    for (const other of otherMembers) {
+      const table = await fetchMembers(other).catch(() => undefined);
       if (table?.members.some(({ id }) => id === member)) return table;
     }
     throw new CodedError('peer-unreachable', `no reachable peer knows member ${member}`);

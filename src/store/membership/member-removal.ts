@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { NodeId } from '../core/raft/index.ts';
 import type { DialPeer } from '../disk/port.ts';
-import { askPeer } from '../recovery/replacement.ts';
+import { queryPeer } from '../recovery/replacement.ts';
 import { decodeMembers, type MemberTable, PeerPath } from '../replication/peers/peer-protocol.ts';
 import type { Member } from './cluster.ts';
 
@@ -22,7 +22,7 @@ export interface RemovalDeps {
   readonly stopped: () => boolean;
 }
 
-const ASK_MS = 1000;
+const REQUEST_TIMEOUT_MS = 1000;
 const RETRY_MS = 500;
 
 /** Resolves when a majority of the other voters has persisted the removal, or this member is stopped. */
@@ -33,7 +33,7 @@ export async function removalPersisted(deps: RemovalDeps): Promise<void> {
   for (let logged = false; !stopped(); ) {
     for (const member of members()) known.set(member.id, member);
     known.delete(id);
-    const tables = await askAll([...known.values()], dial);
+    const tables = await queryMembers([...known.values()], dial);
     if (isRemovalPersisted(id, tables)) return;
     for (const table of tables.values()) for (const member of table.members) known.set(member.id, member);
     if (!logged) log.warn('member was removed; waiting until a majority of the other voters has persisted the removal');
@@ -42,12 +42,15 @@ export async function removalPersisted(deps: RemovalDeps): Promise<void> {
   }
 }
 
-async function askAll(members: readonly Member[], dial: DialPeer): Promise<ReadonlyMap<NodeId, MemberTable>> {
+async function queryMembers(members: readonly Member[], dial: DialPeer): Promise<ReadonlyMap<NodeId, MemberTable>> {
   const tables = new Map<NodeId, MemberTable>();
   await Promise.all(
     members.map(async ({ id, peerUrls }) => {
       try {
-        tables.set(id, decodeMembers(await askPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), ASK_MS)));
+        tables.set(
+          id,
+          decodeMembers(await queryPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), REQUEST_TIMEOUT_MS)),
+        );
       } catch (error) {
         if (!(error instanceof Error)) throw error;
       }

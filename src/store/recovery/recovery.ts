@@ -7,7 +7,7 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { PeerUrls } from '../disk/port.ts';
 import type { Member } from '../membership/cluster.ts';
-import type { EtcdServer, EtcdServerDeps, Fallback, WentBack } from '../server/server-port.ts';
+import type { EtcdServer, EtcdServerDeps, Fallback, FallbackResult } from '../server/server-port.ts';
 
 /** Errors after which a member with peers rejoins. A single member needs a fallback. */
 const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
@@ -130,7 +130,7 @@ export class RecoveringServer implements EtcdServer {
     const { storage, log, clock, name } = this.#deps;
     const beforeUpdate = TOO_NEW.has(damage.code) ? await this.#deps.beforeUpdate?.() : undefined;
     if (!isDamage(damage) && beforeUpdate === undefined) throw damage;
-    const others = await this.#others();
+    const others = await this.#otherPeers();
     // The other members' logs also contain the entries that this build does not support.
     if (damage.code === 'too-old' && others.length > 0) throw damage;
     const now = clock.monotonicMs();
@@ -161,9 +161,9 @@ export class RecoveringServer implements EtcdServer {
     const { forceNewCluster, log, name } = this.#deps;
     // With force-new-cluster an operator handles the store.
     if (fallback === undefined || forceNewCluster !== undefined) throw beyondRepair(damage);
-    let back: WentBack;
+    let back: FallbackResult;
     try {
-      back = await fallback.goBack(this.#server?.revision ?? 0);
+      back = await fallback.fallBack(this.#server?.revision ?? 0);
     } catch (error) {
       throw beyondRepair(damage, messageOf(error));
     }
@@ -178,11 +178,11 @@ export class RecoveringServer implements EtcdServer {
     });
   }
 
-  async #others(): Promise<PeerUrls> {
+  async #otherPeers(): Promise<PeerUrls> {
     const { initialCluster, peerUrls = [], peers, forceNewCluster, storage } = this.#deps;
     // A forced new cluster has no other members.
     if (peers === undefined || forceNewCluster !== undefined) return [];
-    const noted = await storage.notedOthers();
+    const noted = await storage.savedPeers();
     // The saved peers are newer than the initial cluster.
     if (noted?.length === 0) return [];
     const known = [

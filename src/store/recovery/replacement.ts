@@ -18,13 +18,13 @@ import {
   type ReplaceRequest,
 } from '../replication/peers/peer-protocol.ts';
 
-const ASK_MS = 3000;
+const REQUEST_TIMEOUT_MS = 3000;
 const RETRY_MS = 500;
 /** How often the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
 
 /** Sends one request to the member at `urls`. A refused connection counts as a response. Rejects with the cause. */
-export async function askPeer(
+export async function queryPeer(
   dial: DialPeer,
   urls: readonly string[],
   path: string,
@@ -59,7 +59,9 @@ export async function becomeReplacement(
     const reasons: string[] = [];
     for (const urls of others) {
       try {
-        const table = decodeMembers(await askPeer(dial, urls, PeerPath.replace, encodeReplace(request), ASK_MS));
+        const table = decodeMembers(
+          await queryPeer(dial, urls, PeerPath.replace, encodeReplace(request), REQUEST_TIMEOUT_MS),
+        );
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
         // Never rejoin under the previous ID.
         if (own?.name === '') return { ...table, own };

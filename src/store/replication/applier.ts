@@ -8,12 +8,12 @@ import type { DecidedRevision } from '../core/mvcc/machine.ts';
 import type { ConfChange, ConfState, Entry } from '../core/raft/index.ts';
 import { EntryKind } from '../disk/port.ts';
 import type { AppliedState } from './applied.ts';
+import type { Compactor } from './maintenance/compactor.ts';
+import type { Leases } from './maintenance/leases.ts';
 import { type Command, decodeCommand, toStored } from './peers/entry-codec.ts';
 import type { Pending } from './pending.ts';
 import type { Proposer } from './proposer.ts';
 import type { StoreView } from './store-view.ts';
-import type { Compactor } from './upkeep/compactor.ts';
-import type { Leases } from './upkeep/leases.ts';
 
 /** The replicated state of users and permissions. */
 export interface AuthState {
@@ -121,7 +121,7 @@ export class Applier {
       try {
         const command = decodeCommand(stored.body);
         this.#applyCommand(command, stored.index);
-        if (command.type === 'checkpoint') leases.learnRemaining(command.leases);
+        if (command.type === 'checkpoint') leases.adoptRemaining(command.leases);
         for (const pending of lost) pending.resolve();
       } catch (error) {
         // Rejected in the same way on every member.
@@ -189,7 +189,7 @@ export class Applier {
     // A removed member waits until its removal is on disk. If it lost the removal in a crash, it could request votes
     // from removed members.
     clock.setTimer(0, () => {
-      if (!view.stopped) view.replica.wantWrite();
+      if (!view.stopped) view.replica.requestWrite();
     });
     onMembers();
   }

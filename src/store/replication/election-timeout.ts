@@ -17,7 +17,7 @@ const HALF_LIFE_MS = 15_000;
 /** Smaller relative differences do not change the timeout. */
 const NOTICEABLE = 0.2;
 /** Maximum number of heartbeat rounds for which responses are still expected. */
-const MOST_ASKED = 64;
+const MAX_ROUNDS = 64;
 /** This many lost leaders within the window indicate a timeout that is too short. */
 const LOSSES = 6;
 const LOSSES_WITHIN_MS = 15_000;
@@ -41,8 +41,8 @@ export class ElectionTimeout {
   readonly #silence = new FadingMaximum();
   readonly #roundTrip = new FadingMaximum();
   #electionMs: number;
-  #heard: { readonly from: string; readonly term: number; readonly atMs: number } | undefined;
-  #asked: Array<{ readonly round: number; readonly atMs: number; readonly missing: Set<string>; needed: number }> = [];
+  #lastMessage: { readonly from: string; readonly term: number; readonly atMs: number } | undefined;
+  #rounds: Array<{ readonly round: number; readonly atMs: number; readonly missing: Set<string>; needed: number }> = [];
   #losses: number[] = [];
   #tickedAtMs: number | undefined;
 
@@ -51,9 +51,9 @@ export class ElectionTimeout {
   }
 
   /** Records a message of the leader of `term`. */
-  heard(from: string, term: number, nowMs: number): void {
-    const before = this.#heard;
-    this.#heard = { from, term, atMs: nowMs };
+  leaderMessageReceived(from: string, term: number, nowMs: number): void {
+    const before = this.#lastMessage;
+    this.#lastMessage = { from, term, atMs: nowMs };
     // The term is unchanged, so the leader was alive during the whole pause.
     if (before?.from === from && before.term === term && !this.#stoodStill(nowMs))
       this.#silence.add(nowMs - before.atMs, nowMs);
@@ -66,17 +66,17 @@ export class ElectionTimeout {
   }
 
   /** Records a heartbeat round that this leader sent to the other voters. */
-  asked(round: number, voters: readonly string[], nowMs: number): void {
-    if (this.#asked.at(-1)?.round === round) return;
-    if (this.#asked.length >= MOST_ASKED) this.#asked.shift();
+  roundSent(round: number, voters: readonly string[], nowMs: number): void {
+    if (this.#rounds.at(-1)?.round === round) return;
+    if (this.#rounds.length >= MAX_ROUNDS) this.#rounds.shift();
     // Together with this member they form a majority.
     const needed = Math.ceil(voters.length / 2);
-    this.#asked.push({ round, atMs: nowMs, missing: new Set(voters), needed });
+    this.#rounds.push({ round, atMs: nowMs, missing: new Set(voters), needed });
   }
 
   /** A round takes as long as a majority needs, so a single slow or restarted member does not lengthen it. */
   answered(round: number, from: string, nowMs: number): void {
-    const asked = this.#asked.find((each) => each.round === round);
+    const asked = this.#rounds.find((each) => each.round === round);
     if (asked === undefined || !asked.missing.delete(from)) return;
     asked.needed -= 1;
     if (asked.needed === 0 && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
@@ -85,8 +85,8 @@ export class ElectionTimeout {
   ticked(nowMs: number): void {
     // Rounds that were in flight during a pause of this member are not measured.
     if (this.#stoodStill(nowMs)) {
-      this.#asked = [];
-      this.#heard = undefined;
+      this.#rounds = [];
+      this.#lastMessage = undefined;
     }
     this.#tickedAtMs = nowMs;
   }

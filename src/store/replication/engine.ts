@@ -18,6 +18,9 @@ import { Cluster } from '../membership/cluster.ts';
 import { AppliedState } from './applied.ts';
 import { Applier, type AuthState, Document } from './applier.ts';
 import type { EngineEvents } from './engine-events.ts';
+import { type CompactionTimes, Compactor } from './maintenance/compactor.ts';
+import { Leases } from './maintenance/leases.ts';
+import { DiskSpace, type WriteOptions } from './maintenance/space.ts';
 import type { Command } from './peers/entry-codec.ts';
 import type { SnapshotTransfer } from './peers/snapshot-transfer.ts';
 import { Pending } from './pending.ts';
@@ -27,9 +30,6 @@ import { leaderFailed, NOT_LEADER, tooMany } from './refusals.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicatedMachine, Rider } from './replica-deps.ts';
 import type { StoreView } from './store-view.ts';
-import { type CompactionTimes, Compactor } from './upkeep/compactor.ts';
-import { Leases } from './upkeep/leases.ts';
-import { DiskSpace, type WriteOptions } from './upkeep/space.ts';
 import { AppliedWaiters, LeadershipWaiters, PermissionChanges } from './waiters.ts';
 
 export interface EngineDeps {
@@ -121,7 +121,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       keep: deps.keepEntries,
       times: deps.compaction,
       replica: () => this.replica,
-      wantWrite: () => this.#replica?.wantWrite(),
+      requestWrite: () => this.#replica?.requestWrite(),
     });
     this.#applier = new Applier({
       view: this,
@@ -253,7 +253,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     if (isAble() && this.#replica?.alone) {
       await proposer.lastSettled();
       // A reservation above the head is required only after a crash.
-      if (proposer.reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();
+      if (proposer.reserved > this.machine.head || this.#applied.dirty) this.#replica.requestWrite();
     }
     await this.#replica?.stop();
     proposer.end(new CodedError('closed', 'the store is stopping'));

@@ -21,7 +21,7 @@ const TRANSFER_TRY_MS = 150;
 const DRAIN_MS = 1000;
 /** Delay in which the other members receive a message of the next leader. Until then they forward to the former one. */
 const KNOWN_MS = 100;
-const LOOK_MS = 5;
+const POLL_MS = 5;
 
 /** Transfers leadership, redirects clients to other members and waits until requests in progress are answered. */
 export async function leave(deps: LeaveDeps): Promise<void> {
@@ -33,7 +33,7 @@ export async function leave(deps: LeaveDeps): Promise<void> {
   if (!led) return;
   await pause(clock, KNOWN_MS - (clock.monotonicMs() - began));
   const deadline = clock.monotonicMs() + DRAIN_MS;
-  while ((peers()?.serving ?? 0) > 0 && clock.monotonicMs() < deadline) await pause(clock, LOOK_MS);
+  while ((peers()?.serving ?? 0) > 0 && clock.monotonicMs() < deadline) await pause(clock, POLL_MS);
 }
 
 const pause = (clock: Clock, ms: number): Promise<void> =>

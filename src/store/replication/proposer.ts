@@ -9,13 +9,13 @@ import type { TxnRequest } from '../core/messages/kv.ts';
 import type { Lease } from '../core/mvcc/leases.ts';
 import { type DecidedRevision, type Decision, type Pinned, ValuesNeeded } from '../core/mvcc/machine.ts';
 import { RaftError } from '../core/raft/index.ts';
+import { ALARM_NO_SPACE } from './maintenance/alarms.ts';
+import { type DiskSpace, type WriteOptions, writesMore } from './maintenance/space.ts';
 import { Pending } from './pending.ts';
 import type { Reads } from './reads.ts';
 import { NOT_LEADER, tooMany } from './refusals.ts';
 import type { StoreView } from './store-view.ts';
 import { Undecided } from './undecided.ts';
-import { ALARM_NO_SPACE } from './upkeep/alarms.ts';
-import { type DiskSpace, type WriteOptions, writesMore } from './upkeep/space.ts';
 
 export interface ProposerDeps {
   readonly view: StoreView;
@@ -263,7 +263,7 @@ export class Proposer {
   end(error: Error): void {
     const { lost, never } = this.#takeAll();
     this.#rejectBatch([...lost, ...never], error);
-    this.undecided.giveUp(error);
+    this.undecided.rejectAll(error);
   }
 
   #takeAll(): { readonly lost: readonly Pending[]; readonly never: readonly Pending[] } {

@@ -193,7 +193,7 @@ export class Replica {
     const now = this.#deps.clock.monotonicMs();
     if (message.type === 'heartbeat' || message.type === 'append') {
       this.#leaderHeardMs = now;
-      if (message.term >= this.#term) this.#electionTimeout?.heard(message.from, message.term, now);
+      if (message.term >= this.#term) this.#electionTimeout?.leaderMessageReceived(message.from, message.term, now);
     } else if (message.type === 'heartbeatResp') this.#electionTimeout?.answered(message.round, message.from, now);
     this.#do((raft) => raft.step(message));
   }
@@ -221,7 +221,7 @@ export class Replica {
   }
 
   /** Requests a write for a rider even if raft has nothing to persist. */
-  wantWrite(): void {
+  requestWrite(): void {
     this.#riderWanted = true;
     this.#write();
   }
@@ -349,7 +349,7 @@ export class Replica {
     const beat =
       this.#electionTimeout === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
     if (beat !== undefined)
-      this.#electionTimeout?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
+      this.#electionTimeout?.roundSent(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
       if (ready.confState !== undefined) {

@@ -20,7 +20,7 @@ export class Undecided {
     if (proposals.length === 0) return;
     this.#proposals.push(...proposals);
     this.#timer?.cancel();
-    this.#timer = this.#clock.setTimer(mostMs, () => this.giveUp(leaderFailed()));
+    this.#timer = this.#clock.setTimer(mostMs, () => this.rejectAll(leaderFailed()));
   }
 
   /**
@@ -36,7 +36,7 @@ export class Undecided {
     return here.filter((pending) => pending.term === term);
   }
 
-  giveUp(error: Error): void {
+  rejectAll(error: Error): void {
     this.#timer?.cancel();
     for (const pending of this.#proposals.splice(0)) pending.reject(error);
   }

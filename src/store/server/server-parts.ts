@@ -6,13 +6,13 @@ import { costLikeBcrypt, scryptHasher } from '../auth/password.ts';
 import { Promoter } from '../membership/promoter.ts';
 import { Engine } from '../replication/engine.ts';
 import { EngineEvents } from '../replication/engine-events.ts';
+import { Corruption } from '../replication/maintenance/corruption.ts';
+import { FullDisk } from '../replication/maintenance/full-disk.ts';
+import { LogLevel, LogLevels } from '../replication/maintenance/log-level.ts';
+import { Maintenance } from '../replication/maintenance/maintenance.ts';
 import type { Command } from '../replication/peers/entry-codec.ts';
 import { PeerQueries } from '../replication/peers/peer-queries.ts';
 import { Snapshots } from '../replication/peers/snapshots.ts';
-import { Corruption } from '../replication/upkeep/corruption.ts';
-import { FullDisk } from '../replication/upkeep/full-disk.ts';
-import { LogLevel, LogLevels } from '../replication/upkeep/log-level.ts';
-import { Maintenance } from '../replication/upkeep/maintenance.ts';
 import { LeaseQuorum } from '../services/lease-quorum.ts';
 import { EtcdMetrics } from '../services/metrics/metrics.ts';
 import { RequireLeader } from '../services/require-leader.ts';
@@ -22,7 +22,7 @@ import type { Settings } from './settings.ts';
 
 const CACHE_BYTES = 64 << 20;
 const FLUSH_INTERVAL_MS = 1000;
-const ASK_MS = 3000;
+const REQUEST_TIMEOUT_MS = 3000;
 /** Topics of peer queries. */
 const LEASES = 'leases';
 const ROOM = 'room';
@@ -121,9 +121,9 @@ function replicated({
   const leaseQuorum = new LeaseQuorum({
     engine,
     clock,
-    askAll: (message, agreed) => void peerQueries.askAll(LEASES, message, agreed),
+    queryPeers: (message, agreed) => void peerQueries.queryAll(LEASES, message, agreed),
   });
-  const fullDisk = new FullDisk({ engine, storage, log, ask: (has) => peerQueries.askAll(ROOM, YES, has) });
+  const fullDisk = new FullDisk({ engine, storage, log, querySpace: (has) => peerQueries.queryAll(ROOM, YES, has) });
   peerQueries.serve(LEASES, async (message) => leaseQuorum.answer(message));
   peerQueries.serve(ROOM, async () => ((await fullDisk.hasRoom()) ? YES : undefined));
   const { compaction, quotaBytes } = deps;
@@ -156,7 +156,7 @@ function replicated({
       log,
       own: settings.logLevel,
       onRequest: deps.levelOnRequest === true,
-      ask: (member) => open.connectedPeers.members(member, ASK_MS),
+      fetchLevel: (member) => open.connectedPeers.members(member, REQUEST_TIMEOUT_MS),
     }),
     corruption: new Corruption({ engine, storage, clock, log, peers, command, compareMs: deps.compareMs ?? 0 }),
   };

@@ -125,10 +125,10 @@ export interface Fallback {
    * Moves the closed, damaged store aside and restores the newest intact earlier state. Throws CodedErrors with the
    * reason, without any change. `lastSeen`: the last revision known to have been visible, or 0.
    */
-  goBack(lastSeen: number): Promise<WentBack>;
+  fallBack(lastSeen: number): Promise<FallbackResult>;
 }
 
-export interface WentBack {
+export interface FallbackResult {
   /** Path at which the damaged store is kept. */
   readonly kept: string;
   readonly snapshot: string;

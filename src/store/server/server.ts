@@ -9,13 +9,13 @@ import { RecoveringServer, type StoreServer } from '../recovery/recovery.ts';
 import { createReplica } from '../replication/create-replica.ts';
 import type { Engine } from '../replication/engine.ts';
 import { leave } from '../replication/leave.ts';
+import { ALARM_CORRUPT } from '../replication/maintenance/alarms.ts';
+import { requireLevel } from '../replication/maintenance/log-level.ts';
 import { connectPeers } from '../replication/peers/connect-peers.ts';
 import { GossipLink } from '../replication/peers/gossip-link.ts';
 import type { Peers } from '../replication/peers/peers.ts';
 import { Router } from '../replication/peers/router.ts';
 import type { Replica } from '../replication/replica.ts';
-import { ALARM_CORRUPT } from '../replication/upkeep/alarms.ts';
-import { requireLevel } from '../replication/upkeep/log-level.ts';
 import { Encoder } from '../services/encode.ts';
 import { createServices } from '../services/services.ts';
 import { CLUSTER_VERSION } from '../services/version.ts';
@@ -335,7 +335,7 @@ class Server implements StoreServer {
     const own = hex(identity.memberId);
     const others = cluster.members.filter(({ id }) => id !== own).map((member) => member.peerUrls);
     this.#savedPeers = this.#savedPeers
-      .then(() => storage.noteOthers(others.filter((urls) => urls.length > 0)))
+      .then(() => storage.savePeers(others.filter((urls) => urls.length > 0)))
       .catch((error: unknown) =>
         log.warn('could not save the peer URLs of the other members', { cause: messageOf(error) }),
       );

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { NEWEST_LEVEL } from '../replication/upkeep/log-level.ts';
+import { NEWEST_LEVEL } from '../replication/maintenance/log-level.ts';
 import type { EtcdServerDeps, StoreBounds } from './server-port.ts';
 
 /** etcd's defaults. */

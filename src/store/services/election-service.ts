@@ -11,7 +11,14 @@ import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient, StreamHandlers } from './local-client.ts';
 import { failureOf, RpcFailed } from './rpc-errors.ts';
-import { answerSession, cancellation, deleteIfHeld, giveUp, putIfHeld, SessionQueue } from './session-queue.ts';
+import {
+  answerSession,
+  cancellation,
+  deleteIfHeld,
+  putIfHeld,
+  releaseAfterFailure,
+  SessionQueue,
+} from './session-queue.ts';
 
 interface LeaderKey {
   readonly name: string;
@@ -64,10 +71,10 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
     if (!place.value.equals(value)) await putIfHeld(client, place, value);
     await queue.turn(place, signal);
   } catch (error) {
-    await giveUp(client, place);
+    await releaseAfterFailure(client, place);
     throw error;
   }
-  if (signal.aborted) await giveUp(client, place);
+  if (signal.aborted) await releaseAfterFailure(client, place);
   return place;
 }
 

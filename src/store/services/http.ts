@@ -1,7 +1,7 @@
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { HttpAnswer, HttpRequest } from '../../wire/grpc/port.ts';
 import type { Engine } from '../replication/engine.ts';
-import { ALARM_NO_SPACE } from '../replication/upkeep/alarms.ts';
+import { ALARM_NO_SPACE } from '../replication/maintenance/alarms.ts';
 import { type MetricsSources, showMetrics } from './metrics/metrics.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 

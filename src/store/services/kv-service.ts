@@ -11,7 +11,7 @@ import {
 } from '../core/messages/kv.ts';
 import { checkDelete, checkPut, checkRange, checkTxn } from '../core/mvcc/txn-check.ts';
 import type { Engine } from '../replication/engine.ts';
-import type { WriteOptions } from '../replication/upkeep/space.ts';
+import type { WriteOptions } from '../replication/maintenance/space.ts';
 import type { Encoder } from './encode.ts';
 import { answer, REQUEST_TOO_LARGE } from './rpc-errors.ts';
 

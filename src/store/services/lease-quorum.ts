@@ -16,7 +16,7 @@ export interface LeaseQuorumDeps {
   readonly engine: Engine;
   readonly clock: Clock;
   /** Queries every other member. `agreed` is called with the response of each one that agrees. */
-  readonly askAll: (message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void) => void;
+  readonly queryPeers: (message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void) => void;
 }
 
 interface Batch {
@@ -101,7 +101,7 @@ export class LeaseQuorum {
 
   /** Resolves when a quorum of voters, this member included, agrees in this term. */
   #agree(message: Uint8Array, heard: (body: Uint8Array) => void): Promise<void> {
-    const { clock, askAll, engine } = this.#deps;
+    const { clock, queryPeers, engine } = this.#deps;
     const { replica } = engine;
     const { term } = replica;
     const agreed = new Map<NodeId, boolean>([[replica.id, true]]);
@@ -115,7 +115,7 @@ export class LeaseQuorum {
         timer.cancel();
         resolve();
       };
-      askAll(message, (by, body) => {
+      queryPeers(message, (by, body) => {
         heard(body);
         agreed.set(by, true);
         count();

@@ -27,7 +27,7 @@ export interface LeaseServiceDeps {
   /** A random positive 63-bit number. */
   readonly newLeaseId: () => bigint;
   /** Lets the leader handle one request of a stream. */
-  readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
+  readonly callLeader: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
   readonly quorum: LeaseQuorum;
   /** Interval at which leases with more remaining time than this are checkpointed. */
   readonly checkpointMs: number;
@@ -85,7 +85,7 @@ export class LeaseService {
   }
 
   /** Applies remaining times sent by the leader. */
-  heard(updates: LeaseUpdates): void {
+  applyRemaining(updates: LeaseUpdates): void {
     const { engine, clock } = this.#deps;
     if (engine.leads) return;
     const now = clock.monotonicMs();
@@ -198,18 +198,18 @@ export class LeaseService {
   }
 
   /** Handlers for forwarded requests besides unary calls: single requests of keep-alive streams. */
-  get forOthers(): UnaryHandlers {
+  get peerHandlers(): UnaryHandlers {
     return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
   }
 
   /** `LeaseKeepAlive`: one response for each request, in order. The TTL of an expired lease is 0. */
   readonly keepAlive = (call: StreamCall): StreamHandler => {
-    const { ask, log } = this.#deps;
+    const { callLeader, log } = this.#deps;
     let before: Promise<void> = Promise.resolve();
     let open = true;
     const one = async (message: Uint8Array): Promise<void> => {
       try {
-        const answer = await ask(KEEP_ALIVE, message, () => this.renew(message));
+        const answer = await callLeader(KEEP_ALIVE, message, () => this.renew(message));
         if (open) call.send(answer);
       } catch (error) {
         const { code, message: text } = failureOf(error, log);

@@ -1,7 +1,7 @@
 /** Reports the level of the cluster's log, and raises it on request, see log-level.ts. */
 import type { Log } from '../../base/log.ts';
 import type { Engine } from '../replication/engine.ts';
-import type { LogLevels } from '../replication/upkeep/log-level.ts';
+import type { LogLevels } from '../replication/maintenance/log-level.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import { answer } from './rpc-errors.ts';

@@ -5,7 +5,7 @@ import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient } from './local-client.ts';
 import { RpcFailed } from './rpc-errors.ts';
-import { answerSession, cancellation, giveUp, SessionQueue } from './session-queue.ts';
+import { answerSession, cancellation, releaseAfterFailure, SessionQueue } from './session-queue.ts';
 
 /**
  * `v3lockpb.Lock`. `Lock` responds when the caller's lease is first in the queue. A cancelled call leaves the queue.
@@ -24,13 +24,13 @@ export function lockService(local: LocalClient, encoder: Encoder, log: Log): Una
         try {
           await queue.turn(place, signal);
         } catch (error) {
-          await giveUp(client, place);
+          await releaseAfterFailure(client, place);
           throw error;
         }
         // The lease and its key may have expired while the call waited.
         const held = await client.range({ key: place.key });
         if (held.kvs.length === 0) throw new RpcFailed(RpcCode.unknown, 'mutex: session is expired');
-        if (signal.aborted) await giveUp(client, place);
+        if (signal.aborted) await releaseAfterFailure(client, place);
         return encoder.begin(held.revision).latin1(2, place.key).finish();
       }),
     '/v3lockpb.Lock/Unlock': (message, call) =>

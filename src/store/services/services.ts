@@ -5,9 +5,9 @@ import type { Auth } from '../auth/auth.ts';
 import type { AuthGuard } from '../auth/auth-guard.ts';
 import { authService } from '../auth/auth-service.ts';
 import type { Engine } from '../replication/engine.ts';
+import type { LogLevels } from '../replication/maintenance/log-level.ts';
 import type { Peers } from '../replication/peers/peers.ts';
 import type { Router } from '../replication/peers/router.ts';
-import type { LogLevels } from '../replication/upkeep/log-level.ts';
 import type { EtcdServerDeps } from '../server/server-port.ts';
 import { WatchService } from '../watch/watch-service.ts';
 import { clusterService } from './cluster-service.ts';
@@ -77,7 +77,7 @@ export function createServices(parts: ServiceParts): Services {
     clock,
     log,
     newLeaseId: () => Buffer.from(bytes(8)).readBigUInt64BE() >> 1n,
-    ask: (path, message, here) => router.ask(path, message, here),
+    callLeader: (path, message, here) => router.callLeader(path, message, here),
     quorum: leaseQuorum,
     checkpointMs: deps.leaseCheckpointMs ?? LEASE_CHECKPOINT_MS,
     send: (updates) => peers()?.sendLeaseUpdates(updates),
@@ -119,7 +119,7 @@ export function createServices(parts: ServiceParts): Services {
     }),
   };
   const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs, extensive: parts.extensiveMetrics });
-  router.serveOthers({ ...handlers, ...leases.forOthers });
+  router.servePeers({ ...handlers, ...leases.peerHandlers });
   const required = parts.requireLeader;
   const streams = guard.streams({
     '/etcdserverpb.Watch/Watch': watches.handler,

@@ -167,7 +167,7 @@ export async function deleteIfHeld(
 }
 
 /** Like `deleteIfHeld`, after a failure. If the delete is rejected, the key is deleted with its lease. */
-export async function giveUp(client: LocalClient, place: Place): Promise<void> {
+export async function releaseAfterFailure(client: LocalClient, place: Place): Promise<void> {
   try {
     await deleteIfHeld(client, place);
   } catch (error) {

@@ -277,7 +277,7 @@ export class ConnectionGate {
     connection.idleSinceMs = this.#turns.nowMs();
     account.strangers.add(connection);
     this.#strangers.add(connection);
-    this.#look();
+    this.#poll();
     connection.door.begin();
   }
 
@@ -357,7 +357,7 @@ export class ConnectionGate {
   }
 
   /** Inspects the bytes from unauthenticated peers, because no library reports frames that need no response. */
-  #look(): void {
+  #poll(): void {
     if (this.#looking) return;
     this.#looking = true;
     this.#turns.afterEach(() => {

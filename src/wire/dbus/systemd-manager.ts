@@ -59,7 +59,7 @@ export interface ManagerBus {
 
 export function createManagerBus(path: string = SOCKET): ManagerBus {
   let connection: Connection | undefined;
-  const ask = <T>(
+  const call = <T>(
     target: string,
     member: string,
     signature: string,
@@ -70,11 +70,11 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
     return connection.ask(target, member, signature, write, read);
   };
   return {
-    call: (member, signature, write) => ask(MANAGER, member, signature, write, () => undefined),
+    call: (member, signature, write) => call(MANAGER, member, signature, write, () => undefined),
     job: (member, signature, write) =>
-      ask(MANAGER, member, signature, write, (body, open) => open.jobEnded(body.string(), member)),
+      call(MANAGER, member, signature, write, (body, open) => open.jobEnded(body.string(), member)),
     property: (name) =>
-      ask(
+      call(
         'org.freedesktop.DBus.Properties',
         'Get',
         'ss',

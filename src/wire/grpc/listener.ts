@@ -148,7 +148,7 @@ class Listener implements RpcListener {
     const server = createNetServer({ noDelay: true }, (socket) => {
       // The connection gate has already checked the first bytes.
       if (front === undefined) this.#greet(socket);
-      else if (this.#options.alsoInTheClear === true) this.#tell(socket, () => shake(socket, front));
+      else if (this.#options.alsoInTheClear === true) this.#detectTls(socket, () => shake(socket, front));
       else shake(socket, front);
     });
     const gate = new ConnectionGate({ ...LIMITS, ...limits });
@@ -282,7 +282,7 @@ class Listener implements RpcListener {
   }
 
   /** Detects TLS by the first byte of a connection: every clear-text protocol here starts with a letter. */
-  #tell(socket: Socket, shake: () => void): void {
+  #detectTls(socket: Socket, shake: () => void): void {
     const timer = setTimeout(() => socket.destroy(), GREETING_MS);
     socket.once('close', () => clearTimeout(timer));
     socket.once('data', (head: Buffer) => {

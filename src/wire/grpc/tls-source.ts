@@ -50,7 +50,7 @@ class Refusals {
     this.#log = log;
   }
 
-  say(client: string | undefined, cause: string): void {
+  logFailure(client: string | undefined, cause: string): void {
     const key = `${client} ${cause}`;
     const times = (this.#times.get(key) ?? 0) + 1;
     if (times === 1 && this.#times.size >= MAX_REFUSALS) this.#times.clear();
@@ -83,13 +83,13 @@ export async function createTlsFront(
       const refusal = certificate === undefined ? undefined : materials.refusal?.(certificate);
       if (refusal === undefined) accepted(socket);
       else {
-        refused.say(socket.remoteAddress, refusal);
+        refused.logFailure(socket.remoteAddress, refusal);
         socket.destroy();
       }
     },
   );
   server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
-    refused.say(socket.remoteAddress, error.message);
+    refused.logFailure(socket.remoteAddress, error.message);
     socket.destroy();
   });
   const refresh = async (from: TlsSource): Promise<void> => {

@@ -215,7 +215,7 @@ export class Http2Connection implements StreamOwner {
         this.#ping(id, flags, payload);
         return;
       case FrameType.goAway:
-        this.#peerGoesAway(payload);
+        this.#onGoAway(payload);
         return;
       case FrameType.windowUpdate:
         this.#windowUpdate(id, payload);
@@ -322,7 +322,7 @@ export class Http2Connection implements StreamOwner {
     this.#sender.reply(frame(FrameType.ping, Flag.ack, 0, payload));
   }
 
-  #peerGoesAway(payload: Buffer): void {
+  #onGoAway(payload: Buffer): void {
     if (payload.length < 8) throw new ConnectionError(ErrorCode.frameSize, 'goodbye has a wrong size');
     this.#idle();
     const lastId = payload.readUInt32BE() & 0x7fff_ffff;

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { ConnectionError, DEFAULT_WINDOW, ErrorCode, MAX_WINDOW } from './http2-frames.ts';
-import { BLOCK_BYTES, giveBlock, takeBlock } from './send-blocks.ts';
+import { BLOCK_BYTES, releaseBlock, takeBlock } from './send-blocks.ts';
 import { atTurnEnd } from './turn-end.ts';
 
 /** A stream with data to send. `pump` sends as much as the flow-control windows and one turn allow. */
@@ -183,7 +183,7 @@ export class FrameSender {
       this.#leaving = 0;
       // After an error the socket does not report completion.
       if (error !== null && error !== undefined) return;
-      if (block !== undefined) giveBlock(block);
+      if (block !== undefined) releaseBlock(block);
       this.#flush();
     });
   }

@@ -13,6 +13,6 @@ export function takeBlock(): Buffer {
 }
 
 /** Returns `block` to the pool. It must not be read any more. */
-export function giveBlock(block: Buffer): void {
+export function releaseBlock(block: Buffer): void {
   if (free.length < KEPT) free.push(block);
 }

@@ -14,7 +14,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 export interface WebSocketChannels {
   channel(id: number): Channel;
   /** Resolves when the connection has ended. */
-  readonly gone: Promise<void>;
+  readonly closed: Promise<void>;
   /** Closes after the queued data has been sent. */
   close(): void;
   destroy(): void;
@@ -79,7 +79,7 @@ export function createWebSocketChannels(
     });
 
   return {
-    gone,
+    closed: gone,
     channel(id) {
       let ended = false;
       const queue = queues.get(id) ?? createByteQueue(0);

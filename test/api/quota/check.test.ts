@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../src/api/meta/object.ts';
 import { amountsOf, amountsText, listOf } from '../../../src/api/quota/amounts.ts';
 import { checkRequest, type LimitedResource } from '../../../src/api/quota/check.ts';
 import { countedBy, countName, evaluatorOf, type GroupResource } from '../../../src/api/quota/evaluators.ts';
-import { countedKinds, planStatus, reckon } from '../../../src/api/quota/totals.ts';
+import { calculateUsage, countedKinds, planStatus } from '../../../src/api/quota/totals.ts';
 
 type Loose = Record<string, unknown>;
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -399,7 +399,7 @@ describe('total usage', () => {
       'count/secrets',
     ]);
     const running = pod({ containers: [container({ cpu: '1500m' })] });
-    const used = reckon(
+    const used = calculateUsage(
       of,
       ({ plural }) => {
         if (plural === 'pods') return [running, running, pod({}, { status: { phase: 'Failed' } })];
@@ -409,7 +409,7 @@ describe('total usage', () => {
     );
     assert.deepEqual(listOf(used), { 'count/crontabs.example.com': '4', pods: '2', 'requests.cpu': '3', secrets: '1' });
     const scoped = quota({ pods: '9' }, {}, { scopes: ['BestEffort'] });
-    assert.deepEqual(listOf(reckon(scoped, () => [running, pod({})], NOW)), { pods: '1' });
+    assert.deepEqual(listOf(calculateUsage(scoped, () => [running, pod({})], NOW)), { pods: '1' });
   });
 
   it('raises usage at once, and lowers it only if permitted', () => {

@@ -140,6 +140,6 @@ describe('the chain of authorizers', () => {
     await assert.rejects(require(), /forbidden: User "ann" cannot get path "\/x"/);
     chain = [webhook('/yes'), { type: 'RBAC' }];
     await require();
-    assert.equal(authorization.asksOthers, true);
+    assert.equal(authorization.hasWebhook, true);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
-import type { Concern } from '../../../src/apiserver/watch-cache/subscribers.ts';
+import type { SubscriptionScope } from '../../../src/apiserver/watch-cache/subscribers.ts';
 import { generator } from '../../support/random.ts';
 
 const PREFIX = '/registry/things/';
@@ -22,9 +22,15 @@ it('delivers to each subscriber exactly its events, in order, over random histor
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders });
     cache.load([], 0);
     const log: Array<{ key: string; namespace: string; name: string; places: string[] }> = [];
-    const watchers: Array<{ concern: Concern; from: number; until: number; seen: string[]; end: () => void }> = [];
+    const watchers: Array<{
+      concern: SubscriptionScope;
+      from: number;
+      until: number;
+      seen: string[];
+      end: () => void;
+    }> = [];
     const watch = (): void => {
-      const concern: Concern = {
+      const concern: SubscriptionScope = {
         ...(random() < 0.5 ? { namespace: pick(namespaces) } : {}),
         ...(random() < 0.4 ? { name: pick(names) } : {}),
         ...(random() < 0.4 ? { field: { name: 'place', value: pick(places) } } : {}),
@@ -32,7 +38,7 @@ it('delivers to each subscriber exactly its events, in order, over random histor
       const seen: string[] = [];
       const end = cache.subscribe(
         {
-          concern,
+          scope: concern,
           deliver: (batch) => seen.push(...batch.events.map(({ revision }) => String(revision))),
           reset: () => {},
         },
@@ -96,8 +102,8 @@ it('does not notify subscribers of unrelated changes', () => {
   cache.load([], 0);
   let told = 0;
   let resets = 0;
-  const subscribe = (concern: Concern): void =>
-    void cache.subscribe({ concern, deliver: () => told++, reset: () => resets++ }, undefined, 0);
+  const subscribe = (concern: SubscriptionScope): void =>
+    void cache.subscribe({ scope: concern, deliver: () => told++, reset: () => resets++ }, undefined, 0);
   for (let i = 0; i < 100; i++) {
     subscribe({ namespace: 'other' });
     subscribe({ namespace: 'a', name: `n${i}` });

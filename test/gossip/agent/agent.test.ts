@@ -4,7 +4,7 @@ import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { askAgent, createGossipHints, serveAgent } from '../../../src/gossip/agent/index.ts';
+import { callAgent, createGossipHints, serveAgent } from '../../../src/gossip/agent/index.ts';
 import { newKeyringText } from '../../../src/gossip/memberlist/index.ts';
 import type { AgentMember, AgentService } from '../../../src/gossip/membership/agent-port.ts';
 import type { GossipHints, GossipMember } from '../../../src/store/gossip-port.ts';
@@ -12,7 +12,7 @@ import { directory, startAgent, type TestAgent } from '../membership/agents.ts';
 import { clock, eventually } from '../membership/ring.ts';
 
 const ask = <T>(agent: TestAgent, method: string, params: unknown = {}): Promise<T> =>
-  askAgent<T>(agent.socket, method, params, 10_000);
+  callAgent<T>(agent.socket, method, params, 10_000);
 const address = (agent: TestAgent): string => `${agent.address.ip}:${agent.address.port}`;
 const memberOf = async (agent: TestAgent, name: string): Promise<AgentMember | undefined> =>
   (await ask<AgentMember[]>(agent, 'members')).find((member) => member.name === name);
@@ -117,7 +117,7 @@ test('disconnects a client that does not read, without delaying others', async (
     // The kernel's socket buffers hold a few hundred kilobytes more.
     assert.ok(told < 40, `${told} × 64 KiB were kept for a reader that reads nothing`);
     assert.equal(closed, 1);
-    assert.deepEqual(await askAgent(socket, 'anything', {}, 5000), {});
+    assert.deepEqual(await callAgent(socket, 'anything', {}, 5000), {});
     slow.socket.destroy();
   } finally {
     await server.stop();

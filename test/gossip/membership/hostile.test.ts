@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { askAgent } from '../../../src/gossip/agent/index.ts';
+import { callAgent } from '../../../src/gossip/agent/index.ts';
 import type { GossipMessage, PeerAddress } from '../../../src/gossip/core/port.ts';
 import { encodeMessage, Keyring, newKeyringText } from '../../../src/gossip/memberlist/index.ts';
 import { messageType, typed } from '../../../src/gossip/memberlist/messages.ts';
@@ -18,7 +18,7 @@ import { compressLzw } from '../memberlist/lzw-writer.ts';
 import { directory, startAgent, type TestAgent } from './agents.ts';
 import { eventually } from './ring.ts';
 
-const membersOf = (agent: TestAgent): Promise<AgentMember[]> => askAgent(agent.socket, 'members', {}, 5000);
+const membersOf = (agent: TestAgent): Promise<AgentMember[]> => callAgent(agent.socket, 'members', {}, 5000);
 const stateOf = async (agent: TestAgent, name: string): Promise<string | undefined> =>
   (await membersOf(agent)).find((member) => member.name === name)?.state;
 

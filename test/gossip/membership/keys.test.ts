@@ -6,7 +6,7 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { askAgent } from '../../../src/gossip/agent/index.ts';
+import { callAgent } from '../../../src/gossip/agent/index.ts';
 import { newKeyringText } from '../../../src/gossip/memberlist/index.ts';
 import type { AgentMember, KeyReport } from '../../../src/gossip/membership/agent-port.ts';
 import { freePort } from '../../support/ports.ts';
@@ -19,7 +19,7 @@ const missing = await run('serf', ['version']).then(
   () => 'there is no serf on this host (Debian package serf)',
 );
 const ask = <T>(agent: TestAgent, method: string, params: unknown = {}): Promise<T> =>
-  askAgent<T>(agent.socket, method, params, 20_000);
+  callAgent<T>(agent.socket, method, params, 20_000);
 const keysOf = (agent: TestAgent, action: string, key?: string): Promise<KeyReport> =>
   ask(agent, 'keys', { action, ...(key === undefined ? {} : { key }) });
 const newKey = (): string => randomBytes(32).toString('base64');

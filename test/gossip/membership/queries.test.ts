@@ -68,7 +68,7 @@ test('answers only on queried members, and counts each response once', async () 
     answer: async (name) => (name === 'known' ? Buffer.from('answer') : undefined),
     stamp: (each) => ({ ...each, ltime: 9 }),
     spread: (payload) => spread.push(payload),
-    tell: (to, payload) => {
+    send: (to, payload) => {
       const message = serfCodec.decode(payload);
       if (message?.kind === 'query-response') told.push(`${to.ip} ${message.ack ? 'ack' : 'answer'}`);
     },
@@ -80,11 +80,11 @@ test('answers only on queried members, and counts each response once', async () 
     { ...question, otherFilters: true },
     { ...question, from: undefined },
   ])
-    queries.asked(each);
+    queries.onQuery(each);
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(told, ['10.0.0.9 ack', '10.0.0.9 answer']);
 
-  const asking = queries.ask('x', new Uint8Array(), ['a', 'b'], 300);
+  const asking = queries.query('x', new Uint8Array(), ['a', 'b'], 300);
   const sent = serfCodec.decode(spread[0] ?? new Uint8Array());
   assert.ok(sent?.kind === 'query');
   const from = (node: string, id: number, text: string): void =>
@@ -98,7 +98,7 @@ test('answers only on queried members, and counts each response once', async () 
     [...answers].map(([node, bytes]) => `${node} ${Buffer.from(bytes).toString()}`),
     ['a first'],
   );
-  assert.equal((await queries.ask('x', new Uint8Array(), [], 10_000)).size, 0);
+  assert.equal((await queries.query('x', new Uint8Array(), [], 10_000)).size, 0);
 });
 
 test('sends no response to an address outside the ring', async () => {
@@ -128,11 +128,11 @@ test('derives clocks from the fastest messages and the median of the ring', () =
   const clocks = new ClockOffsets();
   assert.equal(clocks.own(), undefined);
   // Both other members are 5 s ahead. Their messages take 10 to 400 ms.
-  for (const delay of [400, 10, 200]) for (const name of ['b', 'c']) clocks.heard(name, 1_005_000, 1_000_000 + delay);
+  for (const delay of [400, 10, 200]) for (const name of ['b', 'c']) clocks.observe(name, 1_005_000, 1_000_000 + delay);
   assert.equal(clocks.own(), -4990);
   clocks.forget('c');
   assert.equal(clocks.own(), -2495);
   // A corrected clock is adopted after a while.
-  for (let i = 0; i < 8; i++) clocks.heard('b', 2_000_000, 2_000_004);
+  for (let i = 0; i < 8; i++) clocks.observe('b', 2_000_000, 2_000_004);
   assert.equal(clocks.own(), 2);
 });

@@ -38,7 +38,7 @@ test('joins learned peers when the configured ones are unreachable', async () =>
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
-  second.agent.learn([`127.0.0.1:${first.address.port}`]);
+  second.agent.setPeers([`127.0.0.1:${first.address.port}`]);
   await untilRing([first, second], ['a', 'b']);
 });
 
@@ -49,10 +49,10 @@ test('joins other learned hosts only while it is alone', async () => {
   await untilRing([first, second], ['a', 'b']);
   // Like the only master after a reboot with another address: its peers are its own former addresses.
   await using third = await startAgent('c', { directory: place.path, peers: ['127.0.0.1:1'] });
-  third.agent.learn(['127.0.0.1:2'], ['127.0.0.1:3', `127.0.0.1:${second.address.port}`]);
+  third.agent.setPeers(['127.0.0.1:2'], ['127.0.0.1:3', `127.0.0.1:${second.address.port}`]);
   await untilRing([first, second, third], ['a', 'b', 'c']);
   await using lonely = await startAgent('d', { directory: place.path });
-  first.agent.learn([], [`127.0.0.1:${lonely.address.port}`]);
+  first.agent.setPeers([], [`127.0.0.1:${lonely.address.port}`]);
   await sleep(1_000);
   assert.deepEqual(await names(lonely), ['d']);
 });
@@ -66,6 +66,6 @@ test('rejoins after leaving, as another process with learned peers', async () =>
   await second.kill();
   await untilRing([first], ['a']);
   await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
-  again.agent.learn([`127.0.0.1:${first.address.port}`]);
+  again.agent.setPeers([`127.0.0.1:${first.address.port}`]);
   await untilRing([first, again], ['a', 'b']);
 });

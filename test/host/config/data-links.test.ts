@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { resolvedLinks } from '../../../src/host/config/data-links.ts';
 import { loadSettings } from '../../../src/host/config/settings.ts';
-import { putAside } from '../../../src/host/install/data-backup.ts';
+import { backUpData } from '../../../src/host/install/data-backup.ts';
 
 let root: string;
 let disk: string;
@@ -45,7 +45,7 @@ for (const purge of [false, true]) {
     await symlink(join(disk, 'containers'), join(root, 'var/lib/origin/containers'));
     await writeFile(join(disk, 'etcd/db'), 'data');
     await writeFile(join(disk, 'containers/state'), 'state');
-    const kept = await putAside(await loadSettings({ root }), purge, 0);
+    const kept = await backUpData(await loadSettings({ root }), purge, 0);
     assert.deepEqual(await readdir(join(disk, 'etcd')), []);
     assert.deepEqual(await readdir(join(disk, 'containers')), []);
     assert.deepEqual((await readdir(join(root, 'var/lib/origin'))).sort(), ['containers', 'openshift.local.etcd']);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import { askAgent } from '../../../src/gossip/agent/index.ts';
+import { callAgent } from '../../../src/gossip/agent/index.ts';
 import type { AgentMember } from '../../../src/gossip/membership/agent-port.ts';
 import { bootstrapField } from '../../../src/host/config/bootstrap.ts';
 import { type Settings, settingsOf } from '../../../src/host/config/settings.ts';
@@ -50,7 +50,7 @@ test('a host creates its keyring, forms a ring of one member, and publishes its 
     for (let start = 0; start < 2; start++) {
       const gossip = await startGossip(given, silentLog);
       assert.equal(gossip.note, undefined);
-      const [self, ...others] = await askAgent<AgentMember[]>(given.paths.agentLink, 'members', {}, 5000);
+      const [self, ...others] = await callAgent<AgentMember[]>(given.paths.agentLink, 'members', {}, 5000);
       assert.deepEqual(others, []);
       assert.equal(self?.address, `127.0.0.1:${port}`);
       assert.deepEqual(self?.addresses, { api: '127.0.0.1:8443', etcd: '127.0.0.1:2379', peer: '127.0.0.1:2380' });
@@ -72,7 +72,7 @@ test('a port in use prevents the start only if the bootstrap file configures gos
       const gossip = await startGossip({ ...quiet, gossip: { ...quiet.gossip, port } }, silentLog);
       assert.match(gossip.note ?? '', /in use.*gossip is disabled/);
       await gossip.stop();
-      await assert.rejects(askAgent(quiet.paths.agentSocket, 'members', {}, 5000), { code: 'not-running' });
+      await assert.rejects(callAgent(quiet.paths.agentSocket, 'members', {}, 5000), { code: 'not-running' });
       assert.equal((await startGossip(settings(`{enabled: false, port: ${port}}`), silentLog)).note, undefined);
     } finally {
       close();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import type { HostNetwork } from '../../../src/host/network/host-network.ts';
-import { createNetworkUpkeep } from '../../../src/host/network/network-restorer.ts';
+import { createNetworkRestorer } from '../../../src/host/network/network-restorer.ts';
 import { ManualClock } from '../../client/clocks.ts';
 
 function start() {
@@ -24,18 +24,18 @@ function start() {
       return undefined;
     },
   };
-  const upkeep = createNetworkUpkeep(network, clock, silentLog);
-  upkeep.start([
+  const restorer = createNetworkRestorer(network, clock, silentLog);
+  restorer.start([
     () => {
       state.verified += 1;
     },
   ]);
   const pass = (seconds: number): Promise<void> => clock.advance(seconds * 1_000);
-  return { state, upkeep, pass };
+  return { state, restorer, pass };
 }
 
 test('compares only links and routes periodically while changes of the packet filter are reported', async () => {
-  const { state, upkeep, pass } = start();
+  const { state, restorer, pass } = start();
   await pass(11);
   assert.deepEqual([state.links, state.full, state.verified, state.forwarding], [1, 1, 1, 1]);
   await pass(120);
@@ -43,16 +43,16 @@ test('compares only links and routes periodically while changes of the packet fi
   assert.ok(state.forwarding <= 3, String(state.forwarding));
   await pass(180);
   assert.equal(state.full, 2);
-  upkeep.stop();
+  restorer.stop();
 });
 
 test('compares everything after a change of the packet filter, a deletion, or lines that were missed', async () => {
-  const { state, upkeep, pass } = start();
+  const { state, restorer, pass } = start();
   await pass(36);
   for (const report of [
     () => state.changed(),
-    () => upkeep.lost('Deleted 10.1.0.0/16 dev eth0'),
-    () => upkeep.lost(''),
+    () => restorer.lost('Deleted 10.1.0.0/16 dev eth0'),
+    () => restorer.lost(''),
   ]) {
     const { full, forwarding } = state;
     report();
@@ -61,24 +61,24 @@ test('compares everything after a change of the packet filter, a deletion, or li
     assert.equal(state.forwarding, forwarding + 1);
     assert.equal(state.verified, state.full);
   }
-  upkeep.stop();
+  restorer.stop();
 });
 
 test('compares everything at most once in five seconds while reports continue', async () => {
-  const { state, upkeep, pass } = start();
+  const { state, restorer, pass } = start();
   await pass(11);
   for (let second = 0; second < 20; second += 1) {
     state.changed();
     await pass(1);
   }
   assert.ok(state.full >= 4 && state.full <= 6, String(state.full));
-  upkeep.stop();
+  restorer.stop();
 });
 
 test('compares everything every ten seconds while changes of the packet filter are not reported', async () => {
-  const { state, upkeep, pass } = start();
+  const { state, restorer, pass } = start();
   state.isFollowed = false;
   await pass(41);
   assert.equal(state.full, 4);
-  upkeep.stop();
+  restorer.stop();
 });

@@ -54,7 +54,7 @@ describe('copies of a catalog on masters', () => {
     const pair = await api.user(`system:node:${master}`, 'system:nodes');
     const informers = createInformerFactory({ client, log: silentLog, clock, random });
     const stop = await followCatalogs({
-      ...{ directory: directory(master), nodeName: master, client, informers, log: silentLog, lookMs: LOOK_MS },
+      ...{ directory: directory(master), nodeName: master, client, informers, log: silentLog, pollMs: LOOK_MS },
       masters: {
         servers: async () => [api.url],
         credentials: () => ({ ca: api.ca.certPem, cert: pair.certPem, key: pair.keyPem }),

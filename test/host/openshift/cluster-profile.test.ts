@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createApiClient, createInformerFactory, type InformerFactory } from '../../../src/client/index.ts';
-import { learnableSettings, parseClusterSettings, readJoined, writeJoined } from '../../../src/host/config/joined.ts';
+import { parseClusterSettings, publishedSettings, readJoined, writeJoined } from '../../../src/host/config/joined.ts';
 import { loadSettings } from '../../../src/host/config/settings.ts';
 import { followSettings } from '../../../src/host/node/shown-settings.ts';
 import { followProfile, profileOfHost } from '../../../src/host/openshift/cluster-profile.ts';
@@ -91,7 +91,7 @@ describe('the profile of a joined worker', () => {
     await joinedWith({ ...SETTINGS, openshiftProfile: 'okd' }, ['master', 'node']);
     const master = await loadSettings({ root });
     assert.equal(master.openshift.profile, 'kubernetes');
-    assert.equal(learnableSettings(master)['openshiftProfile'], 'kubernetes');
+    assert.equal(publishedSettings(master)['openshiftProfile'], 'kubernetes');
     await close();
   });
 

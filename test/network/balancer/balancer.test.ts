@@ -263,7 +263,7 @@ describe('node balancer', () => {
       balancer?.backends().map(({ target }) => target),
       ['192.0.2.7:8443'],
     );
-    balancer?.learn('api', ['192.0.2.8:8443', '127.0.0.1:8443', '169.254.0.1:80']);
+    balancer?.setTargets('api', ['192.0.2.8:8443', '127.0.0.1:8443', '169.254.0.1:80']);
     await balancer?.stop();
     assert.deepEqual(saved, [['192.0.2.8:8443', '192.0.2.7:8443']]);
   });

@@ -5,7 +5,7 @@ import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, InformerFactory } from '../../../src/client/types.ts';
 import { chooseNodeIps, podLinksOf } from '../../../src/host/config/node-addresses.ts';
-import { createNetworkUpkeep } from '../../../src/host/network/network-restorer.ts';
+import { createNetworkRestorer } from '../../../src/host/network/network-restorer.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import { createPodRoutes } from '../../../src/network/pods/index.ts';
 import { createBridgeNetwork, createOverlayKernel, watchFilter } from '../../../src/network/pods/io/index.ts';
@@ -59,7 +59,7 @@ async function ownAddresses(): Promise<readonly string[]> {
   return addresses;
 }
 
-const upkeep = createNetworkUpkeep(
+const restorer = createNetworkRestorer(
   {
     attach: (netnsPath, pod) => network.attach(netnsPath, pod),
     detach: (sandboxId) => network.detach(sandboxId),
@@ -85,7 +85,7 @@ const routes = createPodRoutes({
     protocol: 178,
     tunnelNames,
     guardTable: 'hyperedge-overlay',
-    lost: upkeep.lost,
+    lost: restorer.lost,
     log: silentLog,
   }),
   config: { ...options, tunnelNames, podLinks, mtu: undefined },
@@ -101,7 +101,7 @@ async function answer(request: HostRequest): Promise<unknown> {
       await network.setPodCidrs(options.podCidrs);
       await ownAddresses();
       routes.start();
-      upkeep.start([]);
+      restorer.start([]);
       return addresses;
     case 'nodes':
       replaceNodes(request.nodes);
@@ -118,7 +118,7 @@ async function answer(request: HostRequest): Promise<unknown> {
     case 'forwarding':
       return network.forwarding();
     case 'stop':
-      upkeep.stop();
+      restorer.stop();
       await routes.stop({ keepRoutes: false });
       await network.destroy();
       return undefined;

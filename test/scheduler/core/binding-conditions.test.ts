@@ -71,7 +71,7 @@ describe('the allocation of devices that several nodes can access', () => {
       extendedClaimOf: () => undefined,
       hasFailedBinding: () => false,
       slicesFor: () => slices.map((spec) => ({ spec }) as ResourceSlice),
-      isTaken: () => false,
+      isAllocated: () => false,
       consumed: () => undefined,
       withheld: () => undefined,
       newShareId: () => '',

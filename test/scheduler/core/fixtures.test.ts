@@ -36,7 +36,7 @@ function lab(rig?: string) {
     extendedClaimOf: () => undefined,
     hasFailedBinding: () => false,
     slicesFor: () => [slice],
-    isTaken: (driver, pool, name) => allocated.isTaken(driver, pool, name),
+    isAllocated: (driver, pool, name) => allocated.isAllocated(driver, pool, name),
     consumed: () => undefined,
     withheld: () => rig,
     newShareId: () => '',

@@ -61,7 +61,7 @@ class Cluster {
         hasFailedBinding: () => false,
         deviceClass: () => ({ spec: {} }),
         slicesFor: () => this.#slices,
-        isTaken: (driver, pool, device) => this.#allocated.isTaken(driver, pool, device),
+        isAllocated: (driver, pool, device) => this.#allocated.isAllocated(driver, pool, device),
         consumed: (driver, pool, device) => this.#allocated.consumed(driver, pool, device),
         withheld: () => undefined,
         newShareId: () => {
@@ -207,9 +207,11 @@ function amountOf(device: PlainDevice, wanted: number | undefined): number | und
 /** Tries every assignment of devices to requests. */
 function isPossible(
   devices: readonly PlainDevice[],
-  wishes: readonly (readonly [number | undefined, number])[],
+  requiredDevices: readonly (readonly [number | undefined, number])[],
 ): boolean {
-  const slots = wishes.flatMap(([wanted, count], wish) => Array.from({ length: count }, () => ({ wanted, wish })));
+  const slots = requiredDevices.flatMap(([wanted, count], required) =>
+    Array.from({ length: count }, () => ({ wanted, required })),
+  );
   const used = devices.map(() => ({ amount: 0, users: [] as number[] }));
   const place = (index: number): boolean => {
     const slot = slots[index];
@@ -218,9 +220,9 @@ function isPossible(
       const here = used[at];
       const amount = amountOf(device, slot.wanted);
       if (here === undefined || amount === undefined || here.amount + amount > device.value) return false;
-      if (here.users.includes(slot.wish) || (!device.shared && here.users.length > 0)) return false;
+      if (here.users.includes(slot.required) || (!device.shared && here.users.length > 0)) return false;
       here.amount += amount;
-      here.users.push(slot.wish);
+      here.users.push(slot.required);
       const done = place(index + 1);
       here.users.pop();
       here.amount -= amount;
@@ -261,25 +263,25 @@ describe('allocation of shared devices', () => {
       const pairs = Array.from({ length: 1 + next(3) }, () => randomDevice(next));
       const plain = pairs.map(([each]) => each);
       const devices = pairs.map(([, device], at) => ({ name: `d${at}`, ...device }));
-      const wishes = Array.from(
+      const requiredDevices = Array.from(
         { length: 1 + next(4) },
         () => [next(4) === 0 ? undefined : 1 + next(6), 1 + next(2)] as const,
       );
-      const claims = wishes.map(([amount, count]) => claim({ amount, count }));
+      const claims = requiredDevices.map(([amount, count]) => claim({ amount, count }));
       const result = new Cluster(devices).allocate(...claims);
-      const possible = isPossible(plain, wishes);
+      const possible = isPossible(plain, requiredDevices);
       counts[possible ? 'possible' : 'impossible'] += 1;
       assert.equal(
         typeof result !== 'string',
         possible,
-        `seed ${seed}: ${JSON.stringify({ devices, wishes, result })}`,
+        `seed ${seed}: ${JSON.stringify({ devices, requiredDevices, result })}`,
       );
       if (typeof result === 'string') continue;
       const sums = devices.map(() => 0);
       for (const [index, { devices: found }] of result.entries()) {
         for (const { device, consumedCapacity, shareID } of found?.results ?? []) {
           const at = Number(device?.slice(1));
-          const amount = amountOf(plain[at] as PlainDevice, wishes[index]?.[0]);
+          const amount = amountOf(plain[at] as PlainDevice, requiredDevices[index]?.[0]);
           assert.equal(shareID !== undefined, plain[at]?.shared, `seed ${seed}`);
           if (shareID !== undefined) assert.equal(Number(consumedCapacity?.['memory']), amount, `seed ${seed}`);
           sums[at] = (sums[at] ?? 0) + (amount ?? Number.NaN);

@@ -196,7 +196,7 @@ export class Faults {
       if (random.chance(0.3)) continue;
       member.command((raft) => {
         if (lie) raft.leaderConfirmedDead(about);
-        else raft.othersSeeLeader(about, 5 + random.below(30));
+        else raft.hintLeaderSeen(about, 5 + random.below(30));
       });
     }
   }

@@ -3,8 +3,8 @@ import { EventType, encodedValue, splitEvents } from '../../../src/store/core/me
 import type { WireEvent } from '../../../src/store/core/messages/watch.ts';
 import type { Message } from '../../../src/store/core/raft/types.ts';
 import { EntryKind, type StoredEntry } from '../../../src/store/disk/port.ts';
+import { LogLevel } from '../../../src/store/replication/maintenance/log-level.ts';
 import { decodeCommand } from '../../../src/store/replication/peers/entry-codec.ts';
-import { LogLevel } from '../../../src/store/replication/upkeep/log-level.ts';
 import { Violation as BrokenPromise } from '../outcome.ts';
 import type { StoreImage } from './store-image.ts';
 

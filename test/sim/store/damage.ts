@@ -57,7 +57,7 @@ export class Damages {
 
   /** Fallback of a member that may be the only one. */
   fallback(member: Member): Fallback {
-    return { goBack: (lastSeen) => this.#goBack(member, lastSeen) };
+    return { fallBack: (lastSeen) => this.#goBack(member, lastSeen) };
   }
 
   start(): void {

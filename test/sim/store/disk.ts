@@ -272,13 +272,13 @@ export class SimulatedLog implements StoreLog {
     });
   }
 
-  noteOthers(peerUrls: PeerUrls): Promise<void> {
+  savePeers(peerUrls: PeerUrls): Promise<void> {
     return this.#write(() => {
       this.#disk.others = peerUrls;
     });
   }
 
-  notedOthers(): Promise<PeerUrls | undefined> {
+  savedPeers(): Promise<PeerUrls | undefined> {
     return this.#read(() => this.#disk.others);
   }
 

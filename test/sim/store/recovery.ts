@@ -1,4 +1,4 @@
-import { NEWEST_LEVEL } from '../../../src/store/replication/upkeep/log-level.ts';
+import { NEWEST_LEVEL } from '../../../src/store/replication/maintenance/log-level.ts';
 import { Violation } from './checkers.ts';
 import type { Clients } from './clients.ts';
 import { clusterOf, type Damages, newestOf } from './damage.ts';

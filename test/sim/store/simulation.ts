@@ -1,4 +1,4 @@
-import { LogLevel, NEWEST_LEVEL } from '../../../src/store/replication/upkeep/log-level.ts';
+import { LogLevel, NEWEST_LEVEL } from '../../../src/store/replication/maintenance/log-level.ts';
 import { type Finding, findingOf, type SimulationOptions, type SimulationResult } from '../outcome.ts';
 import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';

@@ -26,9 +26,9 @@ function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   const subject = new JoinCheck({
     id: 'a',
     log: silentLog,
-    others: ['b', 'c'],
+    otherMembers: ['b', 'c'],
     isNew: () => state.isNew,
-    ask: async (member) => {
+    fetchMembers: async (member) => {
       const answer = tables[member];
       if (answer === undefined) throw new Error(`${member} does not answer`);
       return answer;
@@ -114,9 +114,9 @@ async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise
     leases: [],
     documents: new Map(),
   };
-  const storage: Pick<StoreLog, 'initialise' | 'notedOthers'> = {
+  const storage: Pick<StoreLog, 'initialise' | 'savedPeers'> = {
     initialise: async () => {},
-    notedOthers: async () => undefined,
+    savedPeers: async () => undefined,
   };
   const others = tables.map((_, i) => ({ name: `n${i + 2}`, peerUrls: [`http://${i}`] }));
   return identified(empty, {

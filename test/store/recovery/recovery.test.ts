@@ -12,7 +12,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createSqliteLog } from '../../../src/store/disk/index.ts';
 import { createEtcdServer } from '../../../src/store/index.ts';
 import type { Store } from '../../../src/store/port.ts';
-import { dissenting } from '../../../src/store/replication/upkeep/corruption.ts';
+import { dissenting } from '../../../src/store/replication/maintenance/corruption.ts';
 import { createRpcListener } from '../../../src/wire/grpc/index.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';
 import { clock, connect, remove, temporaryDirectory } from '../harness.ts';

@@ -10,7 +10,7 @@ import { createFallback } from '../../../src/store/administration/fallback.ts';
 import { saveSnapshot } from '../../../src/store/administration/snapshots.ts';
 import { createEtcdAdmin } from '../../../src/store/client/etcd-admin.ts';
 import { createSqliteLog } from '../../../src/store/disk/index.ts';
-import { NEWEST_LEVEL } from '../../../src/store/replication/upkeep/log-level.ts';
+import { NEWEST_LEVEL } from '../../../src/store/replication/maintenance/log-level.ts';
 import type { EtcdServerDeps, Fallback } from '../../../src/store/server/server-port.ts';
 import { EtcdClient } from '../../conformance/etcd/client.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';

@@ -4,7 +4,7 @@ import { ElectionTimeout } from '../../../src/store/replication/election-timeout
 
 it('decreases to half a second when everything is fast, and stays there', () => {
   const timeout = new ElectionTimeout(1000);
-  for (let now = 0; now < 3000; now += 100) timeout.heard('a', 1, now);
+  for (let now = 0; now < 3000; now += 100) timeout.leaderMessageReceived('a', 1, now);
   assert.equal(timeout.adapt(2, 3000), 500);
   assert.equal(timeout.adapt(3, 4000), undefined);
 });
@@ -13,16 +13,16 @@ it('increases with a slow disk and with high latency to other members', () => {
   const slow = new ElectionTimeout(1000);
   assert.equal(slow.adapt(200, 0), 2000);
   const far = new ElectionTimeout(1000);
-  far.asked(1, ['b', 'c'], 0);
+  far.roundSent(1, ['b', 'c'], 0);
   far.answered(1, 'b', 300);
   assert.equal(far.adapt(0, 300), undefined);
-  far.asked(2, ['b', 'c'], 400);
+  far.roundSent(2, ['b', 'c'], 400);
   far.answered(2, 'b', 900);
   assert.equal(far.adapt(0, 900), 1500);
   // A response to an earlier request counts too, but not a response to a request that was never sent.
   const late = new ElectionTimeout(1000);
-  late.asked(1, ['b', 'c'], 0);
-  late.asked(2, ['b', 'c'], 100);
+  late.roundSent(1, ['b', 'c'], 0);
+  late.roundSent(2, ['b', 'c'], 100);
   late.answered(1, 'b', 400);
   late.answered(9, 'b', 400);
   assert.equal(late.adapt(0, 400), 1200);
@@ -36,11 +36,11 @@ it('never exceeds five seconds, and decreases when conditions improve', () => {
 
 it('adapts to a leader that was silent and still leads, not to one that was replaced', () => {
   const timeout = new ElectionTimeout(1000);
-  timeout.heard('a', 1, 0);
-  timeout.heard('a', 1, 1400);
+  timeout.leaderMessageReceived('a', 1, 0);
+  timeout.leaderMessageReceived('a', 1, 1400);
   assert.equal(timeout.adapt(0, 1400), 2100);
-  timeout.heard('b', 2, 2000);
-  timeout.heard('b', 3, 5000);
+  timeout.leaderMessageReceived('b', 2, 2000);
+  timeout.leaderMessageReceived('b', 3, 5000);
   assert.equal(timeout.adapt(0, 5000), undefined);
   // The increase decays.
   assert.equal(timeout.adapt(0, 120_000), 500);
@@ -60,14 +60,14 @@ it('ignores periods in which the process itself stalled', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now <= 1000; now += 50) {
     timeout.ticked(now);
-    timeout.heard('a', 1, now);
-    timeout.asked(now, ['b', 'c'], now);
+    timeout.leaderMessageReceived('a', 1, now);
+    timeout.roundSent(now, ['b', 'c'], now);
   }
   // Messages that arrived in the meantime are read before or after the next tick.
-  timeout.heard('a', 1, 6000);
+  timeout.leaderMessageReceived('a', 1, 6000);
   timeout.answered(1000, 'b', 6000);
   timeout.ticked(6010);
-  timeout.heard('a', 1, 6020);
+  timeout.leaderMessageReceived('a', 1, 6020);
   timeout.answered(950, 'b', 6020);
   assert.equal(timeout.adapt(0, 6020), 500);
 });
@@ -76,14 +76,14 @@ it('uses the round trip to a majority and ignores the burst of responses from a 
   const timeout = new ElectionTimeout(500);
   for (let round = 1; round <= 40; round++) {
     timeout.ticked(round * 100);
-    timeout.asked(round, ['b', 'c'], round * 100);
+    timeout.roundSent(round, ['b', 'c'], round * 100);
     timeout.answered(round, 'b', round * 100 + 5);
   }
   for (let round = 1; round <= 40; round++) timeout.answered(round, 'c', 4100);
   assert.equal(timeout.adapt(0, 4100), undefined);
   // Two of four other members are required, and none counts twice.
   timeout.ticked(5000);
-  timeout.asked(50, ['b', 'c', 'd', 'e'], 5000);
+  timeout.roundSent(50, ['b', 'c', 'd', 'e'], 5000);
   timeout.answered(50, 'b', 5010);
   timeout.ticked(5200);
   timeout.answered(50, 'b', 5400);

@@ -60,7 +60,7 @@ function lab(): Lab {
     wasRemoved: (id) => id === 'gone',
     removed: () => {},
     unreachable: () => {},
-    gone: () => {},
+    disconnected: () => {},
   };
   const dial = () => ({
     connected: false,

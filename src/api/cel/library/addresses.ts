@@ -41,7 +41,7 @@ const containsNet = (outer: Cidr, inner: Cidr): boolean =>
   inner.prefix >= outer.prefix &&
   inner.bits >> BigInt(outer.hostBits) === outer.bits >> BigInt(outer.hostBits);
 
-const question = (name: string, test: (address: Ip) => boolean): Overload =>
+const predicate = (name: string, test: (address: Ip) => boolean): Overload =>
   declare(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)), { cost: () => 20 });
 const inside = (...nets: string[]): ((address: Ip) => boolean) => {
   const parsed = nets.map(toCidr);
@@ -53,11 +53,11 @@ export const addresses: readonly Overload[] = [
   declare('isIP(string): bool', (text: string) => isIp(text), reads),
   declareIn('ip', 'isCanonical(string): bool', (text: string) => toIp(text).text === text, reads),
   declare('net.IP.family(): int', (value: Opaque) => BigInt(of<Ip>(value).family)),
-  question('isUnspecified', (address) => address.bits === 0n),
-  question('isLoopback', inside('127.0.0.0/8', '::1/128')),
-  question('isLinkLocalMulticast', inside('224.0.0.0/24', 'ff02::/16')),
-  question('isLinkLocalUnicast', inside('169.254.0.0/16', 'fe80::/10')),
-  question(
+  predicate('isUnspecified', (address) => address.bits === 0n),
+  predicate('isLoopback', inside('127.0.0.0/8', '::1/128')),
+  predicate('isLinkLocalMulticast', inside('224.0.0.0/24', 'ff02::/16')),
+  predicate('isLinkLocalUnicast', inside('169.254.0.0/16', 'fe80::/10')),
+  predicate(
     'isGlobalUnicast',
     (address) =>
       !inside(

@@ -24,7 +24,7 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import type { AccessSource } from '../authorizer.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from '../subject.ts';
-import { type AudienceSources, wantsAudience } from './token-audiences.ts';
+import { type AudienceSources, requestsAudience } from './token-audiences.ts';
 
 export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
@@ -315,7 +315,7 @@ function checkToken(
   }
   const [audience = '', ...others] = (request.body as TokenRequest).spec.audiences ?? [];
   if (others.length > 0) throw forbid(request, 'node may only request 0 or 1 audiences');
-  if (!wantsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
+  if (!requestsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
 }
 
 /** Requires an explicit grant for an audience that no volume names, such as that of a credential provider. */

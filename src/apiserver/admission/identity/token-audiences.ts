@@ -13,17 +13,17 @@ export interface AudienceSources {
 }
 
 /** Reports whether a volume of the pod needs tokens for `audience`. The empty audience means this API server. */
-export function wantsAudience(pod: Pod, audience: string, sources: AudienceSources): boolean {
+export function requestsAudience(pod: Pod, audience: string, sources: AudienceSources): boolean {
   return (pod.spec?.volumes ?? []).some(
     (volume) =>
       (volume.projected?.sources ?? []).some(
         ({ serviceAccountToken }) =>
           serviceAccountToken !== undefined && (serviceAccountToken.audience ?? '') === audience,
-      ) || driverWants(driverOf(pod, volume, sources), audience, sources),
+      ) || driverRequests(driverOf(pod, volume, sources), audience, sources),
   );
 }
 
-function driverWants(name: string | undefined, audience: string, sources: AudienceSources): boolean {
+function driverRequests(name: string | undefined, audience: string, sources: AudienceSources): boolean {
   if (name === undefined) return false;
   const requests = sources.driver(name)?.shared<CSIDriver>().spec.tokenRequests ?? [];
   return requests.some((request) => (request.audience ?? '') === audience);

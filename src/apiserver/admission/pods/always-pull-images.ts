@@ -19,13 +19,13 @@ export const alwaysPullImages: AdmissionPlugin = {
   name: 'AlwaysPullImages',
   resources: ['pods'],
   mutate(request) {
-    const pod = concerned(request);
+    const pod = affectedPod(request);
     if (pod === undefined) return;
     for (const { container } of containersOf(pod)) container.imagePullPolicy = 'Always';
     for (const { image } of imageVolumes(pod)) if (image !== undefined) image.pullPolicy = 'Always';
   },
   validate(request) {
-    const pod = concerned(request);
+    const pod = affectedPod(request);
     if (pod === undefined) return;
     const wrong = [
       ...containersOf(pod).map(({ container, path }) => ({
@@ -43,7 +43,7 @@ export const alwaysPullImages: AdmissionPlugin = {
 };
 
 /** The pod of the request if it may contain images that the stored pod did not have. */
-function concerned(request: AdmissionRequest): Pod | undefined {
+function affectedPod(request: AdmissionRequest): Pod | undefined {
   if (!isFor(request, '', 'pods') || request.subresource !== '' || request.object === undefined) return undefined;
   const pod = request.object as Pod;
   if (request.operation === 'CREATE') return pod;

@@ -35,7 +35,7 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
     name: SCC_PLUGIN,
     resources: ['pods'],
     mutate(request): void | Promise<void> {
-      if (!concerns(request)) return;
+      if (!appliesTo(request)) return;
       const pod = request.object as Pod;
       const old = request.operation === 'UPDATE' ? (request.old as Pod) : undefined;
       const before = old?.metadata?.annotations?.[SCC_ANNOTATION];
@@ -47,7 +47,7 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
       });
     },
     validate(request): void | Promise<void> {
-      if (!concerns(request) || isExempt(request, sources)) return;
+      if (!appliesTo(request) || isExempt(request, sources)) return;
       const pod = request.object as Pod;
       if (request.operation === 'UPDATE' && isSameToConstraints(pod, request.old as Pod)) return;
       const hint = pod.metadata?.annotations?.[SCC_ANNOTATION] ?? '';
@@ -90,7 +90,7 @@ function reachesHost({ spec }: Pod): boolean {
   return containers.some(({ securityContext }) => securityContext?.privileged === true);
 }
 
-function concerns(request: AdmissionRequest): boolean {
+function appliesTo(request: AdmissionRequest): boolean {
   if (!isFor(request, '', 'pods') || request.object === undefined) return false;
   if (request.operation === 'CREATE') return request.subresource === '';
   return request.operation === 'UPDATE' && (request.subresource === '' || request.subresource === DEBUGGERS);

@@ -40,19 +40,19 @@ export interface Refusal {
 
 export type Settled = { readonly refusal: Refusal } | { readonly charges: readonly Charge[] };
 
-interface Asking {
+interface ReserveItem {
   readonly request: QuotaRequest;
   readonly dryRun: boolean;
   readonly resolve: (settled: Settled) => void;
   readonly reject: (error: unknown) => void;
 }
 
-interface GivingBack {
+interface ReleaseItem {
   readonly charges: readonly Charge[];
   readonly resolve: () => void;
 }
 
-type Item = Asking | GivingBack;
+type Item = ReserveItem | ReleaseItem;
 
 interface Known extends QuotaState {
   readonly object: CachedObject;
@@ -75,7 +75,7 @@ export class QuotaAccessor {
   }
 
   /** Reserves usage for a request. Throws an ApiError when the quotas cannot be written in time. */
-  async ask(namespace: string, request: QuotaRequest, dryRun: boolean): Promise<Settled> {
+  async reserve(namespace: string, request: QuotaRequest, dryRun: boolean): Promise<Settled> {
     let isLate = false;
     const answer = new Promise<Settled>((resolve, reject) => {
       this.#add(namespace, { request, dryRun, resolve, reject });

@@ -49,7 +49,7 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
 
   async function settle(request: AdmissionRequest, question: QuotaRequest): Promise<void> {
     const { namespace } = request;
-    const settled = await accessor.ask(namespace, question, request.dryRun);
+    const settled = await accessor.reserve(namespace, question, request.dryRun);
     if ('refusal' in settled) throw refusal(request, settled.refusal);
     const { charges } = settled;
     if (charges.length === 0) return;

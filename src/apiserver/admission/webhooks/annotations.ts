@@ -5,7 +5,7 @@
 
 import type { JsonValue } from '../../../api/meta/object.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
-import type { Concerned } from './configurations.ts';
+import type { MatchingWebhook } from './configurations.ts';
 
 export interface WebhookAnnotations {
   failedOpen(): void;
@@ -16,7 +16,7 @@ export interface WebhookAnnotations {
 
 export function annotations(
   type: 'validating' | 'mutation',
-  { hook, index }: Concerned,
+  { hook, index }: MatchingWebhook,
   { annotate }: AdmissionRequest,
   round = 0,
 ): WebhookAnnotations {

@@ -17,7 +17,7 @@ import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
 import { readAnswer, refusalOf, type Verdict } from './answer.ts';
-import type { Concerned, Hook } from './configurations.ts';
+import type { Hook, MatchingWebhook } from './configurations.ts';
 import { HookMetrics, type HookType } from './metrics.ts';
 
 interface HookCallerDeps {
@@ -61,8 +61,8 @@ export class HookCaller {
    * Calls a webhook and returns its verdict if it allows the request. Undefined: the webhook was not called, or it
    * failed and its failure is ignored. Throws an ApiError when the request is rejected.
    */
-  async ask(
-    { hook, as }: Concerned,
+  async call(
+    { hook, as }: MatchingWebhook,
     request: AdmissionRequest,
     type: HookType,
     events: CallEvents,

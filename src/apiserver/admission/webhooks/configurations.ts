@@ -27,7 +27,7 @@ export interface Hook {
 }
 
 /** A webhook that a request concerns, and the version in which it sees the request. */
-export interface Concerned {
+export interface MatchingWebhook {
   readonly hook: Hook;
   /** Position of the webhook among all configured ones. */
   readonly index: number;
@@ -36,7 +36,7 @@ export interface Concerned {
 
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const DEFAULT_TIMEOUT_SECONDS = 10;
-const NONE: readonly Concerned[] = [];
+const NONE: readonly MatchingWebhook[] = [];
 
 export class Configurations {
   readonly #cache: () => KindCache;
@@ -45,7 +45,7 @@ export class Configurations {
   #hooks: readonly Hook[] = [];
   #seen = -1;
   #kindsSeen = -1;
-  #concerned = new WeakMap<ServedKind, Map<string, readonly Concerned[]>>();
+  #matching = new WeakMap<ServedKind, Map<string, readonly MatchingWebhook[]>>();
 
   constructor(cache: () => KindCache, kinds: () => Kinds) {
     this.#cache = cache;
@@ -53,18 +53,18 @@ export class Configurations {
   }
 
   /** Webhooks in calling order: by the name of their configuration, then by their position in it. */
-  concerned(request: AdmissionRequest): readonly Concerned[] {
+  matching(request: AdmissionRequest): readonly MatchingWebhook[] {
     this.#refresh();
     if (this.#hooks.length === 0) return NONE;
     const kinds = this.#kinds();
     if (kinds.generation !== this.#kindsSeen) {
       this.#kindsSeen = kinds.generation;
-      this.#concerned = new WeakMap();
+      this.#matching = new WeakMap();
     }
-    let ofKind = this.#concerned.get(request.kind);
+    let ofKind = this.#matching.get(request.kind);
     if (ofKind === undefined) {
       ofKind = new Map();
-      this.#concerned.set(request.kind, ofKind);
+      this.#matching.set(request.kind, ofKind);
     }
     const key = `${request.operation} ${request.subresource}`;
     let found = ofKind.get(key);
@@ -82,7 +82,7 @@ export class Configurations {
     const cache = this.#cache();
     if (cache.lastChange === this.#seen) return;
     this.#seen = cache.lastChange;
-    this.#concerned = new WeakMap();
+    this.#matching = new WeakMap();
     const configurations = [...cache.list(undefined)].sort((a, b) => (a.name < b.name ? -1 : 1));
     this.#hooks = configurations.flatMap((object) => {
       let hooks = this.#compiled.get(object);

@@ -17,7 +17,7 @@ import { isExempt } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { annotations, type WebhookAnnotations } from './annotations.ts';
 import type { HookCaller } from './call.ts';
-import { type Concerned, Configurations } from './configurations.ts';
+import { Configurations, type MatchingWebhook } from './configurations.ts';
 
 export function mutatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
   const configurations = new Configurations(cache, kinds);
@@ -25,7 +25,7 @@ export function mutatingWebhooks(caller: HookCaller, cache: () => KindCache, kin
     name: 'MutatingAdmissionWebhook',
     takesBodies: true,
     mutate(request, mutation) {
-      const concerned = configurations.concerned(request);
+      const concerned = configurations.matching(request);
       if (concerned.length === 0 || isExempt(request)) return;
       return callInOrder(caller, concerned, request, mutation);
     },
@@ -34,7 +34,7 @@ export function mutatingWebhooks(caller: HookCaller, cache: () => KindCache, kin
 
 async function callInOrder(
   caller: HookCaller,
-  concerned: readonly Concerned[],
+  concerned: readonly MatchingWebhook[],
   request: AdmissionRequest,
   mutation: Mutation,
 ): Promise<void> {
@@ -59,7 +59,7 @@ async function callInOrder(
  */
 async function call(
   caller: HookCaller,
-  each: Concerned,
+  each: MatchingWebhook,
   request: AdmissionRequest,
   mutation: Mutation,
 ): Promise<{ readonly changed: boolean } | undefined> {
@@ -70,7 +70,7 @@ async function call(
     isCalled = true;
   };
   try {
-    const verdict = await caller.ask(each, request, 'admit', { called, failedOpen: said.failedOpen });
+    const verdict = await caller.call(each, request, 'admit', { called, failedOpen: said.failedOpen });
     if (verdict === undefined) return undefined;
     changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch, said));
     return { changed };
@@ -84,7 +84,7 @@ const failure = (error: unknown): ApiError =>
 
 /** Applies a patch to the request's object in place. Returns whether the object changed. */
 async function applyPatch(
-  { hook, as }: Concerned,
+  { hook, as }: MatchingWebhook,
   request: AdmissionRequest,
   patch: JsonValue,
   said: WebhookAnnotations,

@@ -5,7 +5,7 @@ import type { AdmissionPlugin } from '../admission.ts';
 import { isExempt } from '../matching.ts';
 import { annotations } from './annotations.ts';
 import type { HookCaller } from './call.ts';
-import { type Concerned, Configurations } from './configurations.ts';
+import { Configurations, type MatchingWebhook } from './configurations.ts';
 
 export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
   const configurations = new Configurations(cache, kinds);
@@ -13,10 +13,10 @@ export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, k
     name: 'ValidatingAdmissionWebhook',
     takesBodies: true,
     validate(request) {
-      const concerned = configurations.concerned(request);
+      const concerned = configurations.matching(request);
       if (concerned.length === 0 || isExempt(request)) return;
-      const ask = (each: Concerned) =>
-        caller.ask(each, request, 'validating', annotations('validating', each, request));
+      const ask = (each: MatchingWebhook) =>
+        caller.call(each, request, 'validating', annotations('validating', each, request));
       return Promise.allSettled(concerned.map(ask)).then((outcomes) => {
         // The first rejection in configuration order is returned.
         const refused = outcomes.find((each) => each.status === 'rejected');

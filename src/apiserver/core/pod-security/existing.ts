@@ -47,12 +47,14 @@ export class ExistingPods {
         `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity enforce level ${level}`,
       );
     }
-    const each = [...this.#found].map(([reasons, { first, count }]) => `${first}${others(count - 1)}: ${reasons}`);
+    const each = [...this.#found].map(
+      ([reasons, { first, count }]) => `${first}${otherPodsSuffix(count - 1)}: ${reasons}`,
+    );
     return [...warnings, ...each.sort()];
   }
 }
 
-function others(count: number): string {
+function otherPodsSuffix(count: number): string {
   if (count === 0) return '';
   return count === 1 ? ' (and 1 other pod)' : ` (and ${count} other pods)`;
 }

@@ -61,7 +61,7 @@ export function sendObject(
   code: number,
 ): void {
   const { query } = exchange.info;
-  if (exchange.audit?.wantsAnswers === true && form.format === 'protobuf') exchange.audit.answered(object.bytes);
+  if (exchange.audit?.logsResponses === true && form.format === 'protobuf') exchange.audit.answered(object.bytes);
   const bytes = renderSingle(kind, object, form, query, context.clock.nowMs());
   if (form.format === 'protobuf') exchange.sendBytes(code, bytes, PROTOBUF);
   else if (form.format === 'yaml') {

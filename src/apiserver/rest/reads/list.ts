@@ -200,7 +200,7 @@ function sendLong(
   objects: readonly CachedObject[],
 ): Promise<void> {
   if (form.format === 'yaml' || exchange.indents === 'asked') throw tooLong();
-  if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(Number.POSITIVE_INFINITY, []);
+  if (exchange.audit?.logsResponses === true) exchange.audit.answeredInParts(Number.POSITIVE_INFINITY, []);
   return streamSource(exchange, new ListSource(kind, objects, head, TAIL));
 }
 
@@ -210,7 +210,7 @@ const tooLong = (): ApiError =>
 function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {
   let length = 0;
   for (const part of parts) length += part.length;
-  if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(length, parts);
+  if (exchange.audit?.logsResponses === true) exchange.audit.answeredInParts(length, parts);
   const { indents } = exchange;
   if (form.format === 'yaml' || indents === 'asked' || (indents === 'guessed' && length <= MAX_REWRITTEN)) {
     if (length > MAX_REWRITTEN) throw tooLong();

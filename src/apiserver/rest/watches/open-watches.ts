@@ -35,7 +35,7 @@ export class OpenWatches {
 
   add(watch: OpenWatch): void {
     this.#watches.add(watch);
-    this.#lookBy(watch.dueMs);
+    this.#checkBy(watch.dueMs);
   }
 
   get all(): Iterable<OpenWatch> {
@@ -48,14 +48,14 @@ export class OpenWatches {
     this.#timerMs = Number.POSITIVE_INFINITY;
   }
 
-  #lookBy(dueMs: number): void {
+  #checkBy(dueMs: number): void {
     if (dueMs >= this.#timerMs) return;
     this.#timer?.cancel();
     this.#timerMs = dueMs;
-    this.#timer = this.#clock.setTimer(Math.max(TICK_MS, dueMs - this.#clock.monotonicMs()), () => this.#look());
+    this.#timer = this.#clock.setTimer(Math.max(TICK_MS, dueMs - this.#clock.monotonicMs()), () => this.#check());
   }
 
-  #look(): void {
+  #check(): void {
     this.#timerMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.monotonicMs();
     let nextMs = Number.POSITIVE_INFINITY;
@@ -63,7 +63,7 @@ export class OpenWatches {
       if (watch.dueMs <= nowMs) watch.act(nowMs);
       if (watch.dueMs < nextMs && this.#watches.has(watch)) nextMs = watch.dueMs;
     }
-    this.#lookBy(nextMs);
+    this.#checkBy(nextMs);
   }
 
   #endAll(): void {

@@ -19,7 +19,7 @@ import type { ObjectView } from '../../storage/object-view.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import { CacheEvent, type EventBatch, type EventType, frameEvent } from '../../watch-cache/event-window.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
-import type { Concern, KindSubscriber } from '../../watch-cache/subscribers.ts';
+import type { KindSubscriber, SubscriptionScope } from '../../watch-cache/subscribers.ts';
 import type { RestContext } from '../context.ts';
 import type { Expansion, PartEvent } from '../parts.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from '../reads/messages.ts';
@@ -110,7 +110,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   /** For tables: how much of the object each row includes. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
   /** The part of the kind that this watch subscribes to. */
-  readonly concern: Concern;
+  readonly scope: SubscriptionScope;
   dueMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
   readonly #expand: Expansion | undefined;
@@ -143,7 +143,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#options = options;
     this.#matches = matcherOf(kind, options);
     this.#shared = expand === undefined && this.#matches === undefined && this.#namespace === undefined && this.#plain;
-    this.concern = this.#concern();
+    this.scope = this.#subscriptionScope();
     if (options.visible !== undefined && this.#matches !== undefined)
       this.#readable = new ReadableObjects(context, cache, this.#matches);
     if (!LINES.has(form.as)) throw new ApiError('NotAcceptable', `${form.as} is not a form of a watch`);
@@ -283,7 +283,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     this.#readable?.follow((type, object) => this.#write(this.#line(type, object)));
   }
 
-  #concern(): Concern {
+  #subscriptionScope(): SubscriptionScope {
     const { fields } = this.#options;
     if (this.#expand !== undefined) return { namespace: this.#namespace };
     const ofKind = fields.find(({ field, operator }) => operator === '=' && !field.startsWith('metadata.'));

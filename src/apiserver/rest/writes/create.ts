@@ -189,7 +189,7 @@ async function commit(write: Create): Promise<CachedObject> {
     if (allocator !== undefined && unallocated !== undefined && 'lostGuard' in result) {
       const { lostGuard } = result;
       const isFinal = attempt >= MAX_TRIES || allocator.isRequested(unallocated, lostGuard.key);
-      if (isFinal) throw allocator.taken(next, lostGuard);
+      if (isFinal) throw allocator.allocationError(next, lostGuard);
       Object.assign(next, structuredClone(unallocated));
       continue;
     }

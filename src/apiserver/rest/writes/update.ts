@@ -296,7 +296,7 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
   if (result.written) return updated(result.object);
   if ('lostGuard' in result) {
     if (allocator === undefined) throw errors.conflict(request.kind, request.name, conflictMessage);
-    throw allocator.taken(next, result.lostGuard);
+    throw allocator.allocationError(next, result.lostGuard);
   }
   return { done: false, current: result.current };
 }

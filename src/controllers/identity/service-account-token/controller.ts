@@ -28,7 +28,7 @@ export const tokenSecretController: ControllerSpec = {
       for (const account of accounts.list()) {
         if (account.metadata?.namespace !== namespace) continue;
         const without = withoutSecret(account, name);
-        if (without !== undefined) await accountClient.update(without).catch(unlessGone);
+        if (without !== undefined) await accountClient.update(without).catch(ignoreNotFound);
       }
     }
 
@@ -54,7 +54,7 @@ export const tokenSecretController: ControllerSpec = {
           .delete(secret.metadata?.name ?? '', namespace, {
             ...(secret.metadata?.uid === undefined ? {} : { preconditions: { uid: secret.metadata.uid } }),
           })
-          .catch(unlessGone);
+          .catch(ignoreNotFound);
     }
 
     return (scope) => {
@@ -78,11 +78,11 @@ async function current(
   try {
     return await client.get(name, namespace);
   } catch (error) {
-    unlessGone(error);
+    ignoreNotFound(error);
     return undefined;
   }
 }
 
-function unlessGone(error: unknown): void {
+function ignoreNotFound(error: unknown): void {
   if (!isApiError(error, 'NotFound')) throw error;
 }

@@ -8,7 +8,7 @@ import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { sameAmounts } from '../../../api/quota/amounts.ts';
 import { countName, evaluatorOf, type GroupResource } from '../../../api/quota/evaluators.ts';
-import { countedKinds, planStatus, reckon } from '../../../api/quota/totals.ts';
+import { calculateUsage, countedKinds, planStatus } from '../../../api/quota/totals.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
@@ -130,7 +130,11 @@ class QuotaController {
     const quota = this.#quotas.get(key);
     if (quota === undefined) return;
     const namespace = quota.metadata?.namespace ?? '';
-    const reckoned = reckon(quota, (kind) => copies.get(countName(kind))?.list(namespace), this.#handle.clock.nowMs());
+    const reckoned = calculateUsage(
+      quota,
+      (kind) => copies.get(countName(kind))?.list(namespace),
+      this.#handle.clock.nowMs(),
+    );
     const quietFor = this.#nowMs() - (this.#touched.get(key) ?? 0);
     const { status, isHeldBack } = planStatus(quota, reckoned, quietFor >= QUIET_MS);
     if (isHeldBack) this.#queue.addAfter(key, Math.max(QUIET_MS - quietFor, 10));

@@ -63,7 +63,7 @@ export const isKubeletCondition = (type: string): boolean => OWNED.has(type) || 
 export function podStatus(input: StatusInput): PodStatus {
   const { snapshot, plan, previous, nowMs } = input;
   const { pod } = snapshot;
-  const others = conditionsOfOthers(pod, previous);
+  const others = foreignConditions(pod, previous);
   const failure =
     input.failure ??
     (plan.deadlineExceeded
@@ -144,7 +144,7 @@ export function podStatus(input: StatusInput): PodStatus {
 /**
  * Conditions of other owners from the API, such as readiness gates. A reported disruption may not be in the API yet.
  */
-function conditionsOfOthers({ status }: Pod, { conditions = [] }: PodStatus): PodCondition[] {
+function foreignConditions({ status }: Pod, { conditions = [] }: PodStatus): PodCondition[] {
   const current = (status?.conditions ?? []).filter(({ type }) => !OWNED.has(type));
   const disruption = conditions.find(({ type }) => type === DISRUPTION_TARGET);
   return disruption === undefined || current.some(({ type }) => type === DISRUPTION_TARGET)

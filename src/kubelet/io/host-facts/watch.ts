@@ -64,14 +64,14 @@ function poll(
   listener: (name: string | undefined) => void,
   { names = false }: { readonly names?: boolean },
 ): { close(): void } {
-  let seen: Look | undefined;
+  let seen: PathState | undefined;
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
   const next = (): void => {
     timer = setTimeout(() => void check(), names ? POLL_NAMES_MS : POLL_MS).unref();
   };
   const check = async (): Promise<void> => {
-    const found = await look(path, names, seen);
+    const found = await readPathState(path, names, seen);
     if (isClosed) return;
     if (seen !== undefined && found !== seen) for (const name of differences(seen, found)) listener(name);
     seen = found;
@@ -86,7 +86,7 @@ function poll(
   };
 }
 
-interface Look {
+interface PathState {
   readonly stamp: string;
   /**
    * A second check found the same names at the same time stamp. Before it, there may be changes within one clock tick
@@ -101,7 +101,7 @@ const stampOf = ({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string => `${ino
 
 const stampAt = (path: string): Promise<string> => stat(path, { bigint: true }).then(stampOf, () => '');
 
-async function look(path: string, namesOnly: boolean, before: Look | undefined): Promise<Look> {
+async function readPathState(path: string, namesOnly: boolean, before: PathState | undefined): Promise<PathState> {
   const stamp = await stampAt(path);
   if (namesOnly && before?.stamp === stamp && before.isSettled) return before;
   const entries = await readdir(path).catch(() => undefined);
@@ -113,7 +113,7 @@ async function look(path: string, namesOnly: boolean, before: Look | undefined):
 }
 
 /** Changed names; undefined stands for the path itself. */
-function differences(before: Look, now: Look): (string | undefined)[] {
+function differences(before: PathState, now: PathState): (string | undefined)[] {
   if (before.names === undefined || now.names === undefined) return before.stamp === now.stamp ? [] : [undefined];
   const all = new Set([...before.names.keys(), ...now.names.keys()]);
   return [...all].filter((name) => before.names?.get(name) !== now.names?.get(name));

@@ -57,7 +57,7 @@ export const acceptedStreamProtocols = (kind: 'remotecommand' | 'portforward'): 
   kind === 'portforward' ? SPDY_PORT_FORWARD : SPDY_REMOTE_COMMAND.join(', ');
 
 /** Streams to open: a terminal has no separate stderr. Undefined if no stream is requested. */
-export function wantedStreams(requested: AttachOptions): AttachOptions | undefined {
+export function requestedStreams(requested: AttachOptions): AttachOptions | undefined {
   const { stdin, stdout, tty } = requested;
   const stderr = requested.stderr && !tty;
   return stdin || stdout || stderr ? { stdin, stdout, stderr, tty } : undefined;

@@ -17,7 +17,7 @@ export async function forwardConnection(
   try {
     backend = await connect(port);
   } catch (failure) {
-    await tell(error, `error forwarding port ${port}: ${messageOf(failure)}`);
+    await writeError(error, `error forwarding port ${port}: ${messageOf(failure)}`);
     data.end();
     error.end();
     return;
@@ -35,7 +35,7 @@ export async function forwardConnection(
   try {
     await download;
   } catch (failure) {
-    await tell(error, `error forwarding port ${port}: ${messageOf(failure)}`);
+    await writeError(error, `error forwarding port ${port}: ${messageOf(failure)}`);
   } finally {
     data.end();
     error.end();
@@ -43,7 +43,7 @@ export async function forwardConnection(
   }
 }
 
-async function tell(error: WritableChannel, text: string): Promise<void> {
+async function writeError(error: WritableChannel, text: string): Promise<void> {
   try {
     await error.write(Buffer.from(text, 'utf8'));
   } catch {

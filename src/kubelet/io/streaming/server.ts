@@ -6,8 +6,8 @@ import {
   negotiateSpdyPortForward,
   negotiateSpdyRemoteCommand,
   refuseUpgrade,
+  requestedStreams,
   upgradeKind,
-  wantedStreams,
   writeSwitchingProtocols,
 } from './negotiation.ts';
 import type { StreamingServer } from './port.ts';
@@ -49,7 +49,7 @@ export function createStreamingServer(deps: StreamingDeps): StreamingServer {
     async handleRemoteCommand(request, socket, head, requested, open) {
       const kind = upgradeKind(request);
       if (kind === undefined) return refuseUpgrade(socket, 400, 'upgrade to SPDY/3.1 or websocket is required');
-      const wanted = wantedStreams(requested);
+      const wanted = requestedStreams(requested);
       if (wanted === undefined)
         return refuseUpgrade(socket, 400, 'you must ask for at least one of stdin, stdout, stderr');
       socket.on('error', () => socket.destroy());

@@ -101,13 +101,13 @@ export async function serveWebSocketRemoteCommand(
       stderr: wanted.stderr ? stderr : undefined,
       error,
       resize: wanted.tty ? channels.channel(Channels.resize).readable : undefined,
-      gone: channels.gone,
+      gone: channels.closed,
     },
     wanted,
     open,
   );
   channels.close();
-  await channels.gone;
+  await channels.closed;
 }
 
 export async function serveWebSocketPortForward(
@@ -150,7 +150,7 @@ export async function serveWebSocketPortForward(
     }),
   );
   channels.close();
-  await channels.gone;
+  await channels.closed;
 }
 
 /** Ports in `ports=` (API server) or `port=` (kubelet), repeated or comma-separated. */

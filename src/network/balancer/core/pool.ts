@@ -45,7 +45,7 @@ export class BackendPool {
    * Replaces the targets of `source`. A server that no source lists any more is removed once its connections have
    * ended.
    */
-  learn(source: Source, targets: readonly string[]): void {
+  setTargets(source: Source, targets: readonly string[]): void {
     this.#learned.set(source, [...new Set(targets)]);
     const named = new Map<string, Set<Source>>();
     for (const each of SOURCES) {

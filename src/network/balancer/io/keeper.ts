@@ -140,7 +140,7 @@ export async function runKeeper(
 }
 
 /** Whether a keeper runs. `relieve`: this process listens again, so the keeper must end. */
-export function askKeeper(socket: string, relieve: boolean): Promise<boolean> {
+export function requestKeeper(socket: string, relieve: boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const client = connect(socket);
     const settle = (runs: boolean): void => {

@@ -63,13 +63,13 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
     async probe(target) {
       const ca = await options.ca();
       if (ca === undefined) return { finding: (await accepts(target)) ? 'ready' : 'unreachable', detail: 'CA missing' };
-      const first = await ask(target, agentOf(target), ca);
+      const first = await probeOnce(target, agentOf(target), ca);
       if (first !== 'stale' && first.finding === 'ready') return first;
       // The kept connection may be the cause, so the next probe opens another one.
       agents.get(target)?.destroy();
       agents.delete(target);
       if (first !== 'stale') return first;
-      const again = await ask(target, agentOf(target), ca);
+      const again = await probeOnce(target, agentOf(target), ca);
       return again === 'stale' ? { finding: 'unready', detail: 'connection reset' } : again;
     },
     close() {
@@ -80,7 +80,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
 }
 
 /** Returns `stale` if the server has closed the kept connection meanwhile. */
-function ask(target: string, agent: Agent, ca: string): Promise<Result | 'stale'> {
+function probeOnce(target: string, agent: Agent, ca: string): Promise<Result | 'stale'> {
   return new Promise((resolve) => {
     const sent = request({
       ...parseAuthority(target),

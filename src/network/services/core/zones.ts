@@ -20,13 +20,13 @@ interface Followed {
 export class UdpZones {
   readonly #ports = new Map<string, Followed>();
   /** In order of deletion. */
-  readonly #gone = new Set<string>();
+  readonly #removed = new Set<string>();
 
   /** The zone for the current endpoints. Unchanged endpoints keep the zone. */
   next({ id, endpoints, externalEndpoints }: ServicePort): number {
     const now = new Set([...endpoints, ...externalEndpoints].map(({ ip, port }) => `${ip} ${port}`));
     const zone = connectionZone(`${id} ${[...now].sort().join()}`);
-    this.#gone.delete(id);
+    this.#removed.delete(id);
     const followed = this.#ports.get(id) ?? { endpoints: now, zone };
     this.#ports.set(id, followed);
     const isFirst = followed.endpoints.size === 0 && now.size > 0;
@@ -39,10 +39,10 @@ export class UdpZones {
   /** Records that the port is no longer forwarded. */
   delete(id: string): void {
     if (!this.#ports.has(id)) return;
-    this.#gone.add(id);
-    const [oldest] = this.#gone;
-    if (this.#gone.size <= MAX_GONE || oldest === undefined) return;
-    this.#gone.delete(oldest);
+    this.#removed.add(id);
+    const [oldest] = this.#removed;
+    if (this.#removed.size <= MAX_GONE || oldest === undefined) return;
+    this.#removed.delete(oldest);
     this.#ports.delete(oldest);
   }
 }

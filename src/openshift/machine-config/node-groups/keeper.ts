@@ -5,7 +5,7 @@
  * claims. Labels of masters are never granted by a claim.
  */
 import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
-import { GROUP_CLAIM, GROUP_LABEL, LEFT_NODES, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';
+import { DELETED_NODES, GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -38,7 +38,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   let again = false;
   let timer: Timer | undefined;
   const left = (): Readonly<Record<string, string>> =>
-    groups.get(`${LEFT_NODES.namespace}/${LEFT_NODES.name}`)?.data ?? {};
+    groups.get(`${DELETED_NODES.namespace}/${DELETED_NODES.name}`)?.data ?? {};
   const sync = async (): Promise<void> => {
     const missing = defaultGroups().filter(
       ({ metadata }) => groups.get(`${GROUP_NAMESPACE}/${metadata?.name}`) === undefined,
@@ -69,7 +69,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
         log.info('labels of the node group set', { node: name, labels });
       }
       if (back.length > 0) {
-        const { namespace, name } = LEFT_NODES;
+        const { namespace, name } = DELETED_NODES;
         const data = Object.fromEntries(back.map((node) => [node, null]));
         await admin.client.resource(resources.configMaps).patch(name, namespace, 'merge', { data });
       }

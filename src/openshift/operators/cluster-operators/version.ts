@@ -92,11 +92,11 @@ export class Version {
     try {
       const current = semanticEqual(plan.givenUp, givenUpOf(object))
         ? object
-        : await this.#giveUp(object, plan.givenUp);
+        : await this.#abandonUpdate(object, plan.givenUp);
       if (!semanticEqual(current.status, plan.status)) await this.#write(current, plan.status);
       if (plan.ask !== undefined) {
         const { host, wanted } = plan.ask;
-        await this.#ask(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
+        await this.#requestUpdate(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
       }
       if (plan.updatingTo === undefined && plan.status.history?.[0]?.state === 'Completed') this.#commitStore(nodes);
     } catch (error) {
@@ -143,7 +143,7 @@ export class Version {
     recordTransition(recorder, to, { type: 'Normal', reason: 'OperatorStatusChanged', message });
   }
 
-  async #giveUp(object: ClusterVersion, givenUp: GivenUp | undefined): Promise<ClusterVersion> {
+  async #abandonUpdate(object: ClusterVersion, givenUp: GivenUp | undefined): Promise<ClusterVersion> {
     this.#deps.log.error('update given up', { version: givenUp?.version, reason: givenUp?.message });
     const annotations = { [GIVEN_UP]: JSON.stringify(givenUp) };
     const { resourceVersion } = object.metadata ?? {};
@@ -153,7 +153,7 @@ export class Version {
     return this.#written;
   }
 
-  async #ask(host: string, wanted: object): Promise<void> {
+  async #requestUpdate(host: string, wanted: object): Promise<void> {
     this.#deps.log.info('host update requested', { host, ...wanted });
     const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
     await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });

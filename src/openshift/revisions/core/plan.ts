@@ -91,7 +91,7 @@ function changeOf(before: string, after: string): string {
   return `spec changed: ${differing.map((key) => `spec.${key}`).join(', ')}`;
 }
 
-const isSetAside = ({ notReadySinceMs }: MasterFacts, nowMs: number): boolean =>
+const isExcluded = ({ notReadySinceMs }: MasterFacts, nowMs: number): boolean =>
   notReadySinceMs !== undefined && nowMs - notReadySinceMs >= SET_ASIDE_MS;
 
 /**
@@ -106,7 +106,7 @@ function observed(master: MasterFacts, before: NodeProgress | undefined, latest:
     failure !== undefined &&
     failure.revision === target &&
     (before?.lastFailedRevision !== target || failure.count > before.lastFailedCount);
-  const hasEnded = target === current || hasFailed || isSetAside(master, nowMs);
+  const hasEnded = target === current || hasFailed || isExcluded(master, nowMs);
   return {
     nodeName: master.name,
     currentRevision: current,
@@ -130,7 +130,7 @@ function withTarget(
 ): { readonly progress: readonly NodeProgress[]; readonly wakeAtMs: number | undefined } {
   const facts = new Map(masters.map((each) => [each.name, each]));
   const setAsideAt = masters
-    .filter((each) => each.notReadySinceMs !== undefined && !isSetAside(each, nowMs))
+    .filter((each) => each.notReadySinceMs !== undefined && !isExcluded(each, nowMs))
     .map((each) => (each.notReadySinceMs ?? 0) + SET_ASIDE_MS);
   const wake = (...more: number[]): number | undefined => {
     const times = [...setAsideAt, ...more].filter((each) => each > nowMs);
@@ -139,7 +139,7 @@ function withTarget(
   if (progress.some(({ targetRevision }) => targetRevision !== 0)) return { progress, wakeAtMs: wake() };
   const behind = progress.filter(({ nodeName, currentRevision }) => {
     const master = facts.get(nodeName);
-    return currentRevision !== latest && master?.report !== undefined && !isSetAside(master, nowMs);
+    return currentRevision !== latest && master?.report !== undefined && !isExcluded(master, nowMs);
   });
   if (behind.length === 0) return { progress, wakeAtMs: wake() };
   // A revision that failed on one master is not tried on the others before it has succeeded there.
@@ -179,7 +179,7 @@ function phaseOf(
 ): Revision {
   const awaited = progress.filter((_, index) => {
     const master = masters[index];
-    return master !== undefined && !isSetAside(master, nowMs);
+    return master !== undefined && !isExcluded(master, nowMs);
   });
   const isReached = awaited.length > 0 && awaited.every((each) => each.currentRevision === revision.revision);
   if (isReached || revision.phase === 'Succeeded') return { ...revision, phase: 'Succeeded' };

@@ -17,7 +17,7 @@ import { stopSignal } from './stop-signal.ts';
 const KILL_TIMEOUT_MS = 10_000;
 const EXIT_OF_LOST = 255;
 /** Interval of checking a container that is being stopped, in addition to waiting for its exit file. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 const DISK_FULL = 'disk full; ended containers recorded only in memory';
 
 type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finishedAtMs'>;
@@ -175,9 +175,9 @@ export class ContainerEnds {
    */
   async #endsWithin(id: string, timeoutMs: number): Promise<boolean> {
     const over = this.ended(id).then(() => true);
-    for (let leftMs = timeoutMs; leftMs > 0; leftMs -= LOOK_MS) {
+    for (let leftMs = timeoutMs; leftMs > 0; leftMs -= POLL_MS) {
       const expired = Promise.withResolvers<boolean>();
-      const timer = this.#context.deps.clock.setTimer(Math.min(leftMs, LOOK_MS), () => expired.resolve(false));
+      const timer = this.#context.deps.clock.setTimer(Math.min(leftMs, POLL_MS), () => expired.resolve(false));
       const outcome = await Promise.race([over, expired.promise]);
       timer.cancel();
       if (outcome) return true;

@@ -78,7 +78,7 @@ export class Containers {
     const isThorough = nowMs - this.#thoroughMs >= THOROUGH_MS;
     if (isThorough) this.#thoroughMs = nowMs;
     const doubtful = isThorough ? living : living.filter((record) => !isMonitored(record));
-    await Promise.all(doubtful.map((record) => this.#settleIfGone(record)));
+    await Promise.all(doubtful.map((record) => this.#settleIfExited(record)));
     return this.#table.all().map(describe);
   }
 
@@ -144,7 +144,7 @@ export class Containers {
     return this.#ends.ended(id);
   }
 
-  async #settleIfGone(record: ContainerRecord): Promise<void> {
+  async #settleIfExited(record: ContainerRecord): Promise<void> {
     if (!(await isRunning(record.pid, record.pidStart))) await this.settle(record.id);
   }
 }

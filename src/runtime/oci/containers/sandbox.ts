@@ -142,7 +142,7 @@ const holderId = (sandboxId: string): string => `${sandboxId}-pid`;
 /** User and group id of the holder, which no file and no other process uses. */
 const HOLDER_USER = 65_535;
 const HOLDER_START_MS = 10_000;
-const HOLDER_LOOK_MS = 2;
+const HOLDER_POLL_MS = 2;
 
 /**
  * Starts the first process of a shared pid namespace: a sleeping process that ignores SIGCHLD (so that the kernel reaps
@@ -200,11 +200,11 @@ export async function startPidHolder(
   const pid = Number(await readFile(pidFile, 'utf8'));
   const start = (await processStart(pid)) ?? '';
   // Until it sleeps, it may still open its program and libraries.
-  for (let leftMs = HOLDER_START_MS; !(await isAsleep(pid, 'sleep')); leftMs -= HOLDER_LOOK_MS) {
+  for (let leftMs = HOLDER_START_MS; !(await isAsleep(pid, 'sleep')); leftMs -= HOLDER_POLL_MS) {
     if (leftMs <= 0 || !(await isRunning(pid, start)))
       throw new Error("the process that holds the pod's pid namespace did not start");
     await new Promise<void>((resolve) => {
-      clock.setTimer(HOLDER_LOOK_MS, resolve);
+      clock.setTimer(HOLDER_POLL_MS, resolve);
     });
   }
   await emptyRoot(pid, rootfs);

@@ -16,7 +16,7 @@ const PREFIX = 'exec-';
 const TRACKING = ['pids', 'memory', 'cpuacct'] as const;
 const KILL_TIMEOUT_MS = 2_000;
 const REMOVE_TIMEOUT_MS = 1_000;
-const LOOK_MS = 10;
+const POLL_MS = 10;
 const MAX_ADOPTIONS = 100;
 
 export interface ExecCgroup {
@@ -147,7 +147,7 @@ const removed = (directory: string): Promise<boolean> =>
 
 const pause = (clock: Clock): Promise<void> =>
   new Promise((resolve) => {
-    clock.setTimer(LOOK_MS, resolve);
+    clock.setTimer(POLL_MS, resolve);
   });
 
 /** Errors are ignored: the controller may be absent, or the process may have exited. */

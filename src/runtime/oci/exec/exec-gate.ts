@@ -9,7 +9,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-const LOOK_MS = 100;
+const POLL_MS = 100;
 const open = promisify(openFd);
 
 /**
@@ -43,7 +43,7 @@ function isWritten(fifo: Socket, isAlive: () => Promise<boolean>): Promise<boole
         // Output that the process wrote before its end is read first.
         if (!alive) setImmediate(() => setImmediate(() => settle(false)));
       });
-    }, LOOK_MS);
+    }, POLL_MS);
     fifo.once('data', () => settle(true));
     fifo.on('error', () => settle(false));
     fifo.on('close', () => settle(false));

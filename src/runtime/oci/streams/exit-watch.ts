@@ -4,7 +4,7 @@ import type { Log } from '../../../base/log.ts';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
 
 /** Interval of checking containers whose monitor was killed. */
-const UNMONITORED_LOOK_MS = 1_000;
+const UNMONITORED_POLL_MS = 1_000;
 
 interface Endings {
   settle(id: string): Promise<void>;
@@ -31,7 +31,7 @@ export class ExitWatch {
         .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
     };
     this.#watcher = watch(directory, changed, { names: true });
-    this.#look();
+    this.#poll();
   }
 
   close(): void {
@@ -40,15 +40,15 @@ export class ExitWatch {
     this.#watcher.close();
   }
 
-  #look(): void {
-    this.#looking = this.#clock.setTimer(UNMONITORED_LOOK_MS, () => {
+  #poll(): void {
+    this.#looking = this.#clock.setTimer(UNMONITORED_POLL_MS, () => {
       this.#containers
         .settleUnmonitored()
         .catch((error: unknown) =>
           this.#log.warn('containers without monitor not checked', { error: messageOf(error) }),
         )
         .finally(() => {
-          if (this.#looking !== undefined) this.#look();
+          if (this.#looking !== undefined) this.#poll();
         });
     });
   }

@@ -14,7 +14,7 @@ export class AllocatedDevices {
   readonly #resultsOf = new Map<string, readonly AllocationResult[]>();
   readonly #devices = new Map<string, Holders>();
 
-  isTaken(driver: string, pool: string, device: string): boolean {
+  isAllocated(driver: string, pool: string, device: string): boolean {
     return (this.#devices.get(`${driver}/${pool}/${device}`)?.alone ?? 0) > 0;
   }
 

@@ -12,7 +12,7 @@ export interface DeviceLister {
   /** Slices with devices that may be available on the node. */
   slicesFor(node: string): readonly ResourceSlice[];
   /** Whether the device is exclusively allocated to a claim, or about to be. */
-  isTaken(driver: string, pool: string, device: string): boolean;
+  isAllocated(driver: string, pool: string, device: string): boolean;
   /** Amounts that claims consume of a shared device; undefined if no claim has a share. */
   consumed(driver: string, pool: string, device: string): Consumed | undefined;
   /** Reason why the device cannot be allocated; undefined if it can. */

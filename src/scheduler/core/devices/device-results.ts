@@ -2,7 +2,7 @@
 import type { Node, NodeSelector } from 'kubernetes-types/core/v1';
 import type { AllocatedConfiguration, AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
 import { formatQuantity } from '../../../base/quantity.ts';
-import { type Alternative, type Candidate, type Chosen, isShareable, type Wish } from './device-search.ts';
+import { type Alternative, type Candidate, type Chosen, isShareable, type RequiredDevice } from './device-search.ts';
 
 export type Allocation = NonNullable<NonNullable<ResourceClaim['status']>['allocation']>;
 
@@ -13,9 +13,9 @@ export function allocationOf(
   newShareId: () => string,
 ): Allocation {
   const results = chosen.map((each): AllocationResult => {
-    const { wish, alternative, candidate } = each;
+    const { required, alternative, candidate } = each;
     return {
-      request: requestOf(wish, alternative),
+      request: requestOf(required, alternative),
       driver: candidate.driver,
       pool: candidate.pool,
       device: candidate.device.name ?? '',
@@ -67,7 +67,7 @@ const distinct = <T>(items: readonly T[]): T[] => [
   ...new Map(items.map((item) => [JSON.stringify(item), item])).values(),
 ];
 
-const requestOf = ({ request }: Wish, { name }: Alternative): string =>
+const requestOf = ({ request }: RequiredDevice, { name }: Alternative): string =>
   name === request ? request : `${request}/${name}`;
 
 function consumedBy({ consumption }: Chosen): Pick<AllocationResult, 'consumedCapacity'> {
@@ -78,14 +78,15 @@ function consumedBy({ consumption }: Chosen): Pick<AllocationResult, 'consumedCa
 
 /** Includes the configuration of a class once, with all requests of the class. */
 function configOf({ spec }: ResourceClaim, chosen: readonly Chosen[]): AllocatedConfiguration[] {
-  const requests = new Map(chosen.map((each) => [requestOf(each.wish, each.alternative), each]));
+  const requests = new Map(chosen.map((each) => [requestOf(each.required, each.alternative), each]));
   const byClass = Map.groupBy(requests, ([, { alternative }]) => alternative.deviceClass);
   const config = [...byClass].flatMap(([deviceClass, members]) =>
     (deviceClass?.spec?.config ?? []).map((each): AllocatedConfiguration => {
       return { ...each, source: 'FromClass', requests: members.map(([request]) => request) };
     }),
   );
-  const isChosen = (name: string): boolean => requests.has(name) || chosen.some(({ wish }) => wish.request === name);
+  const isChosen = (name: string): boolean =>
+    requests.has(name) || chosen.some(({ required }) => required.request === name);
   for (const each of spec?.devices?.config ?? [])
     if ((each.requests ?? []).length === 0 || each.requests?.some(isChosen) === true)
       config.push({ ...each, source: 'FromClaim' });

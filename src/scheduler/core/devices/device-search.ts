@@ -29,7 +29,7 @@ export interface Candidate {
 }
 
 /** One required device, satisfied by any of several alternatives. */
-export interface Wish {
+export interface RequiredDevice {
   readonly claim: number;
   readonly request: string;
   readonly alternatives: readonly Alternative[];
@@ -53,7 +53,7 @@ interface Match {
 }
 
 export interface Chosen extends Match {
-  readonly wish: Wish;
+  readonly required: RequiredDevice;
   readonly alternative: Alternative;
 }
 
@@ -63,7 +63,7 @@ export class DeviceSearch {
   readonly chosen: Chosen[] = [];
   why = 'cannot allocate all claims';
   readonly #claims: readonly ResourceClaim[];
-  readonly #wishes: readonly Wish[];
+  readonly #requiredDevices: readonly RequiredDevice[];
   readonly #candidates: readonly Candidate[];
   readonly #counters: SharedCounters;
   readonly #lister: DeviceLister;
@@ -73,40 +73,40 @@ export class DeviceSearch {
 
   constructor(
     claims: readonly ResourceClaim[],
-    wishes: readonly Wish[],
+    requiredDevices: readonly RequiredDevice[],
     candidates: readonly Candidate[],
     counters: SharedCounters,
     lister: DeviceLister,
   ) {
     this.#counters = counters;
     this.#claims = claims;
-    this.#wishes = wishes;
+    this.#requiredDevices = requiredDevices;
     this.#candidates = candidates;
     this.#lister = lister;
   }
 
   place(index: number): boolean {
-    const wish = this.#wishes[index];
-    if (wish === undefined) return true;
-    return wish.alternatives.some((alternative) => this.#placeAs(wish, alternative, index));
+    const required = this.#requiredDevices[index];
+    if (required === undefined) return true;
+    return required.alternatives.some((alternative) => this.#placeAs(required, alternative, index));
   }
 
-  #placeAs(wish: Wish, alternative: Alternative, index: number): boolean {
+  #placeAs(required: RequiredDevice, alternative: Alternative, index: number): boolean {
     if (alternative.deviceClass === undefined) return false;
     const matching = this.#matchesOf(alternative);
     const roomy = matching.filter(({ hasRoom }) => hasRoom);
-    const free = roomy.filter(({ candidate }) => this.#isFree(candidate, wish, alternative));
+    const free = roomy.filter(({ candidate }) => this.#isFree(candidate, required, alternative));
     const count = alternative.count === 'all' ? roomy.length : alternative.count;
-    const results = this.chosen.reduce((sum, each) => (each.wish.claim === wish.claim ? sum + 1 : sum), count);
+    const results = this.chosen.reduce((sum, each) => (each.required.claim === required.claim ? sum + 1 : sum), count);
     if (count === 0 || results > MAX_RESULTS || free.length < count) {
-      this.#explain(wish, matching, free.length, count);
+      this.#explain(required, matching, free.length, count);
       return false;
     }
-    return this.#choose(wish, alternative, free, 0, count, index);
+    return this.#choose(required, alternative, free, 0, count, index);
   }
 
   #choose(
-    wish: Wish,
+    required: RequiredDevice,
     alternative: Alternative,
     free: readonly Match[],
     from: number,
@@ -118,12 +118,12 @@ export class DeviceSearch {
       const match = free[at] as Match;
       this.#steps += 1;
       if (this.#steps > MAX_STEPS) return false;
-      const choice: Chosen = { wish, alternative, ...match };
-      if (!this.#isFree(match.candidate, wish, alternative) || !this.#constrained(choice)) continue;
+      const choice: Chosen = { required, alternative, ...match };
+      if (!this.#isFree(match.candidate, required, alternative) || !this.#constrained(choice)) continue;
       if (!this.#shares.hasRoom(match.candidate, match.consumption)) continue;
       const undo = this.#take(choice);
       if (undo === undefined) continue;
-      if (this.#choose(wish, alternative, free, at + 1, left - 1, index)) return true;
+      if (this.#choose(required, alternative, free, at + 1, left - 1, index)) return true;
       undo();
     }
     return false;
@@ -151,16 +151,16 @@ export class DeviceSearch {
    * Whether the device can be used. A request with administrative access shares it with its owner, but cannot use it
    * twice in one claim.
    */
-  #isFree(candidate: Candidate, { claim }: Wish, { adminAccess }: Alternative): boolean {
+  #isFree(candidate: Candidate, { claim }: RequiredDevice, { adminAccess }: Alternative): boolean {
     const { key, driver, pool, device, withheld } = candidate;
     if (!adminAccess && withheld !== undefined) return false;
-    if (!adminAccess && this.#lister.isTaken(driver, pool, device.name ?? '')) return false;
+    if (!adminAccess && this.#lister.isAllocated(driver, pool, device.name ?? '')) return false;
     if (isShareable(candidate)) return true;
     if (!adminAccess && candidate.consumed !== undefined) return false;
     return !this.chosen.some(
       (each) =>
         each.candidate.key === key &&
-        (adminAccess ? each.wish.claim === claim : each.wish.claim === claim || !each.alternative.adminAccess),
+        (adminAccess ? each.required.claim === claim : each.required.claim === claim || !each.alternative.adminAccess),
     );
   }
 
@@ -186,14 +186,14 @@ export class DeviceSearch {
   }
 
   /** Checks the claim's constraints on the device against the devices selected so far. */
-  #constrained({ wish, alternative, candidate }: Chosen): boolean {
-    for (const constraint of this.#claims[wish.claim]?.spec?.devices?.constraints ?? []) {
+  #constrained({ required, alternative, candidate }: Chosen): boolean {
+    for (const constraint of this.#claims[required.claim]?.spec?.devices?.constraints ?? []) {
       const { requests = [], matchAttribute, distinctAttribute } = constraint;
       const isUnder = (request: string, name: string): boolean =>
         requests.length === 0 || requests.includes(request) || requests.includes(`${request}/${name}`);
-      if (!isUnder(wish.request, alternative.name)) continue;
+      if (!isUnder(required.request, alternative.name)) continue;
       const others = this.chosen.filter(
-        (each) => each.wish.claim === wish.claim && isUnder(each.wish.request, each.alternative.name),
+        (each) => each.required.claim === required.claim && isUnder(each.required.request, each.alternative.name),
       );
       const name = matchAttribute ?? distinctAttribute ?? '';
       const value = attributeOf(candidate, name);
@@ -204,7 +204,7 @@ export class DeviceSearch {
     return true;
   }
 
-  #explain({ request }: Wish, matching: readonly Match[], free: number, count: number): void {
+  #explain({ request }: RequiredDevice, matching: readonly Match[], free: number, count: number): void {
     const total = matching.length;
     const withheld = matching.find(({ candidate }) => candidate.withheld !== undefined)?.candidate.withheld;
     const detail =

@@ -12,7 +12,7 @@ import { FIXTURE_PREFIX, RIG_GROUP } from '../../../rigs/kinds/rig-types.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { DeviceLister } from './device-lister.ts';
 import { type Allocation, allocationOf } from './device-results.ts';
-import { type Alternative, type Candidate, DeviceSearch, type Wish } from './device-search.ts';
+import { type Alternative, type Candidate, DeviceSearch, type RequiredDevice } from './device-search.ts';
 import { SharedCounters } from './shared-counters.ts';
 
 type NodeOfDevices = Pick<NodeInfo, 'node' | 'requested'>;
@@ -26,19 +26,19 @@ export function allocateDevices(
   const { node } = where;
   const counters = new SharedCounters();
   const candidates = candidatesOn(where, lister, counters);
-  const wishes: Wish[] = [];
+  const requiredDevices: RequiredDevice[] = [];
   for (const [claim, { spec }] of claims.entries()) {
     for (const request of spec?.devices?.requests ?? []) {
       const alternatives = (request.exactly === undefined ? (request.firstAvailable ?? []) : [request.exactly]).map(
         (each) => alternativeOf(each, request.name ?? '', lister),
       );
-      wishes.push({ claim, request: request.name ?? '', alternatives });
+      requiredDevices.push({ claim, request: request.name ?? '', alternatives });
     }
   }
-  const search = new DeviceSearch(claims, wishes, candidates, counters, lister);
+  const search = new DeviceSearch(claims, requiredDevices, candidates, counters, lister);
   if (!search.place(0)) return search.why;
   return claims.map((claim, index) => {
-    const chosen = search.chosen.filter(({ wish }) => wish.claim === index);
+    const chosen = search.chosen.filter(({ required }) => required.claim === index);
     return allocationOf(claim, chosen, node, () => lister.newShareId());
   });
 }
@@ -82,7 +82,7 @@ function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, 
     if (slices.length < (slices[0]?.spec?.pool?.resourceSliceCount ?? 1)) continue;
     const { driver: owner = '', pool: { name: poolName = '' } = {} } = slices[0]?.spec ?? {};
     const inUse = (device: string): boolean =>
-      lister.isTaken(owner, poolName, device) || lister.consumed(owner, poolName, device) !== undefined;
+      lister.isAllocated(owner, poolName, device) || lister.consumed(owner, poolName, device) !== undefined;
     counters.addPool(key, slices, inUse);
     for (const { spec } of slices) {
       const [driver, pool] = [spec?.driver ?? '', spec?.pool?.name ?? ''];

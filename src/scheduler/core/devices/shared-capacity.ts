@@ -69,14 +69,14 @@ interface Shared {
 
 /** Shares taken during one allocation attempt. */
 export class CapacityShares {
-  readonly #taken = new Map<string, Consumption[]>();
+  readonly #allocated = new Map<string, Consumption[]>();
 
   isShared({ key, consumed }: Shared): boolean {
-    return consumed !== undefined || (this.#taken.get(key) ?? []).length > 0;
+    return consumed !== undefined || (this.#allocated.get(key) ?? []).length > 0;
   }
 
   hasRoom({ key, device, consumed }: Shared, consumption: Consumption): boolean {
-    const taken = this.#taken.get(key) ?? [];
+    const taken = this.#allocated.get(key) ?? [];
     return [...consumption].every(([name, { nanos }]) => {
       const others = taken.reduce((sum, each) => sum + (each.get(name)?.nanos ?? 0n), consumed?.get(name) ?? 0n);
       return others + nanos <= amountOf(device.capacity?.[name]?.value).nanos;
@@ -84,11 +84,11 @@ export class CapacityShares {
   }
 
   take({ key }: Shared, consumption: Consumption): void {
-    this.#taken.set(key, [...(this.#taken.get(key) ?? []), consumption]);
+    this.#allocated.set(key, [...(this.#allocated.get(key) ?? []), consumption]);
   }
 
   /** Releases the share that was taken last. */
   release({ key }: Shared): void {
-    this.#taken.get(key)?.pop();
+    this.#allocated.get(key)?.pop();
   }
 }

@@ -26,7 +26,7 @@ export const dynamicResources: FilterFactory =
     return (node) => {
       // The kubelet may not have reported yet that the fixture is not allocatable.
       const taken = fixtures.find((name) => {
-        return lister.isTaken(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
+        return lister.isAllocated(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
       });
       return taken === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${taken}`, true);
     };

@@ -107,7 +107,7 @@ export interface Raft {
   /** Reports that gossip has confirmed the death of `leader`. */
   leaderConfirmedDead(leader: NodeId): void;
   /** Reports that, according to gossip, other members currently reach `leader`. Valid for `ticks`. */
-  othersSeeLeader(leader: NodeId, ticks: number): void;
+  hintLeaderSeen(leader: NodeId, ticks: number): void;
   /** Sets the log positions and health that gossip reports, including this member's own. */
   setPeerHints(peers: readonly PeerHint[]): void;
   /** Sets new timeouts, derived from measured flushes and round trips. All members should use similar values. */

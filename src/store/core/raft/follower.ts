@@ -4,12 +4,12 @@ import type { RaftNode } from './node.ts';
 import type { MessageOf } from './types.ts';
 
 /** Records a message from the leader of this term. Throws `Diverged` if this member has another leader in this term. */
-export function heardLeader(node: RaftNode, leader: string): void {
+export function onLeaderMessage(node: RaftNode, leader: string): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader))
     throw new RaftError('Diverged', `${leader} and ${node.leader} both claim to lead in term ${node.term}`);
   if (node.role !== 'follower' || node.leader === undefined) node.becomeFollower(node.term, leader);
   node.electionElapsed = 0;
-  node.hints.heardFrom(leader);
+  node.hints.onLeaderMessage(leader);
 }
 
 export function onAppend(node: RaftNode, message: MessageOf<'append'>): void {

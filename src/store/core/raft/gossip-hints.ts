@@ -22,7 +22,7 @@ export class GossipHints {
     this.#seen = undefined;
   }
 
-  othersSee(leader: NodeId, ticks: number): void {
+  leaderSeen(leader: NodeId, ticks: number): void {
     this.#seen = { leader, until: this.#now + ticks };
   }
 
@@ -31,7 +31,7 @@ export class GossipHints {
   }
 
   /** A message from the leader itself overrides all gossip about it. */
-  heardFrom(leader: NodeId): void {
+  onLeaderMessage(leader: NodeId): void {
     this.#vetoes = 0;
     if (this.#dead?.leader === leader) this.#dead = undefined;
   }

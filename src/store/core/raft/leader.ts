@@ -83,7 +83,7 @@ function quorumActive(node: RaftNode): boolean {
 export function broadcastHeartbeat(node: RaftNode): void {
   node.heartbeatElapsed = 0;
   node.reads.round++;
-  node.reads.roundWanted = false;
+  node.reads.roundPending = false;
   for (const [to, progress] of node.peers())
     node.send({
       type: 'heartbeat',

@@ -182,7 +182,7 @@ export class RaftNode {
   }
 
   /** Applies a commit index from another member. If this log has the same entry, all entries up to it are committed. */
-  learnCommit({ commit = 0, commitTerm = 0 }: { readonly commit?: number; readonly commitTerm?: number }): void {
+  updateCommit({ commit = 0, commitTerm = 0 }: { readonly commit?: number; readonly commitTerm?: number }): void {
     if (this.role !== 'leader' && commit > this.log.committed && this.log.term(commit) === commitTerm)
       this.log.committed = commit;
   }

@@ -114,7 +114,7 @@ class Machine implements Raft {
       node.messagesAfterPersist.length > 0 ||
       node.log.hasUnwritten ||
       node.log.hasCommitted ||
-      node.reads.roundWanted ||
+      node.reads.roundPending ||
       node.readStates.length > 0 ||
       node.abortedReads.length > 0 ||
       node.snapshotsToSend.length > 0 ||
@@ -139,7 +139,7 @@ class Machine implements Raft {
     const node = this.#node;
     const { committed, confState } = this.#emit();
     // All reads registered since the last round share the next one.
-    if (node.role === 'leader' && node.reads.roundWanted) leader.broadcastHeartbeat(node);
+    if (node.role === 'leader' && node.reads.roundPending) leader.broadcastHeartbeat(node);
     const { entries, snapshot } = node.log.takeUnwritten();
     const hardState = this.#hardChange();
     const decided =
@@ -268,8 +268,8 @@ class Machine implements Raft {
     leaderConfirmedDead(this.#node, id);
   }
 
-  othersSeeLeader(id: NodeId, ticks: number): void {
-    this.#node.hints.othersSee(id, ticks);
+  hintLeaderSeen(id: NodeId, ticks: number): void {
+    this.#node.hints.leaderSeen(id, ticks);
   }
 
   setPeerHints(peers: readonly PeerHint[]): void {

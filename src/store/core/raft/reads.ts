@@ -19,7 +19,7 @@ export class PendingReads {
   /** Last broadcast round of this term. */
   round = 0;
   /** A read waits for a round that has not been sent. */
-  roundWanted = false;
+  roundPending = false;
   #early: PendingRead[] = [];
   #confirming: ConfirmingRead[] = [];
   readonly #forwarded = new Map<ReadContext, number>();
@@ -42,7 +42,7 @@ export class PendingReads {
 
   add(read: PendingRead, index: number): void {
     this.#confirming.push({ ...read, index, round: this.round + 1 });
-    this.roundWanted = true;
+    this.roundPending = true;
   }
 
   /** Removes and returns the reads whose round a quorum has answered. */
@@ -80,7 +80,7 @@ export class PendingReads {
     this.#confirming = [];
     this.#forwarded.clear();
     this.round = 0;
-    this.roundWanted = false;
+    this.roundPending = false;
     return aborted;
   }
 }

@@ -1,6 +1,6 @@
 import { checkMessage } from './check-message.ts';
 import { answerVote, campaign, defendsLeader, poll } from './election.ts';
-import { heardLeader, onAppend, onHeartbeat, onSnapshot } from './follower.ts';
+import { onAppend, onHeartbeat, onLeaderMessage, onSnapshot } from './follower.ts';
 import * as leader from './leader.ts';
 import type { RaftNode } from './node.ts';
 import { append, refusal } from './proposals.ts';
@@ -37,7 +37,7 @@ function stepStale(node: RaftNode, message: TermedMessage): void {
 }
 
 function stepCurrent(node: RaftNode, message: TermedMessage): void {
-  if (message.type === 'preVoteResp' || message.type === 'voteResp') node.learnCommit(message);
+  if (message.type === 'preVoteResp' || message.type === 'voteResp') node.updateCommit(message);
   switch (message.type) {
     case 'preVote':
     case 'vote':
@@ -51,15 +51,15 @@ function stepCurrent(node: RaftNode, message: TermedMessage): void {
       if (node.role === 'candidate') poll(node, message.from, message.granted);
       return;
     case 'append':
-      heardLeader(node, message.from);
+      onLeaderMessage(node, message.from);
       onAppend(node, message);
       return;
     case 'heartbeat':
-      heardLeader(node, message.from);
+      onLeaderMessage(node, message.from);
       onHeartbeat(node, message);
       return;
     case 'snapshot':
-      heardLeader(node, message.from);
+      onLeaderMessage(node, message.from);
       onSnapshot(node, message);
       return;
     case 'appendResp':

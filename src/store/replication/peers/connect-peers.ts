@@ -21,7 +21,7 @@ export interface PeerParts {
   readonly removal: Removal;
 }
 
-const ASK_MS = 3000;
+const REQUEST_TIMEOUT_MS = 3000;
 
 /** Connections of this member to its peers, and the requests that it serves for them. */
 export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings, parts, open, removal }: PeerParts) {
@@ -40,7 +40,7 @@ export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings,
     handler: {
       message: (message) => joinCheck.message(message),
       leaseUpdates: (from, updates) => {
-        if (from === engine.replica.leader) open.leases?.heard(updates);
+        if (from === engine.replica.leader) open.leases?.applyRemaining(updates);
       },
       replace: async (request) => {
         await replaceMember(engine, request, { clock, log, token });
@@ -58,7 +58,7 @@ export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings,
       wasRemoved: (member) => engine.cluster.wasRemoved(member) && engine.membersWritten,
       removed: () => void removal.reportedByPeer(),
       unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
-      gone: (member) => {
+      disconnected: (member) => {
         if (engine.replica.leader === member) engine.replica.hint((raft) => raft.leaderConfirmedDead(member));
       },
     },
@@ -73,9 +73,9 @@ function createJoinCheck(deps: EtcdServerDeps, engine: Engine, replica: Replica,
   return new JoinCheck({
     id,
     log: deps.log,
-    others: isNew() ? known.filter((member) => member !== id) : [],
+    otherMembers: isNew() ? known.filter((member) => member !== id) : [],
     isNew,
-    ask: (member) => open.connectedPeers.members(member, ASK_MS),
+    fetchMembers: (member) => open.connectedPeers.members(member, REQUEST_TIMEOUT_MS),
     step: (message) => engine.replica.step(message),
     wiped: deps.onFatal,
   });

@@ -3,7 +3,7 @@ import { CodedError } from '../../../base/errors.ts';
 import type { NodeId } from '../../core/raft/index.ts';
 import type { Forwarded } from './peer-protocol.ts';
 
-interface Asked {
+interface PendingRequest {
   readonly of: NodeId;
   readonly deadlineMs: number;
   resolve(answer: Forwarded): void;
@@ -15,7 +15,7 @@ const SWEEP_MS = 250;
 /** Requests sent to other members that have no response yet. */
 export class Forwarding {
   readonly #clock: Clock;
-  readonly #asked = new Map<number, Asked>();
+  readonly #pending = new Map<number, PendingRequest>();
   #lastNumber: number;
   #sweep: Timer | undefined;
 
@@ -29,35 +29,35 @@ export class Forwarding {
   }
 
   /** Sends a request with its number to `of` and resolves with the response. Throws CodedError 'peer-unreachable'. */
-  ask(of: NodeId, timeoutMs: number, send: (number: number) => void): Promise<Forwarded> {
+  request(of: NodeId, timeoutMs: number, send: (number: number) => void): Promise<Forwarded> {
     this.#lastNumber += 1;
     const number = this.#lastNumber;
     return new Promise((resolve, reject) => {
-      this.#asked.set(number, { of, deadlineMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject });
+      this.#pending.set(number, { of, deadlineMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject });
       this.#arm();
       send(number);
     });
   }
 
   answered(number: number, by: NodeId, answer: Forwarded): void {
-    const asked = this.#asked.get(number);
+    const asked = this.#pending.get(number);
     if (asked?.of !== by) return;
-    this.#asked.delete(number);
+    this.#pending.delete(number);
     asked.resolve(answer);
   }
 
   /** Rejects the requests sent to `of`, whose outcome is unknown. */
   lost(of: NodeId, why: string): void {
-    for (const [number, asked] of this.#asked) if (asked.of === of) this.#fail(number, asked, why);
+    for (const [number, asked] of this.#pending) if (asked.of === of) this.#fail(number, asked, why);
   }
 
   stop(): void {
     this.#sweep?.cancel();
-    for (const [number, asked] of this.#asked) this.#fail(number, asked, 'the store is stopping');
+    for (const [number, asked] of this.#pending) this.#fail(number, asked, 'the store is stopping');
   }
 
-  #fail(number: number, { of, reject }: Asked, why: string): void {
-    this.#asked.delete(number);
+  #fail(number: number, { of, reject }: PendingRequest, why: string): void {
+    this.#pending.delete(number);
     reject(new CodedError('peer-unreachable', `member ${of}: ${why}`));
   }
 
@@ -66,9 +66,9 @@ export class Forwarding {
     this.#sweep = this.#clock.setTimer(SWEEP_MS, () => {
       this.#sweep = undefined;
       const now = this.#clock.monotonicMs();
-      for (const [number, asked] of this.#asked)
+      for (const [number, asked] of this.#pending)
         if (asked.deadlineMs <= now) this.#fail(number, asked, 'no response in time');
-      if (this.#asked.size > 0) this.#arm();
+      if (this.#pending.size > 0) this.#arm();
     });
   }
 }

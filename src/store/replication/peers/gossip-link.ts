@@ -94,6 +94,6 @@ export class GossipLink {
         here(leaderSeen.leader) === leader &&
         leaderSeen.agoMs < electionMs,
     );
-    if (seen) replica.hint((raft) => raft.othersSeeLeader(leader, replica.electionTicks));
+    if (seen) replica.hint((raft) => raft.hintLeaderSeen(leader, replica.electionTicks));
   }
 }

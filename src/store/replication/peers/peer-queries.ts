@@ -39,7 +39,7 @@ export class PeerQueries {
   }
 
   /** Sends the request to all other members and reports each agreement. Resolves when no more responses can arrive. */
-  async askAll(about: string, message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void): Promise<void> {
+  async queryAll(about: string, message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void): Promise<void> {
     const { engine, peers } = this.#deps;
     const { cluster, replica } = engine;
     const request = { path: about, message, metadata: new Map<string, string>(), authRevision: 0 };

@@ -79,7 +79,7 @@ export interface PeerHandler {
   /** Called when messages recently sent to `to` may be lost. */
   unreachable(to: NodeId): void;
   /** Called when the peer address of `id` refuses connections. */
-  gone(id: NodeId): void;
+  disconnected(id: NodeId): void;
 }
 
 const REOPEN_MS = 50;
@@ -134,7 +134,7 @@ export class Peers {
     }
     for (const [id, { peerUrls }] of wanted) {
       if (this.#peers.has(id) || peerUrls.length === 0 || this.#stopped) continue;
-      const channel = dial(peerUrls, () => handler.gone(id));
+      const channel = dial(peerUrls, () => handler.disconnected(id));
       const peer: Peer = { urls: peerUrls.join(), channel, stream: undefined, reopen: undefined };
       this.#peers.set(id, peer);
       this.#open(id, peer);
@@ -202,7 +202,7 @@ export class Peers {
     const stream = this.#connected(to);
     // The request was not sent, so it may be sent to the next leader.
     if (stream === undefined) return NOT_SENT;
-    return this.#forwarding.ask(to, timeoutMs, (number) =>
+    return this.#forwarding.request(to, timeoutMs, (number) =>
       stream.send(encodeNumbered(Frame.forward, number, encodeForward(request))),
     );
   }

@@ -13,7 +13,7 @@ import type { Encoder } from '../../services/encode.ts';
 import type { UnaryHandlers } from '../../services/kv-service.ts';
 import { failureOf } from '../../services/rpc-errors.ts';
 import type { Engine } from '../engine.ts';
-import { ALARM_CORRUPT } from '../upkeep/alarms.ts';
+import { ALARM_CORRUPT } from '../maintenance/alarms.ts';
 import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
@@ -77,7 +77,7 @@ export class Router {
     this.#deps = deps;
   }
 
-  serveOthers(handlers: UnaryHandlers): void {
+  servePeers(handlers: UnaryHandlers): void {
     this.#unchecked = new Map(Object.entries(handlers));
   }
 
@@ -136,7 +136,7 @@ export class Router {
   }
 
   /** Response of the leader to `message`, with this member's response header. Throws CodedError. */
-  async ask(path: string, message: Uint8Array, here: () => Promise<Uint8Array>): Promise<Uint8Array> {
+  async callLeader(path: string, message: Uint8Array, here: () => Promise<Uint8Array>): Promise<Uint8Array> {
     const outcome = await this.#reach(path, message, new Map(), async () => ({ ...DONE, body: await here() }));
     if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
     return outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body;

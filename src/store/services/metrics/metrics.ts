@@ -11,7 +11,7 @@ import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
 import type { LogSize } from '../../disk/port.ts';
 import type { Engine } from '../../replication/engine.ts';
-import type { CompactionTimes } from '../../replication/upkeep/compactor.ts';
+import type { CompactionTimes } from '../../replication/maintenance/compactor.ts';
 import type { WatchService } from '../../watch/watch-service.ts';
 import type { LeaseCounts } from '../lease-service.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from '../version.ts';

@@ -13,7 +13,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 const poolOf = (...targets: string[]): BackendPool => {
   const pool = new BackendPool();
-  pool.learn('bootstrap', targets);
+  pool.setTargets('bootstrap', targets);
   return pool;
 };
 const of = (pool: BackendPool, target: string): Backend => {
@@ -75,7 +75,7 @@ describe('choice of an API server', () => {
     const pool = poolOf('a', 'b');
     pool.found('b', 'ready');
     pool.opened('a');
-    pool.learn('bootstrap', ['b']);
+    pool.setTargets('bootstrap', ['b']);
     assert.equal(of(pool, 'a').treatment, 'drain');
     assert.equal(pool.choose(new Set(['b']), 0), undefined);
     pool.closed('a');
@@ -88,9 +88,9 @@ describe('choice of an API server', () => {
   it('limits the pool to 32 servers, saved ones last', () => {
     const pool = new BackendPool();
     const many = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}${at}`);
-    pool.learn('saved', many('saved', 40));
+    pool.setTargets('saved', many('saved', 40));
     assert.equal(pool.list().length, 32);
-    pool.learn('api', many('api', 30));
+    pool.setTargets('api', many('api', 30));
     assert.equal(pool.list().filter(({ target }) => target.startsWith('api')).length, 30);
     assert.equal(pool.list().length, 32);
   });
@@ -147,7 +147,7 @@ it('matches a direct implementation of the rules in 20,000 random steps', () => 
     if (action < 0.1) {
       const source = pick(['bootstrap', 'api', 'gossip', 'saved'] as const);
       const targets = all.filter(() => random.random() < 0.6);
-      pool.learn(source, targets);
+      pool.setTargets(source, targets);
       oracle.named.set(source, targets);
     } else if (action < 0.5 && oracle.health.has(target)) {
       const finding = pick(FINDINGS);

@@ -38,7 +38,7 @@ function listerOf(stale?: ResourceClaim): DeviceLister {
     extendedClaimOf: () => stale,
     hasFailedBinding: () => false,
     slicesFor: () => [slice],
-    isTaken: () => false,
+    isAllocated: () => false,
     consumed: () => undefined,
     withheld: () => undefined,
     newShareId: () => '',

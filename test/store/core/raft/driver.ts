@@ -136,7 +136,7 @@ export class Driver {
         this.raft(id).leaderConfirmedDead(rest[0] ?? '');
         return;
       case 'seen':
-        this.raft(id).othersSeeLeader(rest[0] ?? '', Number(rest[1] ?? 10));
+        this.raft(id).hintLeaderSeen(rest[0] ?? '', Number(rest[1] ?? 10));
         return;
       case 'hints':
         for (const [member, { raft }] of this.nodes)

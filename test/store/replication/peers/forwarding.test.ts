@@ -17,7 +17,7 @@ describe('requests forwarded to other members', () => {
   it('ignore responses to requests of an earlier run of this member', async () => {
     const numbers: number[] = [];
     const ask = (forwarding: Forwarding): Promise<Forwarded> =>
-      forwarding.ask('b', 1_000, (number) => numbers.push(number));
+      forwarding.request('b', 1_000, (number) => numbers.push(number));
     const earlier = new Forwarding(clock, 2 ** 40 - 1);
     ask(earlier).catch(() => {});
     const now = new Forwarding(clock, 4_711);

@@ -14,7 +14,6 @@ import type { DecodeFindings } from '../../../schema/decode.ts';
 import type { ObjectNode } from '../../../schema/node.ts';
 import { applyDefaults } from '../../../structural/defaults.ts';
 import { coerceMetadata, validateEmbedded } from '../../../structural/embedded.ts';
-import { factsOf } from '../../../structural/facts.ts';
 import { mergeSchemaOf } from '../../../structural/merge-schema.ts';
 import { publishedSchema } from '../../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../../structural/paths.ts';
@@ -27,6 +26,7 @@ import {
   parseSchema,
   type Schema,
 } from '../../../structural/schema.ts';
+import { featuresOf } from '../../../structural/schema-features.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
 import { validateLists, validateValue } from '../../../structural/validate.ts';
 import { compareVersions } from '../customresourcedefinitions/names.ts';
@@ -77,7 +77,7 @@ class VersionSchema {
 
   /** Whether the schema has x-kubernetes-embedded-resource. */
   get embeds(): boolean {
-    return factsOf(this.schema).embeds;
+    return featuresOf(this.schema).embeds;
   }
 
   get rules(): RuleCheck {

@@ -33,7 +33,7 @@ export const GROUP_BY_POOLS = 'hyperedge.dev/applied-by-pools';
  * ConfigMap with the groups of Nodes that were deleted by their own host. A new Node with the same name gets the same
  * group.
  */
-export const LEFT_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
+export const DELETED_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
 
 /** Whether the label isolates workloads from nodes. A node must not add or remove it on itself. */
 export function isRestrictedLabel(label: string): boolean {

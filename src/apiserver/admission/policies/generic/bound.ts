@@ -33,7 +33,7 @@ export class BoundPolicies<P extends Policy> {
   readonly #bindings = new WeakMap<CachedObject, Binding>();
   #bound: readonly Bound<P>[] = [];
   #seen = '';
-  #concerned = new WeakMap<ServedKind, Map<string, readonly Bound<P>[]>>();
+  #matching = new WeakMap<ServedKind, Map<string, readonly Bound<P>[]>>();
 
   constructor(sources: PolicySources, compile: (object: CachedObject) => P) {
     this.#sources = sources;
@@ -41,7 +41,7 @@ export class BoundPolicies<P extends Policy> {
   }
 
   /** Policies that may match the request, sorted by name, with their bindings sorted by name. */
-  concerned(request: AdmissionRequest): readonly Bound<P>[] {
+  matching(request: AdmissionRequest): readonly Bound<P>[] {
     const policies = this.#sources.policies();
     const bindings = this.#sources.bindings();
     if (policies.size === 0 || bindings.size === 0) return [];
@@ -49,13 +49,13 @@ export class BoundPolicies<P extends Policy> {
     const state = `${policies.lastChange} ${bindings.lastChange} ${kinds.generation}`;
     if (state !== this.#seen) {
       this.#seen = state;
-      this.#concerned = new WeakMap();
+      this.#matching = new WeakMap();
       this.#bound = this.#bind(policies, bindings);
     }
-    let ofKind = this.#concerned.get(request.kind);
+    let ofKind = this.#matching.get(request.kind);
     if (ofKind === undefined) {
       ofKind = new Map();
-      this.#concerned.set(request.kind, ofKind);
+      this.#matching.set(request.kind, ofKind);
     }
     const key = `${request.operation} ${request.subresource}`;
     let found = ofKind.get(key);

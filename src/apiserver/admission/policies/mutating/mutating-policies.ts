@@ -33,7 +33,7 @@ export function mutatingPolicies(sources: PolicySources): AdmissionPlugin {
     name: 'MutatingAdmissionPolicy',
     takesBodies: true,
     mutate(request, pass) {
-      const concerned = present.concerned(request);
+      const concerned = present.matching(request);
       if (concerned.length === 0 || isExemptOfPolicies(request)) return;
       return new Dispatch(sources, metrics, request, pass).run(concerned);
     },

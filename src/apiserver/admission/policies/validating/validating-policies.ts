@@ -30,7 +30,7 @@ export function validatingPolicies(sources: PolicySources): AdmissionPlugin {
     name: 'ValidatingAdmissionPolicy',
     takesBodies: true,
     validate(request) {
-      const concerned = present.concerned(request);
+      const concerned = present.matching(request);
       if (concerned.length === 0 || isExemptOfPolicies(request)) return;
       return new Dispatch(sources, metrics, request).run(concerned);
     },

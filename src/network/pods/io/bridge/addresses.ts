@@ -35,7 +35,7 @@ const MAX_FORMER = 1_024;
  * its former address again, so that endpoints and network policies with that address stay valid without an API server.
  */
 export class AddressBook {
-  readonly #taken = new Set<string>();
+  readonly #allocated = new Set<string>();
   readonly #last = new Map<4 | 6, bigint>();
   /** Released addresses by owner and family, and the owners by address. */
   readonly #former = new Map<string, string>();
@@ -46,15 +46,15 @@ export class AddressBook {
     const { family } = network;
     const former = this.#former.get(`${owner}/${family}`);
     if (former !== undefined) this.#forget(`${owner}/${family}`, former);
-    if (former !== undefined && !this.#taken.has(former) && isIn(network, former)) {
+    if (former !== undefined && !this.#allocated.has(former) && isIn(network, former)) {
       this.hold(former);
       return former;
     }
     const last = this.#last.get(family) ?? 0n;
     const text = (value: bigint): string => addressText(value, family);
     const next =
-      nextFree(network, last, (value) => this.#taken.has(text(value)) || this.#formerly.has(text(value))) ??
-      nextFree(network, last, (value) => this.#taken.has(text(value)));
+      nextFree(network, last, (value) => this.#allocated.has(text(value)) || this.#formerly.has(text(value))) ??
+      nextFree(network, last, (value) => this.#allocated.has(text(value)));
     if (next === undefined) return undefined;
     this.hold(text(next));
     return text(next);
@@ -68,8 +68,8 @@ export class AddressBook {
     if (sizeOf(range) < SMALLEST_WITH_RESERVE) return undefined;
     for (let back = 3n; back < 3n + RESERVE_TRIES; back++) {
       const address = addressText(range.base + sizeOf(range) - back, range.family);
-      if (this.#taken.has(address)) continue;
-      this.#taken.add(address);
+      if (this.#allocated.has(address)) continue;
+      this.#allocated.add(address);
       return address;
     }
     return undefined;
@@ -78,13 +78,13 @@ export class AddressBook {
   hold(address: string): void {
     const parsed = addressValue(address);
     if (parsed === undefined) return;
-    this.#taken.add(address);
+    this.#allocated.add(address);
     this.#last.set(parsed.family, parsed.value);
   }
 
   /** Releases an address. With an owner it is kept for that owner as long as other addresses are free. */
   release(address: string, owner?: string): void {
-    this.#taken.delete(address);
+    this.#allocated.delete(address);
     const parsed = addressValue(address);
     if (owner === undefined || parsed === undefined) return;
     const key = `${owner}/${parsed.family}`;

@@ -32,7 +32,7 @@ const MAX_NAMED = 3;
 export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false): HostsFinding {
   const passed: string[] = [];
   const failed: Finding[] = [];
-  const hosts = facts.hosts.filter((host) => concerns(host, probe, mastersOnly));
+  const hosts = facts.hosts.filter((host) => isAffected(host, probe, mastersOnly));
   for (const host of hosts) {
     const result = host.report?.probes[probe];
     if (host.ageMs > MAX_AGE_MS) failed.push({ reason: 'HostSilent', message: `${host.name}: the host is silent` });
@@ -44,7 +44,7 @@ export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false
 }
 
 /** A host that reports, but not this probe, does not run the component. */
-function concerns({ master, report }: HostFact, probe: HostProbe, mastersOnly: boolean): boolean {
+function isAffected({ master, report }: HostFact, probe: HostProbe, mastersOnly: boolean): boolean {
   if (mastersOnly && !master) return false;
   return report === undefined || report.probes[probe] !== undefined;
 }

@@ -39,7 +39,7 @@ export class CatalogCopies {
       found: reported.get(own.name),
     }));
     const { status, reason, message, wanted } = copiesOf(own.digest, reports);
-    if (isCatalogName(own.name)) await this.#want(own.name, wanted);
+    if (isCatalogName(own.name)) await this.#request(own.name, wanted);
     const before = source.status?.conditions?.find(({ type }) => type === COPIES);
     const isSame = before?.status === status;
     if ((!isSame || before.reason !== reason) && status === 'False')
@@ -75,7 +75,7 @@ export class CatalogCopies {
     });
   }
 
-  async #want(name: string, byMaster: ReadonlyMap<string, CatalogCopy>): Promise<void> {
+  async #request(name: string, byMaster: ReadonlyMap<string, CatalogCopy>): Promise<void> {
     for (const [node] of this.#masters()) {
       const wanted = wantedCatalogs(node);
       const copy = byMaster.get(node.metadata?.name ?? '');

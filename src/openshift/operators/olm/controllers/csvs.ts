@@ -23,8 +23,8 @@ import type { ClusterServiceVersion, OperatorGroup, RequirementStatus } from '..
 import { cleanUp } from './cleanup.ts';
 import type { Olm } from './context.ts';
 import { copyToTargets, isWantedCopy } from './copies.ts';
-import { readRequirements } from './facts.ts';
 import { InstallStrategy, type StrategyContext } from './install-strategy.ts';
+import { readRequirements } from './requirements.ts';
 
 /** Polling intervals by phase, because most awaited changes trigger no event here. */
 const AGAIN_MS: Readonly<Record<string, number>> = {

@@ -9,7 +9,6 @@ import { ApiError, isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import {
-  asksForEverything,
   CRD_KIND,
   CSV_KIND,
   componentLabel,
@@ -21,6 +20,7 @@ import {
   ownerReference,
   packageOf,
   refusedDefinition,
+  requestsAllPermissions,
 } from '../core/index.ts';
 import type {
   ClusterServiceVersion,
@@ -219,7 +219,7 @@ export class InstallPlanPart {
   }
 
   #announce(csv: ClusterServiceVersion, plan: InstallPlan, group: OperatorGroup): void {
-    if (!asksForEverything(csv) || (group.spec?.serviceAccountName ?? '') !== '') return;
+    if (!requestsAllPermissions(csv) || (group.spec?.serviceAccountName ?? '') !== '') return;
     this.#olm.handle.recorder.event(
       plan,
       'Warning',

@@ -26,7 +26,7 @@ export {
 } from './names.ts';
 export { refusedApi, refusedDefinition } from './owned-apis.ts';
 export { type Health, type NextPhase, nextPhase, statusAfter } from './phases.ts';
-export { asksForEverything, providedApiRoles, serviceAccountNames, targetRbacOf } from './rbac.ts';
+export { providedApiRoles, requestsAllPermissions, serviceAccountNames, targetRbacOf } from './rbac.ts';
 export { type ClusterFacts, requirementsOf } from './requirements.ts';
 export { type Resolution, resolve } from './resolver.ts';
 export {

@@ -93,7 +93,7 @@ function clusterRolesOf(
 }
 
 /** Whether a rule grants all permissions, in which case the installation is announced. */
-export function asksForEverything(csv: ClusterServiceVersion): boolean {
+export function requestsAllPermissions(csv: ClusterServiceVersion): boolean {
   return permissionsOf(csv, 'clusterPermissions').some(({ rules = [] }) =>
     rules.some(
       ({ verbs = [], apiGroups = [], resources = [] }) =>

@@ -94,7 +94,7 @@ export class Leases {
   }
 
   /** Adopts remaining times that another leader checkpointed or reset, because this member may have restarted since. */
-  learnRemaining(checkpoint: Checkpoint): void {
+  adoptRemaining(checkpoint: Checkpoint): void {
     const { view, clock } = this.#deps;
     const now = clock.monotonicMs();
     for (const { id, remainingSeconds } of checkpoint)

@@ -1,7 +1,7 @@
 /** Features that a schema uses at any depth. If a feature is unused, documents need no walk for it. */
 import type { Schema } from './schema.ts';
 
-export interface SchemaFacts {
+export interface SchemaFeatures {
   /** The schema has embedded resources. */
   readonly embeds: boolean;
   /** The schema has defaults. */
@@ -12,24 +12,24 @@ export interface SchemaFacts {
   readonly maps: boolean;
 }
 
-const known = new WeakMap<Schema, SchemaFacts>();
+const known = new WeakMap<Schema, SchemaFeatures>();
 
 /** Computed once per schema. */
-export function factsOf(schema: Schema): SchemaFacts {
+export function featuresOf(schema: Schema): SchemaFeatures {
   let facts = known.get(schema);
   if (facts === undefined) {
-    facts = readFacts(schema);
+    facts = readFeatures(schema);
     known.set(schema, facts);
   }
   return facts;
 }
 
-function readFacts(schema: Schema): SchemaFacts {
+function readFeatures(schema: Schema): SchemaFeatures {
   const { items, additional, properties, listType } = schema;
   const below = [...properties.values()];
   if (items !== undefined) below.push(items);
   if (typeof additional === 'object') below.push(additional);
-  const facts = below.map(factsOf);
+  const facts = below.map(featuresOf);
   return {
     embeds: schema.embedded || facts.some(({ embeds }) => embeds),
     defaults: schema.default !== undefined || facts.some(({ defaults }) => defaults),

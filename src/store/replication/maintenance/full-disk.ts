@@ -13,12 +13,12 @@ export interface FullDiskDeps {
   readonly storage: StoreLog;
   readonly log: Log;
   /** Requests from the other members whether their disks have space. Resolves when no more responses can arrive. */
-  readonly ask: (has: (member: string) => void) => Promise<void>;
+  readonly querySpace: (has: (member: string) => void) => Promise<void>;
 }
 
 export class FullDisk {
   readonly #deps: FullDiskDeps;
-  #asking = false;
+  #querying = false;
 
   constructor(deps: FullDiskDeps) {
     this.#deps = deps;
@@ -41,12 +41,12 @@ export class FullDisk {
 
   /** Called repeatedly while the disk of this member is full. */
   async transferLeadership(): Promise<void> {
-    const { engine, log, ask } = this.#deps;
-    if (this.#asking || !engine.replica.leads || engine.replica.alone) return;
-    this.#asking = true;
+    const { engine, log, querySpace } = this.#deps;
+    if (this.#querying || !engine.replica.leads || engine.replica.alone) return;
+    this.#querying = true;
     try {
       const able = new Set<string>();
-      await ask((member) => able.add(member));
+      await querySpace((member) => able.add(member));
       const { replica } = engine;
       if (!engine.full || !replica.leads) return;
       const successor = replica.bestFollower((id) => able.has(id));
@@ -56,7 +56,7 @@ export class FullDisk {
     } catch (error) {
       log.v(2, 'leadership transfer failed', { cause: messageOf(error) });
     } finally {
-      this.#asking = false;
+      this.#querying = false;
     }
   }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
 import type { StoreLog } from '../../../../src/store/disk/port.ts';
 import type { Engine } from '../../../../src/store/replication/engine.ts';
-import { FullDisk } from '../../../../src/store/replication/upkeep/full-disk.ts';
+import { FullDisk } from '../../../../src/store/replication/maintenance/full-disk.ts';
 
 for (const { name, recoverSpace, room, full } of [
   { name: 'with room', recoverSpace: async () => true, room: true, full: false },
@@ -26,7 +26,7 @@ for (const { name, recoverSpace, room, full } of [
       engine: engine as unknown as Engine,
       storage: { recoverSpace } as unknown as StoreLog,
       log: silentLog,
-      ask: async () => {},
+      querySpace: async () => {},
     });
     assert.equal(await disk.hasRoom(), room);
     assert.equal(engine.full, full);

@@ -35,7 +35,7 @@ export interface LogLevelsDeps {
   readonly own: number;
   /** Whether the level rises only on request. */
   readonly onRequest: boolean;
-  readonly ask: (member: NodeId) => Promise<Pick<MemberTable, 'level'>>;
+  readonly fetchLevel: (member: NodeId) => Promise<Pick<MemberTable, 'level'>>;
 }
 
 export interface LevelReport {
@@ -49,7 +49,7 @@ export interface LevelReport {
 export class LogLevels {
   readonly #deps: LogLevelsDeps;
   #timer: Timer | undefined;
-  #asking = false;
+  #fetching = false;
   #lastCause = '';
   #stopped = false;
 
@@ -65,7 +65,7 @@ export class LogLevels {
   /** Call when membership or leadership may have changed. */
   consider(): void {
     const { clock, onRequest } = this.#deps;
-    if (onRequest || !this.#isWanted || this.#asking) return;
+    if (onRequest || !this.#isWanted || this.#fetching) return;
     this.#timer?.cancel();
     this.#timer = clock.setTimer(0, () => void this.#keepRaising());
   }
@@ -89,14 +89,14 @@ export class LogLevels {
 
   async #keepRaising(): Promise<void> {
     if (!this.#isWanted) return;
-    this.#asking = true;
+    this.#fetching = true;
     const { clock, log } = this.#deps;
     try {
       await this.#raise();
     } catch (error) {
       log.v(2, 'raising the log level failed; retrying', { cause: messageOf(error) });
     } finally {
-      this.#asking = false;
+      this.#fetching = false;
     }
     if (this.#isWanted) this.#timer = clock.setTimer(RETRY_MS, () => void this.#keepRaising());
   }
@@ -114,11 +114,11 @@ export class LogLevels {
 
   /** The lowest level that all members support. */
   async #common(): Promise<number> {
-    const { engine, own, ask, log } = this.#deps;
+    const { engine, own, fetchLevel, log } = this.#deps;
     const others = engine.cluster.members.filter(({ id }) => id !== engine.replica.id);
     const levels = await Promise.all(
       others.map(async ({ id, name }) => {
-        const level = await ask(id).then(
+        const level = await fetchLevel(id).then(
           (table) => table.level ?? LogLevel.beginning,
           () => LogLevel.beginning,
         );

@@ -5,13 +5,13 @@ import type { PeerUrls } from './port.ts';
 
 const OTHERS = 'others.json';
 
-export async function noteOthers(directory: string, peerUrls: PeerUrls): Promise<void> {
-  const known = await notedOthers(directory);
+export async function savePeers(directory: string, peerUrls: PeerUrls): Promise<void> {
+  const known = await savedPeers(directory);
   if (known !== undefined && JSON.stringify(known) === JSON.stringify(peerUrls)) return;
   await replaceFile(directory, OTHERS, `${JSON.stringify(peerUrls)}\n`);
 }
 
-export async function notedOthers(directory: string): Promise<PeerUrls | undefined> {
+export async function savedPeers(directory: string): Promise<PeerUrls | undefined> {
   try {
     const noted: unknown = JSON.parse(await readFile(join(directory, OTHERS), 'utf8'));
     return isPeerUrls(noted) ? noted : undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { CodedError } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
-import { Maintenance, type MaintenanceDeps } from '../../../../src/store/replication/upkeep/maintenance.ts';
+import { Maintenance, type MaintenanceDeps } from '../../../../src/store/replication/maintenance/maintenance.ts';
 import { Timeline } from '../../../sim/raft/timeline.ts';
 import { Life, SimulatedClock } from '../../../sim/store/process.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { mkdir, rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import { LogLevel, NEWEST_LEVEL } from '../../../../src/store/replication/maintenance/log-level.ts';
 import { encodeCommand } from '../../../../src/store/replication/peers/entry-codec.ts';
 import { decodeMembers, encodeMembers } from '../../../../src/store/replication/peers/peer-protocol.ts';
-import { LogLevel, NEWEST_LEVEL } from '../../../../src/store/replication/upkeep/log-level.ts';
 import { EtcdClient } from '../../../conformance/etcd/client.ts';
 import { type ClusterMember, cluster, levelReached } from '../../cluster-harness.ts';
 import { remove, temporaryDirectory } from '../../harness.ts';

@@ -1,5 +1,5 @@
 import type { ConfigMap } from 'kubernetes-types/core/v1';
-import { LEFT_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
+import { DELETED_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { RestContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
@@ -8,7 +8,7 @@ import { ensure } from './index.ts';
 export async function rememberGroup(context: RestContext, left: KubeObject, group: string): Promise<void> {
   const { name: node = '', uid = '' } = left.metadata ?? {};
   const value = `${group} ${uid}`;
-  const wanted: ConfigMap = { metadata: { ...LEFT_NODES }, data: { [node]: value } };
+  const wanted: ConfigMap = { metadata: { ...DELETED_NODES }, data: { [node]: value } };
   const reconcile = (stored: KubeObject): KubeObject | undefined => {
     const { data } = stored as ConfigMap;
     if (data?.[node] === value) return undefined;

@@ -27,7 +27,7 @@ export interface CompactorDeps {
   /** Entries kept in the log for slow followers. */
   readonly keep: number;
   readonly replica: () => Replica;
-  readonly wantWrite: () => void;
+  readonly requestWrite: () => void;
 }
 
 const STEP = 500;
@@ -175,7 +175,7 @@ export class Compactor {
     this.#deps.times.indexed(this.#handedMs - began);
     this.#discards.push(...step.discarded);
     if (step.done) this.#collectable = false;
-    if (this.#discards.length > 0) this.#deps.wantWrite();
+    if (this.#discards.length > 0) this.#deps.requestWrite();
     else this.#deps.clock.setTimer(0, () => this.#goOn());
   }
 
@@ -187,7 +187,7 @@ export class Compactor {
 
   #moveBase(): void {
     const replica = this.#deps.replica();
-    if (replica.applied >= this.#wantedBase) this.#deps.wantWrite();
+    if (replica.applied >= this.#wantedBase) this.#deps.requestWrite();
     if (this.#timer !== undefined) return;
     this.#timer = this.#deps.clock.setTimer(RETRY_MS, () => {
       this.#timer = undefined;

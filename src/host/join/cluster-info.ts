@@ -22,7 +22,7 @@ export async function serverVersion(client: ApiClient, server: string): Promise<
 }
 
 /** The roles that the token allows. Throws CodedError 'bad-token'. */
-export async function learnRoles(client: ApiClient, token: Token): Promise<Role[]> {
+export async function fetchRoles(client: ApiClient, token: Token): Promise<Role[]> {
   try {
     const review = await client.request<{ status?: { userInfo?: { groups?: string[] } } }>(
       'POST',
@@ -40,13 +40,13 @@ export async function learnRoles(client: ApiClient, token: Token): Promise<Role[
   }
 }
 
-export interface LearntCluster {
+export interface ClusterInfo {
   readonly cluster: ClusterSettings;
   readonly apiServers: readonly string[];
 }
 
 /** Reads the settings of the cluster. Throws CodedError 'not-a-cluster'. */
-export async function learnCluster(client: ApiClient, server: string): Promise<LearntCluster> {
+export async function fetchClusterInfo(client: ApiClient, server: string): Promise<ClusterInfo> {
   const { namespace, name } = SETTINGS_MAP;
   let map: ConfigMap;
   try {
