@@ -232,6 +232,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
 export interface CustomKind {
   /** Version in which the objects are stored, if that version is served. */
   readonly storageVersion: string | undefined;
+  /** `group/version` of all versions, including those that are not served. */
+  readonly apiVersions: ReadonlySet<string>;
   /** Prunes a document of this version in place. Returns unknown fields and type errors. */
   coerce(document: JsonObject, stored?: boolean): DecodeFindings;
   /** Schema for server-side apply. */

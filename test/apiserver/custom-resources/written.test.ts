@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type CallOptions, startServer, type TestServer } from '../harness.ts';
+import { until } from './crontab.ts';
 
 interface Entry {
   manager: string;
@@ -142,6 +143,41 @@ describe('custom resources in unusual writes', () => {
       (await apply('applied', 'a', { apiVersion: `${GROUP}/v1`, kind: 'Thing', spec: { color: 'red' } })).code,
       200,
     );
+  });
+
+  it('reject an apply while fields are owned in a version that the definition no longer has', async () => {
+    const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    const [template] = DEFINITION.spec.versions;
+    const group = 'removed.example.com';
+    const definitionOf = (versions: object[]) => ({
+      ...DEFINITION,
+      metadata: { name: `things.${group}` },
+      spec: { ...DEFINITION.spec, group, versions },
+    });
+    const made = await call('POST', definitions, {
+      body: definitionOf([
+        { ...template, storage: false },
+        { ...template, name: 'v2' },
+      ]),
+    });
+    assert.equal(made.code, 201, made.body.message);
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/things`;
+    const applied = async (version: string, manager: string, spec: object) => {
+      const body = { ...thing('old', spec), apiVersion: `${group}/${version}` };
+      return patch(`${at(version)}/old?fieldManager=${manager}`, 'apply-patch+yaml', body);
+    };
+    await until('version v1', async () => (await call('GET', at('v1'))).code === 200);
+    assert.equal((await applied('v1', 'a', { color: 'red' })).code, 201);
+    const owned = await applied('v2', 'b', { nested: { a: '1' } });
+    assert.equal(owned.code, 200, owned.body.message);
+    const removed = await merge(`${definitions}/things.${group}`, {
+      spec: { versions: [{ ...template, name: 'v2' }] },
+    });
+    assert.equal(removed.code, 200, removed.body.message);
+    await until('removal of v1', async () => (await call('GET', at('v1'))).code === 404);
+    const refused = await applied('v2', 'b', { nested: { a: '2' } });
+    assert.equal(refused.code, 500);
+    assert.equal(refused.body.message, `request to convert CR to an invalid group/version: ${group}/v1`);
   });
 
   it('keep fields of other managers below a structure applied as null, and nulls in untyped fields', async () => {

@@ -2,10 +2,11 @@
 
 import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
-import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
+import { ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { applyServerSide, applySteps, checkConfiguration } from '../../core/patch/index.ts';
 import { type DecodedKind, decodeObject, shownText } from '../../pipeline/decode-object.ts';
+import type { ServedKind } from '../../pipeline/kinds.ts';
 import { timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, runSteps } from '../../server/event-loop.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
@@ -66,6 +67,7 @@ export async function applyObject(
   if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
     checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });
   const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {
+    checkOwnedVersions(kind, live);
     const configuration = {
       live,
       applied: applied as unknown as JsonObject,
@@ -111,6 +113,18 @@ export async function applyObject(
       if (!isApiError(error, 'AlreadyExists') || attempt >= 3) throw error;
     }
   }
+}
+
+/**
+ * Rejects an apply to a custom resource with fields owned in a version that its definition does not have: the object
+ * cannot be compared in that version. Clients repair such objects by replacing the managed fields.
+ */
+function checkOwnedVersions({ definition }: ServedKind, live: JsonObject | undefined): void {
+  const { custom } = definition;
+  if (custom === undefined) return;
+  for (const { apiVersion } of (live as KubeObject | undefined)?.metadata?.managedFields ?? [])
+    if (apiVersion !== undefined && !custom.apiVersions.has(apiVersion))
+      throw new ApiError('Unknown', `request to convert CR to an invalid group/version: ${apiVersion}`);
 }
 
 /** Reports whether the error means that the object itself is missing, not an object that admission looked up. */

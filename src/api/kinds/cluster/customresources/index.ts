@@ -157,6 +157,7 @@ function customOf(
   const apiVersion = `${spec.group}/${version.name}`;
   return {
     storageVersion: spec.versions.find((each) => each.storage && each.served)?.name,
+    apiVersions: new Set(spec.versions.map(({ name }) => `${spec.group}/${name}`)),
     coerce(document, stored = false) {
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
       if (!lazy.preserves) findings.unknownFields.push(...prune(lazy.schema, document));
