@@ -54,6 +54,9 @@ const { values: flags } = parseArgs({
   },
 });
 
+/** Some failures print the status of a pod in one line. */
+const SHOWN_LENGTH = 200;
+
 async function runGroup(
   cluster: ConformanceCluster,
   { programs, repositories }: { readonly programs: string; readonly repositories: string },
@@ -110,7 +113,8 @@ function print(outcomes: readonly Outcome[], { passed, failed, notRun }: Verdict
     console.log(`${group}: ${good.length} passed of ${ran.length}`);
   }
   for (const { name, failure } of outcomes)
-    if (failure !== undefined) console.log(`  failed: ${name}\n    ${failure.trim().split('\n', 1)[0]}`);
+    if (failure !== undefined)
+      console.log(`  failed: ${name}\n    ${failure.trim().split('\n', 1)[0]?.slice(0, SHOWN_LENGTH)}`);
   for (const name of notRun) console.log(`  not run: ${name}`);
   console.log(
     `${outcomes.filter(({ failure }) => failure === undefined).length} passed of ${outcomes.length} that ran`,
