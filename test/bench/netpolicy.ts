@@ -5,7 +5,8 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
-import { PolicyPlanner, type PolicyPod } from '../../src/network/policies/core/index.ts';
+import type { PolicyPod } from '../../src/network/policies/core/compile.ts';
+import { PolicyPlanner } from '../../src/network/policies/core/planner.ts';
 
 const [policies, pods] = [Number(process.argv[2] ?? 1_000), Number(process.argv[3] ?? 5_000)];
 if (process.env['HE_BENCH_NETNS'] === undefined) {

@@ -16,7 +16,7 @@ import {
   type ResourceClient,
 } from '../../src/client/index.ts';
 import { CONTROLLERS_LEASE, type ControllersOptions } from '../../src/controllers/framework/deps.ts';
-import { type Controllers, createControllers } from '../../src/host/controllers/index.ts';
+import { type Controllers, createControllers } from '../../src/host/controllers/controllers.ts';
 import { machineConfigFacts } from '../../src/host/controllers/machine-config.ts';
 import { routerFacts } from '../../src/host/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../src/host/process/process.ts';

@@ -5,7 +5,7 @@ import { resources } from '../../src/api/resources.ts';
 import type { ControllersDeps } from '../../src/controllers/framework/deps.ts';
 import { DEFAULT_OPTIONS } from '../../src/controllers/framework/deps.ts';
 import { createHandle } from '../../src/controllers/framework/framework.ts';
-import { controllers } from '../../src/host/controllers/index.ts';
+import { controllers } from '../../src/host/controllers/registry.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
 let first: ControlPlane;

@@ -29,13 +29,13 @@ import { listenKubelet } from '../../src/kubelet/io/kubelet-listener.ts';
 import { createCsiConnector } from '../../src/kubelet/io/plugins/csi-driver.ts';
 import { createRegistrationSockets } from '../../src/kubelet/io/plugins/plugin-registration.ts';
 import { probeNetwork } from '../../src/kubelet/io/probing/index.ts';
-import { createStreamingServer } from '../../src/kubelet/io/streaming/index.ts';
-import { createVolumeTools } from '../../src/kubelet/io/volume-tools/index.ts';
+import { createStreamingServer } from '../../src/kubelet/io/streaming/server.ts';
+import { createVolumeTools } from '../../src/kubelet/io/volume-tools/volume-tools.ts';
 import { createBridgeNetwork } from '../../src/network/pods/io/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
 import { trees } from '../../src/runtime/directory-removal/index.ts';
 import { createImageStore } from '../../src/runtime/images/index.ts';
-import { createOciRuntime, type OciRuntime } from '../../src/runtime/oci/index.ts';
+import { createOciRuntime, type OciRuntime } from '../../src/runtime/oci/runtime.ts';
 import { writeBusyboxArchive } from '../conformance/busybox-image.ts';
 
 export const realClock: Clock = {

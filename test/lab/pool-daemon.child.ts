@@ -11,13 +11,11 @@ import { createApiClient, createEventRecorder, createInformerFactory } from '../
 import { systemClock as clock, systemRandom as random } from '../../src/host/process/process.ts';
 import { watchPath } from '../../src/kubelet/io/host-facts/index.ts';
 import { createMachineConfigDaemon } from '../../src/openshift/machine-config/daemon/index.ts';
+import { createDisk } from '../../src/openshift/machine-config/io/disk.ts';
+import { createHostFiles } from '../../src/openshift/machine-config/io/host-files.ts';
 import { createHostUnits } from '../../src/openshift/machine-config/io/host-units.ts';
-import {
-  createDirectoryWatch,
-  createDisk,
-  createHostFiles,
-  createHostKernel,
-} from '../../src/openshift/machine-config/io/index.ts';
+import { createHostKernel } from '../../src/openshift/machine-config/io/kernel.ts';
+import { createDirectoryWatch } from '../../src/openshift/machine-config/io/watch.ts';
 
 /** Access data that the test writes. */
 export interface DaemonAccess {

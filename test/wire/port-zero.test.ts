@@ -9,7 +9,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { createMemberlistTransport } from '../../src/gossip/memberlist/index.ts';
 import { encodeMessage } from '../../src/gossip/memberlist/messages.ts';
 import type { RingHandler } from '../../src/gossip/membership/port.ts';
-import { createDnsSockets } from '../../src/network/dns/io/index.ts';
+import { createDnsSockets } from '../../src/network/dns/io/sockets.ts';
 import { createStreamForwarder } from '../../src/network/services/io/stream-forwarder.ts';
 
 /** The sockets that `open` binds, and its result. */

@@ -3,7 +3,7 @@ import type { ProcessFacts } from '../../base/process-facts.ts';
 import { BUILD, KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { authorityOf } from '../aggregation/backend.ts';
 import type { ForeignDiscovery } from '../aggregation/discovery.ts';
-import { createDiscovery } from '../discovery/index.ts';
+import { createDiscovery } from '../discovery/discovery.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';

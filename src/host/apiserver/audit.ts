@@ -9,7 +9,7 @@ import {
   batchedSink,
   createAuditWebhook,
 } from '../../apiserver/index.ts';
-import { openAuditLog } from '../../apiserver/io/audit/index.ts';
+import { openAuditLog } from '../../apiserver/io/audit/log-file.ts';
 import type { HttpPort } from '../../apiserver/port.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -1,5 +1,5 @@
 /** `hyperedge hollow`: simulated (hollow) nodes against any API server. */
-import { createHollowNodes } from '../../kubelet/hollow/index.ts';
+import { createHollowNodes } from '../../kubelet/hollow/hollow.ts';
 import { openClient } from '../process/api-access.ts';
 import { runUntilSignal } from '../process/component.ts';
 import { systemClock as clock, createProcessLog, systemRandom as random } from '../process/process.ts';

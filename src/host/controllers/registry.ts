@@ -68,7 +68,7 @@ import { bareMetalHostController } from '../../openshift/machines/controllers/ba
 import { machineController } from '../../openshift/machines/controllers/machine.ts';
 import { machineHealthCheckController } from '../../openshift/machines/controllers/machine-health-check.ts';
 import { machineSetController } from '../../openshift/machines/controllers/machine-set.ts';
-import { operatorLifecycleManager } from '../../openshift/operators/olm/controllers/index.ts';
+import { operatorLifecycleManager } from '../../openshift/operators/olm/controllers/olm.ts';
 import { namespaceSecurityController } from '../../openshift/security-context-constraints/controllers/namespace-ranges.ts';
 import { templateInstanceController } from '../../openshift/templates/controllers/template-instance.ts';
 import { fixtureClassesController } from '../../rigs/controllers/fixture-classes.ts';

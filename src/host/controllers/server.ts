@@ -22,7 +22,10 @@ import { followFailedHosts } from '../../controllers/nodes/node-lifecycle/failed
 import type { RingView } from '../../controllers/nodes/node-lifecycle/ring-port.ts';
 import { followRing } from '../../gossip/agent/index.ts';
 import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
+import { createCatalogFiles } from '../../openshift/operators/olm/io/index.ts';
 import { createCertificateSigner, loadAuthority } from '../../pki/index.ts';
+import { trees } from '../../runtime/directory-removal/index.ts';
+import { findImage } from '../../runtime/images/index.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../../scheduler/index.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../wire/connections/gate.ts';
 import { GatedServer } from '../../wire/connections/gated-server.ts';
@@ -32,12 +35,19 @@ import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
-import { type CatalogPlaces, catalogFiles } from './catalogs.ts';
-import { createControllers } from './index.ts';
+import { createControllers } from './controllers.ts';
 import { machineConfigFacts } from './machine-config.ts';
 import { machineProvisioner } from './machines.ts';
 import { installedPair, routerFacts } from './router-facts.ts';
 import { configureScheduler } from './scheduler.ts';
+
+interface CatalogPlaces {
+  readonly catalogs: string;
+  readonly images: string;
+}
+
+const catalogFiles = ({ catalogs, images }: CatalogPlaces) =>
+  createCatalogFiles({ directory: catalogs, findImage: (image) => findImage(images, trees, image) });
 
 export interface Component {
   /** Resolves when the component has stopped. */

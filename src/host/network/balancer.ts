@@ -11,13 +11,9 @@ import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { BackendPool, parseTarget, targetOfUrl, targetText } from '../../network/balancer/core/index.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../network/balancer/index.ts';
-import {
-  createKeeper,
-  createReadinessProbe,
-  createTcpBalancing,
-  requestKeeper,
-  runKeeper,
-} from '../../network/balancer/io/index.ts';
+import { createTcpBalancing } from '../../network/balancer/io/balancer.ts';
+import { createKeeper, requestKeeper, runKeeper } from '../../network/balancer/io/keeper.ts';
+import { createReadinessProbe } from '../../network/balancer/io/ready-probe.ts';
 import { nodeFiles, writeIfDifferent } from '../../pki/index.ts';
 import { canonicalRoot, pathsBelow, type Settings } from '../config/settings.ts';
 import { selfCommand } from '../process/assets.ts';

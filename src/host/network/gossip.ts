@@ -15,14 +15,10 @@ import {
   resolvePeer,
   serfCodec,
 } from '../../gossip/memberlist/index.ts';
+import { type Agent, type AgentDeps, createAgent } from '../../gossip/membership/agent.ts';
 import type { AgentMember } from '../../gossip/membership/agent-port.ts';
-import {
-  type Agent,
-  type AgentDeps,
-  answerKeyQueries,
-  createAgent,
-  createMembership,
-} from '../../gossip/membership/index.ts';
+import { answerKeyQueries } from '../../gossip/membership/keys.ts';
+import { createMembership } from '../../gossip/membership/membership.ts';
 import type { KeyStore } from '../../gossip/membership/port.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';

@@ -1,7 +1,8 @@
 /** The network of this host's pods: CNI plug-ins if they are configured on the host, otherwise the embedded network. */
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import type { Log } from '../../base/log.ts';
-import { createCniNetwork, readNetworkConfig } from '../../network/pods/cni/index.ts';
+import { readNetworkConfig } from '../../network/pods/cni/config.ts';
+import { createCniNetwork } from '../../network/pods/cni/network.ts';
 import { createBridgeNetwork, type HostNetworkRecord, probeLinks, watchFilter } from '../../network/pods/io/index.ts';
 import type { PodNetwork } from '../../runtime/oci/port.ts';
 import { podLinksOf } from '../config/node-addresses.ts';

@@ -2,7 +2,11 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
-import { type AttachedPod, createNetworkPolicies, type NetworkPolicies } from '../../network/policies/index.ts';
+import {
+  type AttachedPod,
+  createNetworkPolicies,
+  type NetworkPolicies,
+} from '../../network/policies/network-policies.ts';
 import { createNftFilter } from '../../network/services/io/netfilter/index.ts';
 import type { PodAttachments } from '../../runtime/oci/port.ts';
 import { RuntimeError } from '../../runtime/port.ts';

@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts';
 import type { EventRecorder, InformerFactory } from '../../client/index.ts';
 import { createNeedPods } from '../../client/informers/need-pods.ts';
 import { createProxy } from '../../network/services/index.ts';
-import { createHealthPorts } from '../../network/services/io/health-ports/index.ts';
+import { createHealthPorts } from '../../network/services/io/health-ports/health-ports.ts';
 import { createNftFilter } from '../../network/services/io/netfilter/index.ts';
 import { createStreamForwarder } from '../../network/services/io/stream-forwarder.ts';
 import type { Settings } from '../config/settings.ts';

@@ -1,7 +1,7 @@
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
-import { createPodRoutes, type PodRoutes } from '../../network/pods/index.ts';
 import { createOverlayKernel } from '../../network/pods/io/index.ts';
+import { createPodRoutes, type PodRoutes } from '../../network/pods/pod-routes.ts';
 import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';

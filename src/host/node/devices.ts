@@ -3,8 +3,9 @@ import type { Log } from '../../base/log.ts';
 import type { KubeletDeps } from '../../kubelet/index.ts';
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { createPluginSockets } from '../../kubelet/io/plugins/plugin-sockets.ts';
-import { createCdiFiles, createFixtureScanner } from '../../rigs/io/fixtures/index.ts';
-import { createRigHost } from '../../rigs/io/index.ts';
+import { createCdiFiles } from '../../rigs/io/fixtures/cdi-files.ts';
+import { createFixtureScanner } from '../../rigs/io/fixtures/scanner.ts';
+import { createRigHost } from '../../rigs/io/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 

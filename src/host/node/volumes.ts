@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import type { VolumeDeps } from '../../kubelet/index.ts';
 import { createCsiConnector } from '../../kubelet/io/plugins/csi-driver.ts';
 import { createRegistrationSockets } from '../../kubelet/io/plugins/plugin-registration.ts';
-import { createVolumeTools } from '../../kubelet/io/volume-tools/index.ts';
+import { createVolumeTools } from '../../kubelet/io/volume-tools/volume-tools.ts';
 import { resolvedLinks } from '../config/data-links.ts';
 import { systemClock as clock } from '../process/process.ts';
 

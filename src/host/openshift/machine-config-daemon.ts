@@ -10,13 +10,11 @@ import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { systemdRuns } from '../../kubelet/io/systemd/index.ts';
 import { DAEMON_LOG } from '../../openshift/machine-config/core/pools/daemon-set.ts';
 import { createMachineConfigDaemon, type MachineConfigDaemon } from '../../openshift/machine-config/daemon/index.ts';
+import { createDisk } from '../../openshift/machine-config/io/disk.ts';
+import { createHostFiles } from '../../openshift/machine-config/io/host-files.ts';
 import { createHostUnits } from '../../openshift/machine-config/io/host-units.ts';
-import {
-  createDirectoryWatch,
-  createDisk,
-  createHostFiles,
-  createHostKernel,
-} from '../../openshift/machine-config/io/index.ts';
+import { createHostKernel } from '../../openshift/machine-config/io/kernel.ts';
+import { createDirectoryWatch } from '../../openshift/machine-config/io/watch.ts';
 import type { ImageStore, RegistryOptions } from '../../runtime/images/index.ts';
 import { containersRegistries } from '../config/containers-registries.ts';
 import { registryOptions } from '../config/registries.ts';

@@ -4,8 +4,8 @@ import { createEventRecorder, createLeaderElector } from '../../client/index.ts'
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { ManifestDeployer } from '../manifests/index.ts';
-import { createManifestDirectory } from '../manifests/io/index.ts';
+import { ManifestDeployer } from '../manifests/deployer.ts';
+import { createManifestDirectory } from '../manifests/io/manifest-directory.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 

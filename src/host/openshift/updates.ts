@@ -15,7 +15,8 @@ import { lastKnownNode } from '../../network/pods/core/index.ts';
 import type { HostProber } from '../../openshift/operators/cluster-operators/index.ts';
 import { httpProbe } from '../../openshift/operators/cluster-operators/io/index.ts';
 import type { Probe } from '../../openshift/operators/cluster-operators/port.ts';
-import { runGuard, startPeerProbes, UpdateAgent } from '../../openshift/updates/index.ts';
+import { UpdateAgent } from '../../openshift/updates/agent.ts';
+import { runGuard } from '../../openshift/updates/guard.ts';
 import {
   createExecutables,
   DigestStore,
@@ -23,6 +24,7 @@ import {
   GUARD_LINK,
   type Masters,
 } from '../../openshift/updates/io/index.ts';
+import { startPeerProbes } from '../../openshift/updates/peer-probes.ts';
 import type { HostExecutables, ReleaseFiles } from '../../openshift/updates/port.ts';
 import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
 import { nodeFiles } from '../../pki/index.ts';

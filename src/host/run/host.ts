@@ -18,7 +18,7 @@ import {
 } from '../../kubelet/io/host-facts/index.ts';
 import { listenKubelet } from '../../kubelet/io/kubelet-listener.ts';
 import { probeNetwork } from '../../kubelet/io/probing/index.ts';
-import { createStreamingServer } from '../../kubelet/io/streaming/index.ts';
+import { createStreamingServer } from '../../kubelet/io/streaming/server.ts';
 import { createLoginManager, createServiceManager, type ServiceManager } from '../../kubelet/io/systemd/index.ts';
 import { recordHostNetwork } from '../../network/pods/io/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';

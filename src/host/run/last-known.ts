@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import { createLastKnown, type LastKnown } from '../../client/index.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, within } from '../process/process.ts';
-import { createSealedFiles } from '../process/sealed-files/index.ts';
+import { createSealedFiles } from '../process/sealed-files/sealed-files.ts';
 
 const STOP_MS = 2_000;
 

@@ -14,7 +14,8 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
 import type { PacketFilter } from '../services/core/port.ts';
-import { PolicyPlanner, policyPodOf } from './core/index.ts';
+import { policyPodOf } from './core/compile.ts';
+import { PolicyPlanner } from './core/planner.ts';
 
 export interface NetworkPolicyDeps {
   readonly informers: InformerFactory;

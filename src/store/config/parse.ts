@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import { parseDuration } from '../../base/duration.ts';
 import type { EtcdUrl } from '../../wire/go-flag-values.ts';
-import { authTokenOf } from './auth.ts';
+
 import { foundingProblem, parseInitialCluster } from './cluster.ts';
 import { readGates } from './feature-gates.ts';
 import { FLAGS } from './flags.ts';
@@ -14,6 +14,18 @@ import type { Given } from './given.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
 import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';
+
+/** The flag's parsed value with resolved file names; the component validates the options. */
+function authTokenOf(values: Values): string {
+  const text = values.text('auth-token');
+  return (text === '' ? 'simple' : text)
+    .split(',')
+    .map((option) => {
+      const [, key, path] = /^(pub-key|priv-key)=(.+)$/.exec(option) ?? [];
+      return path === undefined ? option : `${key}=${values.located(path)}`;
+    })
+    .join(',');
+}
 
 export interface EtcdSurroundings {
   /** The values are from a configuration file instead of flags and variables. */

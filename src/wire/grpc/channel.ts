@@ -11,9 +11,29 @@ import type { Log } from '../../base/log.ts';
 import { encodeHeaders } from '../http2/hpack.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange, type UnaryOutcome } from './client-calls.ts';
-import { hostOf, isSecure, targetOf } from './endpoint.ts';
+
 import { RpcError } from './messages.ts';
 import { RpcCode } from './port.ts';
+
+function isSecure(endpoint: URL | undefined): boolean {
+  return endpoint?.protocol === 'https:' || endpoint?.protocol === 'unixs:';
+}
+
+/**
+ * A host and port, or the path of a socket. The path is absolute or relative to the working directory, as in
+ * `unix://localhost:2380`.
+ */
+function targetOf(endpoint: URL): { readonly host: string; readonly port: number } | { readonly path: string } {
+  const { protocol, port } = endpoint;
+  if (protocol === 'unix:' || protocol === 'unixs:')
+    return { path: decodeURIComponent(`${endpoint.host}${endpoint.pathname}`) };
+  return { host: hostOf(endpoint), port: Number(port === '' ? (protocol === 'http:' ? 80 : 443) : port) };
+}
+
+/** Name or address that the server's certificate must be valid for; localhost for a socket with an absolute path. */
+function hostOf({ hostname }: URL): string {
+  return hostname === '' ? 'localhost' : hostname.replaceAll(/[[\]]/g, '');
+}
 
 export interface ChannelOptions {
   /**

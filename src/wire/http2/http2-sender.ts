@@ -1,7 +1,26 @@
 import type { Duplex } from 'node:stream';
 import { ConnectionError, DEFAULT_WINDOW, ErrorCode, MAX_WINDOW } from './http2-frames.ts';
-import { BLOCK_BYTES, releaseBlock, takeBlock } from './send-blocks.ts';
+
 import { atTurnEnd } from './turn-end.ts';
+
+/**
+ * A pool of memory blocks for large writes. Fresh memory for every write would cost page faults, and the external
+ * memory would make the garbage collector run constantly.
+ */
+const BLOCK_BYTES = 256 << 10;
+/** Blocks kept in the pool; further blocks are released to the garbage collector. */
+const KEPT = 8;
+
+const free: Buffer[] = [];
+
+function takeBlock(): Buffer {
+  return free.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+}
+
+/** Returns `block` to the pool. It must not be read any more. */
+function releaseBlock(block: Buffer): void {
+  if (free.length < KEPT) free.push(block);
+}
 
 /** A stream with data to send. `pump` sends as much as the flow-control windows and one turn allow. */
 export interface FrameSource {

@@ -14,7 +14,9 @@ import {
   openKeyring,
   serfCodec,
 } from '../../../src/gossip/memberlist/index.ts';
-import { type Agent, answerKeyQueries, createAgent, createMembership } from '../../../src/gossip/membership/index.ts';
+import { type Agent, createAgent } from '../../../src/gossip/membership/agent.ts';
+import { answerKeyQueries } from '../../../src/gossip/membership/keys.ts';
+import { createMembership } from '../../../src/gossip/membership/membership.ts';
 import { clock, random } from './ring.ts';
 
 export interface TestAgent extends AsyncDisposable {

@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
 import { encodeMessage } from '../../../src/gossip/memberlist/index.ts';
-import type { Membership, RingEvent } from '../../../src/gossip/membership/index.ts';
+import type { Membership, RingEvent } from '../../../src/gossip/membership/deps.ts';
 import { eventually, type RingOptions, ringMember, stateOf } from './ring.ts';
 
 async function ring(

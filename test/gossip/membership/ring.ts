@@ -4,7 +4,8 @@ import type { Clock, RandomSource } from '../../../src/base/clock.ts';
 import { type Log, silentLog } from '../../../src/base/log.ts';
 import { type GossipConfig, promptConfig } from '../../../src/gossip/core/index.ts';
 import { createMemberlistTransport, encodeMessage, Keyring, serfCodec } from '../../../src/gossip/memberlist/index.ts';
-import { createMembership, type Membership, type RingMember } from '../../../src/gossip/membership/index.ts';
+import type { Membership, RingMember } from '../../../src/gossip/membership/deps.ts';
+import { createMembership } from '../../../src/gossip/membership/membership.ts';
 
 export const clock: Clock = {
   nowMs: () => Date.now(),

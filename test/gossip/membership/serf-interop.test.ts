@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { PeerAddress } from '../../../src/gossip/core/port.ts';
-import type { RingEvent } from '../../../src/gossip/membership/index.ts';
+import type { RingEvent } from '../../../src/gossip/membership/deps.ts';
 import { freePort } from '../../support/ports.ts';
 import { eventually, ringMember, stateOf } from './ring.ts';
 

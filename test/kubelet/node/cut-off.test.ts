@@ -8,7 +8,7 @@ import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { createLastKnown, type LastKnown } from '../../../src/client/index.ts';
-import { createSealedFiles } from '../../../src/host/process/sealed-files/index.ts';
+import { createSealedFiles } from '../../../src/host/process/sealed-files/sealed-files.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE, realClock } from '../lab.ts';
 import { MemoryApi } from '../memory-api.ts';
 

@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import type { VolumeFiles } from '../../../src/kubelet/files-port.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
-import { createVolumeTools } from '../../../src/kubelet/io/volume-tools/index.ts';
+import { createVolumeTools } from '../../../src/kubelet/io/volume-tools/volume-tools.ts';
 import type { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import type { Mounter } from '../../../src/kubelet/port.ts';
 import { LocalVolumes } from '../../../src/kubelet/volumes/local-volumes.ts';

@@ -6,7 +6,8 @@ import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { after, afterEach, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../../src/network/balancer/index.ts';
-import { createReadinessProbe, createTcpBalancing } from '../../../src/network/balancer/io/index.ts';
+import { createTcpBalancing } from '../../../src/network/balancer/io/balancer.ts';
+import { createReadinessProbe } from '../../../src/network/balancer/io/ready-probe.ts';
 import { createAuthority, type TestAuthority } from '../../client/certificates.ts';
 import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
 

@@ -8,7 +8,9 @@ import { createLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, Informer, InformerFactory } from '../../../src/client/types.ts';
 import { systemClock, systemRandom } from '../../../src/host/process/process.ts';
 import { createDnsServer, type DnsConfig, type DnsServer } from '../../../src/network/dns/index.ts';
-import { createDnsCodec, createDnsSockets, createUpstreamExchange } from '../../../src/network/dns/io/index.ts';
+import { createDnsCodec } from '../../../src/network/dns/io/codec.ts';
+import { createDnsSockets } from '../../../src/network/dns/io/sockets.ts';
+import { createUpstreamExchange } from '../../../src/network/dns/io/upstream.ts';
 import type { UpstreamServer } from '../../../src/network/dns/port.ts';
 import { freePort } from '../../support/ports.ts';
 

@@ -5,7 +5,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { systemClock, systemRandom } from '../../../src/host/process/process.ts';
 import { ClusterZone } from '../../../src/network/dns/core/index.ts';
 import { Forwarder } from '../../../src/network/dns/forwarder.ts';
-import { createDnsCodec } from '../../../src/network/dns/io/index.ts';
+import { createDnsCodec } from '../../../src/network/dns/io/codec.ts';
 import { Responder } from '../../../src/network/dns/responder.ts';
 import { generator } from '../../support/random.ts';
 

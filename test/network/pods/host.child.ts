@@ -7,8 +7,8 @@ import type { ChangeHandler, InformerFactory } from '../../../src/client/types.t
 import { chooseNodeIps, podLinksOf } from '../../../src/host/config/node-addresses.ts';
 import { createNetworkRestorer } from '../../../src/host/network/network-restorer.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
-import { createPodRoutes } from '../../../src/network/pods/index.ts';
 import { createBridgeNetwork, createOverlayKernel, watchFilter } from '../../../src/network/pods/io/index.ts';
+import { createPodRoutes } from '../../../src/network/pods/pod-routes.ts';
 import type { HostOptions, HostRequest } from './lab.ts';
 
 const options = JSON.parse(process.argv[2] ?? '{}') as HostOptions;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Namespace, Pod } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy, NetworkPolicySpec } from 'kubernetes-types/networking/v1';
 import { silentLog } from '../../../src/base/log.ts';
-import { createNetworkPolicies } from '../../../src/network/policies/index.ts';
+import { createNetworkPolicies } from '../../../src/network/policies/network-policies.ts';
 import { createNftFilter } from '../../../src/network/services/io/netfilter/index.ts';
 import { localInformers } from '../../client/local-informers.ts';
 

@@ -6,8 +6,8 @@ import { parseLabelSelector } from '../../../src/base/selector.ts';
 import { routerFacts } from '../../../src/host/controllers/router-facts.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
 import type { RoutingView } from '../../../src/network/router/core/port.ts';
-import { createRouter } from '../../../src/network/router/index.ts';
 import { OwnCertificate } from '../../../src/network/router/own-certificate.ts';
+import { createRouter } from '../../../src/network/router/router.ts';
 import { createAuthority, issue, lifetimeFrom, loadAuthority } from '../../../src/pki/index.ts';
 import { localInformers } from '../../client/local-informers.ts';
 

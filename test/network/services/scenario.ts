@@ -15,7 +15,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, Informer, InformerFactory } from '../../../src/client/types.ts';
 import { createProxy } from '../../../src/network/services/index.ts';
-import { createHealthPorts } from '../../../src/network/services/io/health-ports/index.ts';
+import { createHealthPorts } from '../../../src/network/services/io/health-ports/health-ports.ts';
 import { createNftFilter } from '../../../src/network/services/io/netfilter/index.ts';
 import { createStreamForwarder } from '../../../src/network/services/io/stream-forwarder.ts';
 

@@ -5,12 +5,12 @@ import { after, before, test } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { fetchConfig } from '../../../src/host/install/served-config.ts';
-import { listenForConfigs } from '../../../src/openshift/machine-config/io/server-listener/index.ts';
+import { listenForConfigs } from '../../../src/openshift/machine-config/io/server-listener/listener.ts';
+import type { ConfigListener } from '../../../src/openshift/machine-config/server/port.ts';
 import {
-  type ConfigListener,
   createMachineConfigServer,
   type MachineConfigServer,
-} from '../../../src/openshift/machine-config/server/index.ts';
+} from '../../../src/openshift/machine-config/server/server.ts';
 import { acceptedVersion } from '../../../src/openshift/machine-config/server/versions.ts';
 import { issue, lifetimeFrom } from '../../../src/pki/index.ts';
 import { startServer, type TestServer } from '../../apiserver/harness.ts';

@@ -18,7 +18,7 @@ import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { type ApiClient, createApiClient, createInformerFactory } from '../../../src/client/index.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
-import { UpdateAgent } from '../../../src/openshift/updates/index.ts';
+import { UpdateAgent } from '../../../src/openshift/updates/agent.ts';
 import { createExecutables, createVerifier } from '../../../src/openshift/updates/io/index.ts';
 import { sha256Of, signatureOf } from '../../../src/openshift/updates/io/keys.ts';
 import { startServer, type TestServer } from '../../apiserver/harness.ts';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import type { SwitchRecord } from '../../../src/openshift/updates/core/index.ts';
-import { runGuard } from '../../../src/openshift/updates/index.ts';
+import { runGuard } from '../../../src/openshift/updates/guard.ts';
 import { createExecutables } from '../../../src/openshift/updates/io/index.ts';
 import type { HostExecutables } from '../../../src/openshift/updates/port.ts';
 

@@ -6,7 +6,7 @@ import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { type ApiClient, createApiClient, createInformerFactory } from '../../../src/client/index.ts';
 import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
-import { startPeerProbes } from '../../../src/openshift/updates/index.ts';
+import { startPeerProbes } from '../../../src/openshift/updates/peer-probes.ts';
 import { startServer, type TestServer } from '../../apiserver/harness.ts';
 
 let api: TestServer;

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { silentLog } from '../../../src/base/log.ts';
 import { type CriRuntime, createCriRuntime } from '../../../src/runtime/cri/runtime.ts';
-import { createCriHost } from '../../../src/runtime/oci/index.ts';
+import { createCriHost } from '../../../src/runtime/oci/cri-host.ts';
 import { busyboxLayer, dockerArchive, writeBusyboxArchive } from '../../conformance/busybox-image.ts';
 import type { RuntimeUnderTest } from '../../conformance/runtime.ts';
 import { realClock } from '../oci/lab.ts';

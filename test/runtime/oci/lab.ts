@@ -13,7 +13,8 @@ import { watchPath } from '../../../src/kubelet/io/host-facts/index.ts';
 import { createBridgeNetwork } from '../../../src/network/pods/io/index.ts';
 import { trees } from '../../../src/runtime/directory-removal/index.ts';
 import { createImageStore } from '../../../src/runtime/images/index.ts';
-import { createOciRuntime, type OciRuntime, type OciRuntimeDeps } from '../../../src/runtime/oci/index.ts';
+import type { OciRuntimeDeps } from '../../../src/runtime/oci/containers/context.ts';
+import { createOciRuntime, type OciRuntime } from '../../../src/runtime/oci/runtime.ts';
 import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
 import type { RuntimeUnderTest } from '../../conformance/runtime.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { openAuditLog } from '../../../../src/apiserver/io/audit/index.ts';
+import { openAuditLog } from '../../../../src/apiserver/io/audit/log-file.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { systemClock } from '../../../../src/host/process/process.ts';
 

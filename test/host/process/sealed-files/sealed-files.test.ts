@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import type { SealedFiles } from '../../../../src/client/informers/sealed-files-port.ts';
-import { createSealedFiles } from '../../../../src/host/process/sealed-files/index.ts';
+import { createSealedFiles } from '../../../../src/host/process/sealed-files/sealed-files.ts';
 
 let root: string;
 let files: SealedFiles;

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createStreamingServer } from '../../../../src/kubelet/io/streaming/index.ts';
+import { createStreamingServer } from '../../../../src/kubelet/io/streaming/server.ts';
 import {
   createStoredDeflate,
   encodeControlFrame,

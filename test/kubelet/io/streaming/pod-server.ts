@@ -3,7 +3,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createStreamingServer } from '../../../../src/kubelet/io/streaming/index.ts';
+import { createStreamingServer } from '../../../../src/kubelet/io/streaming/server.ts';
 import type { AttachOptions } from '../../../../src/runtime/port.ts';
 import { createAuthority } from '../../../client/certificates.ts';
 import { openSocket, type SpawnedProcess, spawnProcess } from './processes.ts';

@@ -6,8 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { constants, createDeflate, createInflate } from 'node:zlib';
 import { WebSocket } from 'ws';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createStreamingServer } from '../../../../src/kubelet/io/streaming/index.ts';
 import type { StreamingServer } from '../../../../src/kubelet/io/streaming/port.ts';
+import { createStreamingServer } from '../../../../src/kubelet/io/streaming/server.ts';
 import type { AttachOptions } from '../../../../src/runtime/port.ts';
 import { SPDY_DICTIONARY, SPDY_DICTIONARY_ID } from '../../../../src/wire/spdy/dictionary.ts';
 import {

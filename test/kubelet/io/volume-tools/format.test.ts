@@ -18,8 +18,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/index.ts';
 import { result } from '../../../../src/kubelet/io/volume-tools/run.ts';
+import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/volume-tools.ts';
 
 const SIZE = 64 << 20;
 const tools = createVolumeTools({ log: silentLog });

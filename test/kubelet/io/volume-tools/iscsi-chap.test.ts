@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/index.ts';
+import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/volume-tools.ts';
 
 const target = {
   ...{ portals: ['192.0.2.1'], iqn: 'iqn.2001-04.com.example:disk', lun: 0, interface: 'default' },

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { encode } from 'dns-packet';
-import { createDnsCodec, createDnsSockets } from '../../../../src/network/dns/io/index.ts';
+import { createDnsCodec } from '../../../../src/network/dns/io/codec.ts';
+import { createDnsSockets } from '../../../../src/network/dns/io/sockets.ts';
 import { freePort } from '../../../support/ports.ts';
 import { slack } from '../../../support/slack.ts';
 

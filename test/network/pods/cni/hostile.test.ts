@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { silentLog as log } from '../../../../src/base/log.ts';
-import { createCniNetwork } from '../../../../src/network/pods/cni/index.ts';
+import { createCniNetwork } from '../../../../src/network/pods/cni/network.ts';
 
 let directory: string;
 before(async () => {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { messageOf } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { parseNetworkConfig } from '../../../../src/network/pods/cni/config.ts';
-import { createCniNetwork } from '../../../../src/network/pods/cni/index.ts';
+import { createCniNetwork } from '../../../../src/network/pods/cni/network.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'he-cni-'));
 const stateDirectory = join(directory, 'state');

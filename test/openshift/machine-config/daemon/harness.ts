@@ -12,12 +12,10 @@ import { systemClock } from '../../../../src/host/process/process.ts';
 import { watchPath } from '../../../../src/kubelet/io/host-facts/index.ts';
 import { createMachineConfigDaemon } from '../../../../src/openshift/machine-config/daemon/index.ts';
 import type { HostUnits } from '../../../../src/openshift/machine-config/daemon/port.ts';
-import {
-  createDirectoryWatch,
-  createDisk,
-  createHostFiles,
-  createHostKernel,
-} from '../../../../src/openshift/machine-config/io/index.ts';
+import { createDisk } from '../../../../src/openshift/machine-config/io/disk.ts';
+import { createHostFiles } from '../../../../src/openshift/machine-config/io/host-files.ts';
+import { createHostKernel } from '../../../../src/openshift/machine-config/io/kernel.ts';
+import { createDirectoryWatch } from '../../../../src/openshift/machine-config/io/watch.ts';
 import type { MachineConfigSpec } from '../../../../src/openshift/machine-config/kinds/machine-config-types.ts';
 import { localInformers } from '../../../client/local-informers.ts';
 

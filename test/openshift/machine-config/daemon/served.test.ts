@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { watchPath } from '../../../../src/kubelet/io/host-facts/index.ts';
 import { applyServedConfig } from '../../../../src/openshift/machine-config/daemon/index.ts';
-import {
-  createDirectoryWatch,
-  createDisk,
-  createHostFiles,
-  createHostKernel,
-} from '../../../../src/openshift/machine-config/io/index.ts';
+import { createDisk } from '../../../../src/openshift/machine-config/io/disk.ts';
+import { createHostFiles } from '../../../../src/openshift/machine-config/io/host-files.ts';
+import { createHostKernel } from '../../../../src/openshift/machine-config/io/kernel.ts';
+import { createDirectoryWatch } from '../../../../src/openshift/machine-config/io/watch.ts';
 import { fileConfig, PREFIX, withWorld } from './harness.ts';
 
 const root = { skip: process.getuid?.() !== 0 };

@@ -6,11 +6,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { watchPath } from '../../../../src/kubelet/io/host-facts/index.ts';
 import type { Entry, Tree } from '../../../../src/openshift/machine-config/core/ignition/port.ts';
-import {
-  createDirectoryWatch,
-  createDisk,
-  createHostFiles,
-} from '../../../../src/openshift/machine-config/io/index.ts';
+import { createDisk } from '../../../../src/openshift/machine-config/io/disk.ts';
+import { createHostFiles } from '../../../../src/openshift/machine-config/io/host-files.ts';
+import { createDirectoryWatch } from '../../../../src/openshift/machine-config/io/watch.ts';
 
 const uid = process.getuid?.() ?? 0;
 const gid = process.getgid?.() ?? 0;

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { createDisk, createHostKernel } from '../../../../src/openshift/machine-config/io/index.ts';
+import { createDisk } from '../../../../src/openshift/machine-config/io/disk.ts';
+import { createHostKernel } from '../../../../src/openshift/machine-config/io/kernel.ts';
 
 /** Boot loader file detected on a host with these files; a target in brackets is a link. */
 async function loaderOf(files: Readonly<Record<string, string>>): Promise<string> {

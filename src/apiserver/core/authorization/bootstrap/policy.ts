@@ -15,6 +15,8 @@ import { machineConfigBindings, machineConfigRoles } from './machine-config.ts';
 import { machineClusterRoleBindings, machineClusterRoles } from './machine-roles.ts';
 import {
   AUTOUPDATE_ANNOTATION,
+  aggregateTo,
+  clusterRole,
   clusterRoleBinding,
   eventsRule,
   group,
@@ -27,11 +29,34 @@ import {
 } from './notation.ts';
 import { olmClusterRoleBindings, olmClusterRoles } from './olm.ts';
 import { OPENSHIFT_BINDINGS, OPENSHIFT_CLUSTER_ROLES } from './openshift.ts';
-import { LOGIN_BINDINGS, LOGIN_ROLES } from './openshift-login.ts';
-import { OPERATOR_ROLES } from './openshift-operator.ts';
 import { routeClusterRoleBindings, routeClusterRoles, routeRoleBindings, routeRoles } from './openshift-routes.ts';
 import { releaseClusterRoleBindings, releaseClusterRoles, releaseRoleBindings, releaseRoles } from './releases.ts';
 import { SECURITY_BINDINGS, SECURITY_ROLES } from './security-constraints.ts';
+
+const OPERATOR_ROLES: readonly ClusterRole[] = [
+  clusterRole(
+    'system:openshift:operator:cluster-reader',
+    [rule(READ, 'operator.openshift.io', '*')],
+    aggregateTo('cluster-reader'),
+  ),
+];
+
+const OAUTH_USERS = group('system:authenticated:oauth');
+
+const LOGIN_ROLES: readonly ClusterRole[] = [
+  clusterRole('system:openshift:self-user', [
+    rule('get', 'user.openshift.io', 'users', '~'),
+    // Sufficient for reviews of the own user. The handler requires more for reviews of other subjects.
+    rule('create', 'authorization.openshift.io', 'subjectaccessreviews'),
+    rule('delete get list watch', 'oauth.openshift.io', 'useroauthaccesstokens'),
+  ]),
+];
+
+const LOGIN_BINDINGS: readonly ClusterRoleBinding[] = [
+  clusterRoleBinding('system:openshift:self-user', [group('system:authenticated')]),
+  // A token is deleted by its hash, which only its user can compute.
+  clusterRoleBinding('system:oauth-token-deleter', [OAUTH_USERS], 'system:oauth-token-deleters'),
+];
 
 export { AUTOUPDATE_ANNOTATION } from './notation.ts';
 

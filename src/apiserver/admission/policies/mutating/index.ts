@@ -1,1 +1,0 @@
-export { mutatingPolicies } from './mutating-policies.ts';

@@ -1,1 +1,0 @@
-export { validatingPolicies } from './validating-policies.ts';

@@ -1,1 +1,0 @@
-export { openAuditLog } from './log-file.ts';

@@ -1,2 +1,0 @@
-export { type Controllers, createControllers } from './controllers.ts';
-export { controllers } from './registry.ts';

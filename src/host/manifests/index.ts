@@ -1,1 +1,0 @@
-export { ManifestDeployer } from './deployer.ts';

@@ -1,1 +1,0 @@
-export { createManifestDirectory } from './manifest-directory.ts';

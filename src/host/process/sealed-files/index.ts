@@ -1,1 +1,0 @@
-export { createSealedFiles, type SealedFilesOptions } from './sealed-files.ts';

@@ -1,1 +1,0 @@
-export { createHollowNodes } from './hollow.ts';

@@ -1,1 +1,0 @@
-export { createStreamingServer, type StreamingDeps } from './server.ts';

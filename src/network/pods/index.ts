@@ -1,1 +1,0 @@
-export { createPodRoutes, type PodRoutes } from './pod-routes.ts';

@@ -1,2 +1,0 @@
-export { type PolicyPod, policyPodOf } from './compile.ts';
-export { PolicyPlanner } from './planner.ts';

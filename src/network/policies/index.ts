@@ -1,1 +1,0 @@
-export { type AttachedPod, createNetworkPolicies, type NetworkPolicies } from './network-policies.ts';

@@ -1,1 +1,0 @@
-export { createRouter, type Router } from './router.ts';

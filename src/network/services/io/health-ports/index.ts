@@ -1,1 +1,0 @@
-export { createHealthPorts } from './health-ports.ts';

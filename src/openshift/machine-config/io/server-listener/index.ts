@@ -1,1 +1,0 @@
-export { listenForConfigs } from './listener.ts';

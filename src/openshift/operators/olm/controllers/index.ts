@@ -1,1 +1,0 @@
-export { operatorLifecycleManager } from './olm.ts';

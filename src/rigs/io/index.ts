@@ -1,1 +1,0 @@
-export { createRigHost, type RigHostOptions } from './host.ts';
