@@ -59,7 +59,7 @@ test('treats deeply nested, invalid or too long responses as failures', async ()
 
 test('truncates the reason of a decision before it is cached', async () => {
   const body = JSON.stringify({ status: { allowed: false, reason: 'r'.repeat(1 << 20) } });
-  const metrics = { asked: () => {}, failedOpen: () => {}, conditions: () => {} };
+  const metrics = { webhookCalled: () => {}, failedOpen: () => {}, conditions: () => {} };
   const client = new AccessWebhookClient(
     'w',
     { endpoint, version: 'v1', allowedMs: 1000, deniedMs: 1000 },

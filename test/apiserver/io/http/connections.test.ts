@@ -175,11 +175,12 @@ describe('a connection', () => {
     watching.client.destroy();
   });
 
-  it('is closed for resetting thousands of streams, also with an identity', { timeout: 20_000 }, async () => {
+  it('is closed for resetting thousands of streams, also with an identity', { timeout: 60_000 }, async () => {
     const { client, get } = session(token);
     assert.equal(await get('/api'), 200);
     const end = ended(client);
-    for (let round = 0; round < 100 && !client.destroyed; round += 1) {
+    // A busy host resets fewer streams in a second.
+    for (let round = 0; round < 1000 && !client.destroyed; round += 1) {
       for (let n = 0; n < 50 && !client.destroyed && !client.closed; n += 1) {
         const stream = client.request({ ':path': '/watch', ...token });
         stream.on('error', () => {});
