@@ -45,7 +45,7 @@ test('stores roles as groups of the token; a bootstrap file may use fewer, but n
   assert.deepEqual(rolesOf(['system:bootstrappers', 'system:bootstrappers:kubeadm:default-node-token']), ['node']);
   assert.deepEqual(parseRoles('node,master', '--roles'), ['master', 'node']);
   assert.throws(() => parseRoles('master', '--roles'), { message: /add node: master,node/ });
-  assert.throws(() => parseRoles('node,worker', '--roles'), { message: /^--roles: "worker" is no role; / });
+  assert.throws(() => parseRoles('node,worker', '--roles'), { message: /^--roles: "worker" is not a role; / });
   const given = { roles: new Set(['master', 'node'] as const), bootstrapFile: 'b.yaml' };
   assert.deepEqual(rolesFor({ ...given, rolesGiven: false }, ['node']), ['node']);
   assert.deepEqual(rolesFor({ ...given, rolesGiven: true }, ['master', 'etcd', 'node']), ['master', 'node']);
