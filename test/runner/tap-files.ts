@@ -1,4 +1,4 @@
-/** Test files under `tap run`, one process each. Its report stays in `.tap`: `npx tap replay` prints it again. */
+/** Test files under `tap run`, one process each. Results stay in `.tap`: `npx tap replay FILE` prints them. */
 import { spawn } from 'node:child_process';
 import { join, relative, resolve } from 'node:path';
 import { Parser, type Result } from 'tap-parser';
