@@ -16,284 +16,284 @@ interface Entry {
 export const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: 'run the host process: kubelet, service proxy and, as static pods, the control plane',
-    load: async () => (await import('./commands/run.ts')).runCommand,
+    load: async () => (await import('./commands/processes/run.ts')).runCommand,
   },
   install: {
     summary: 'install this executable as a service, start it and wait until the node is Ready',
-    load: async () => (await import('./commands/install.ts')).installCommand,
+    load: async () => (await import('./commands/host/install.ts')).installCommand,
   },
   reset: {
     summary: 'leave the cluster and stop everything; data is kept aside',
-    load: async () => (await import('./commands/uninstall.ts')).resetCommand,
+    load: async () => (await import('./commands/host/uninstall.ts')).resetCommand,
   },
   uninstall: {
     summary: 'stop everything and remove what install has put on this host',
-    load: async () => (await import('./commands/uninstall.ts')).uninstallCommand,
+    load: async () => (await import('./commands/host/uninstall.ts')).uninstallCommand,
   },
   'config check': {
     summary: 'check the bootstrap file and its drop-ins',
-    load: async () => (await import('./commands/config.ts')).checkCommand,
+    load: async () => (await import('./commands/host/config.ts')).checkCommand,
   },
   'config show': {
     summary: 'show the settings of this host and where each is from',
-    load: async () => (await import('./commands/config.ts')).showCommand,
+    load: async () => (await import('./commands/host/config.ts')).showCommand,
   },
   'config schema': {
     summary: 'print the JSON schema of the bootstrap file',
-    load: async () => (await import('./commands/config.ts')).schemaCommand,
+    load: async () => (await import('./commands/host/config.ts')).schemaCommand,
   },
   'volume-call': {
     summary: 'change or bind a volume outside of the host process; started by it',
-    load: async () => (await import('./commands/volume-call.ts')).volumeCallCommand,
+    load: async () => (await import('./commands/processes/volume-call.ts')).volumeCallCommand,
   },
   'keep-balancer': {
     summary: 'keep the API balancer’s port open while the host process restarts; started by it',
-    load: async () => (await import('./commands/keep-balancer.ts')).keepBalancerCommand,
+    load: async () => (await import('./commands/processes/keep-balancer.ts')).keepBalancerCommand,
   },
   proxy: {
     summary: 'run the service proxy alone',
-    load: async () => (await import('./commands/proxy.ts')).proxyCommand,
+    load: async () => (await import('./commands/processes/proxy.ts')).proxyCommand,
   },
   etcd: {
     summary: 'run the store: etcd’s API on SQLite',
-    load: async () => (await import('./commands/etcd.ts')).etcdCommand,
+    load: async () => (await import('./commands/processes/etcd.ts')).etcdCommand,
   },
-  api: { summary: 'run the API server', load: async () => (await import('./commands/api.ts')).apiCommand },
+  api: { summary: 'run the API server', load: async () => (await import('./commands/processes/api.ts')).apiCommand },
   controllers: {
     summary: 'run the controllers and the scheduler',
-    load: async () => (await import('./commands/controllers.ts')).controllersCommand,
+    load: async () => (await import('./commands/processes/controllers.ts')).controllersCommand,
   },
   hollow: {
     summary: 'register hollow nodes for tests of the control plane',
-    load: async () => (await import('./commands/hollow.ts')).hollowCommand,
+    load: async () => (await import('./commands/processes/hollow.ts')).hollowCommand,
   },
   'revisions list': {
     summary: 'list the revisions of the control plane on this host',
-    load: async () => (await import('./commands/revisions.ts')).listCommand,
+    load: async () => (await import('./commands/cluster/revisions.ts')).listCommand,
   },
   'revisions diff': {
     summary: 'show how the input files of two revisions differ',
-    load: async () => (await import('./commands/revisions.ts')).diffCommand,
+    load: async () => (await import('./commands/cluster/revisions.ts')).diffCommand,
   },
   'revisions rollback': {
     summary: 'restore the configuration files of a revision',
-    load: async () => (await import('./commands/revisions.ts')).rollbackCommand,
+    load: async () => (await import('./commands/cluster/revisions.ts')).rollbackCommand,
   },
   'gossip members': {
     summary: 'list the members of the gossip ring',
-    load: async () => (await import('./commands/gossip.ts')).membersCommand,
+    load: async () => (await import('./commands/cluster/gossip.ts')).membersCommand,
   },
   'gossip join': {
     summary: 'join this host to a gossip ring',
-    load: async () => (await import('./commands/gossip.ts')).joinCommand,
+    load: async () => (await import('./commands/cluster/gossip.ts')).joinCommand,
   },
   'gossip leave': {
     summary: 'remove this host from the gossip ring',
-    load: async () => (await import('./commands/gossip.ts')).leaveCommand,
+    load: async () => (await import('./commands/cluster/gossip.ts')).leaveCommand,
   },
   'gossip keys': {
     summary: 'list and rotate the encryption keys of the gossip ring',
-    load: async () => (await import('./commands/gossip.ts')).keysCommand,
+    load: async () => (await import('./commands/cluster/gossip.ts')).keysCommand,
   },
   'gossip keygen': {
     summary: 'print a new keyring file',
-    load: async () => (await import('./commands/gossip.ts')).keygenCommand,
+    load: async () => (await import('./commands/cluster/gossip.ts')).keygenCommand,
   },
   members: {
     summary: 'list the store’s members with their status',
-    load: async () => (await import('./commands/members.ts')).membersCommand,
+    load: async () => (await import('./commands/store/members.ts')).membersCommand,
   },
   'members list': {
     summary: 'same as members',
-    load: async () => (await import('./commands/members.ts')).listCommand,
+    load: async () => (await import('./commands/store/members.ts')).listCommand,
   },
   'members add': {
     summary: 'add a member to the store’s cluster',
-    load: async () => (await import('./commands/members.ts')).addCommand,
+    load: async () => (await import('./commands/store/members.ts')).addCommand,
   },
   'members remove': {
     summary: 'remove a member from the store’s cluster',
-    load: async () => (await import('./commands/members.ts')).removeCommand,
+    load: async () => (await import('./commands/store/members.ts')).removeCommand,
   },
   'members promote': {
     summary: 'promote a learner to a voting member',
-    load: async () => (await import('./commands/members.ts')).promoteCommand,
+    load: async () => (await import('./commands/store/members.ts')).promoteCommand,
   },
   'members recover': {
     summary: 'restart the store’s cluster from one member after a permanent quorum loss',
-    load: async () => (await import('./commands/recover.ts')).recoverCommand,
+    load: async () => (await import('./commands/store/recover.ts')).recoverCommand,
   },
   'members new-cluster': {
     summary: 'give up a missing store: the next start founds a new cluster',
-    load: async () => (await import('./commands/new-cluster.ts')).newClusterCommand,
+    load: async () => (await import('./commands/store/new-cluster.ts')).newClusterCommand,
   },
   'rig list': {
     summary: 'list the rigs with their holders and queues',
-    load: async () => (await import('./commands/rig.ts')).listCommand,
+    load: async () => (await import('./commands/cluster/rig.ts')).listCommand,
   },
   'rig claim': {
     summary: 'claim a rig',
-    load: async () => (await import('./commands/rig.ts')).claimCommand,
+    load: async () => (await import('./commands/cluster/rig.ts')).claimCommand,
   },
   'rig release': {
     summary: 'release a claim on a rig',
-    load: async () => (await import('./commands/rig.ts')).releaseCommand,
+    load: async () => (await import('./commands/cluster/rig.ts')).releaseCommand,
   },
   'rig console': {
     summary: 'open the serial console of a rig',
-    load: async () => (await import('./commands/rig.ts')).consoleCommand,
+    load: async () => (await import('./commands/cluster/rig.ts')).consoleCommand,
   },
   'rig power': {
     summary: 'switch the board of a rig on, off, or off and on',
-    load: async () => (await import('./commands/rig.ts')).powerCommand,
+    load: async () => (await import('./commands/cluster/rig.ts')).powerCommand,
   },
   'image import': {
     summary: 'import images from docker-archive or oci-archive files',
-    load: async () => (await import('./commands/image.ts')).importCommand,
+    load: async () => (await import('./commands/host/image.ts')).importCommand,
   },
   'image list': {
     summary: 'list the images of this host',
-    load: async () => (await import('./commands/image.ts')).listCommand,
+    load: async () => (await import('./commands/host/image.ts')).listCommand,
   },
   'image remove': {
     summary: 'remove images',
-    load: async () => (await import('./commands/image.ts')).removeCommand,
+    load: async () => (await import('./commands/host/image.ts')).removeCommand,
   },
   'image export': {
     summary: 'write images to a docker-archive file',
-    load: async () => (await import('./commands/image.ts')).exportCommand,
+    load: async () => (await import('./commands/host/image.ts')).exportCommand,
   },
   'image pull': {
     summary: 'pull images from their registries',
-    load: async () => (await import('./commands/image.ts')).pullCommand,
+    load: async () => (await import('./commands/host/image.ts')).pullCommand,
   },
   'image pin': {
     summary: 'keep images when the disk fills',
-    load: async () => (await import('./commands/image.ts')).pinCommand,
+    load: async () => (await import('./commands/host/image.ts')).pinCommand,
   },
   'image unpin': {
     summary: 'release pinned images',
-    load: async () => (await import('./commands/image.ts')).unpinCommand,
+    load: async () => (await import('./commands/host/image.ts')).unpinCommand,
   },
   'image verify': {
     summary: 'verify the stored images against their digests',
-    load: async () => (await import('./commands/image.ts')).verifyCommand,
+    load: async () => (await import('./commands/host/image.ts')).verifyCommand,
   },
   'snapshot save': {
     summary: 'save a snapshot of the store',
-    load: async () => (await import('./commands/snapshot.ts')).saveCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).saveCommand,
   },
   'snapshot list': {
     summary: 'list and verify the snapshots of this host',
-    load: async () => (await import('./commands/snapshot.ts')).listCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).listCommand,
   },
   'snapshot status': {
     summary: 'verify a snapshot and show its content',
-    load: async () => (await import('./commands/snapshot.ts')).statusCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).statusCommand,
   },
   'snapshot restore': {
     summary: 'create a data directory from a snapshot or a running etcd',
-    load: async () => (await import('./commands/snapshot.ts')).restoreCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).restoreCommand,
   },
   'snapshot push': {
     summary: 'write a snapshot into a running etcd',
-    load: async () => (await import('./commands/snapshot.ts')).pushCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).pushCommand,
   },
   'snapshot schedule': {
     summary: 'show or change the snapshot schedule of this host',
-    load: async () => (await import('./commands/snapshot.ts')).scheduleCommand,
+    load: async () => (await import('./commands/store/snapshot.ts')).scheduleCommand,
   },
   'master-restart': {
     summary: 'restart api, controllers or etcd',
-    load: async () => (await import('./commands/master.ts')).restartCommand,
+    load: async () => (await import('./commands/host/master.ts')).restartCommand,
   },
   'master-logs': {
     summary: 'show the log of a control-plane container',
-    load: async () => (await import('./commands/master.ts')).logsCommand,
+    load: async () => (await import('./commands/host/master.ts')).logsCommand,
   },
   'haproxy-config': {
     summary: 'print a configuration of HAProxy before the API servers',
-    load: async () => (await import('./commands/balancers.ts')).haproxyConfigCommand,
+    load: async () => (await import('./commands/cluster/balancers.ts')).haproxyConfigCommand,
   },
   'keepalived-config': {
     summary: 'print a configuration of keepalived for a shared address',
-    load: async () => (await import('./commands/balancers.ts')).keepalivedConfigCommand,
+    load: async () => (await import('./commands/cluster/balancers.ts')).keepalivedConfigCommand,
   },
   'secrets-encrypt status': {
     summary: 'show the encryption status of stored objects',
-    load: async () => (await import('./commands/secrets-encrypt.ts')).encryptionStatusCommand,
+    load: async () => (await import('./commands/store/secrets-encrypt.ts')).encryptionStatusCommand,
   },
   'secrets-encrypt rotate': {
     summary: 'rotate the key for encryption at rest',
-    load: async () => (await import('./commands/secrets-encrypt.ts')).rotateEncryptionCommand,
+    load: async () => (await import('./commands/store/secrets-encrypt.ts')).rotateEncryptionCommand,
   },
   'secrets-encrypt reencrypt': {
     summary: 're-encrypt objects that are stored with another key',
-    load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
+    load: async () => (await import('./commands/store/secrets-encrypt.ts')).reencryptCommand,
   },
   'ca rotate': {
     summary: 'rotate the cluster’s authorities and service account keys',
-    load: async () => (await import('./commands/ca.ts')).rotateCommand,
+    load: async () => (await import('./commands/cluster/ca.ts')).rotateCommand,
   },
   'bundle create': {
     summary: 'write a release as a signed file',
-    load: async () => (await import('./commands/bundle.ts')).createBundleCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).createBundleCommand,
   },
   'bundle verify': {
     summary: 'check the signature and the files of a release',
-    load: async () => (await import('./commands/bundle.ts')).verifyBundleCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).verifyBundleCommand,
   },
   'bundle import': {
     summary: 'offer a release to the cluster as an update',
-    load: async () => (await import('./commands/bundle.ts')).importBundleCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).importBundleCommand,
   },
   'bundle list': {
     summary: 'list the releases that were imported',
-    load: async () => (await import('./commands/bundle.ts')).listBundlesCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).listBundlesCommand,
   },
   'bundle remove': {
     summary: 'take a release back',
-    load: async () => (await import('./commands/bundle.ts')).removeBundleCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).removeBundleCommand,
   },
   'update-guard': {
     summary: 'go back to the former executable when an update fails; started by the service',
-    load: async () => (await import('./commands/bundle.ts')).guardCommand,
+    load: async () => (await import('./commands/cluster/bundle.ts')).guardCommand,
   },
   gather: {
     summary: 'collect the state of the cluster as files; run by oc adm must-gather',
-    load: async () => (await import('./commands/gather.ts')).gatherCommand,
+    load: async () => (await import('./commands/cluster/gather.ts')).gatherCommand,
   },
   'kubeadmin create': {
     summary: 'create the user kubeadmin and print its password',
-    load: async () => (await import('./commands/kubeadmin.ts')).createKubeadminCommand,
+    load: async () => (await import('./commands/cluster/kubeadmin.ts')).createKubeadminCommand,
   },
   'token create': {
     summary: 'create a token for joining hosts and print the join command',
-    load: async () => (await import('./commands/token.ts')).createTokenCommand,
+    load: async () => (await import('./commands/cluster/token.ts')).createTokenCommand,
   },
   'token list': {
     summary: 'list the tokens for joining hosts',
-    load: async () => (await import('./commands/token.ts')).listTokensCommand,
+    load: async () => (await import('./commands/cluster/token.ts')).listTokensCommand,
   },
   'token revoke': {
     summary: 'revoke a token for joining hosts',
-    load: async () => (await import('./commands/token.ts')).revokeTokenCommand,
+    load: async () => (await import('./commands/cluster/token.ts')).revokeTokenCommand,
   },
   status: {
     summary: 'show the node and its control-plane components',
-    load: async () => (await import('./commands/status.ts')).statusCommand,
+    load: async () => (await import('./commands/host/status.ts')).statusCommand,
   },
   envtest: {
     summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
-    load: async () => (await import('./commands/envtest.ts')).envtestCommand,
+    load: async () => (await import('./commands/processes/envtest.ts')).envtestCommand,
   },
   'machine-config replay': {
     summary: 'finish or undo an interrupted change of the machine config',
-    load: async () => (await import('./commands/machine-config.ts')).replayMachineConfigCommand,
+    load: async () => (await import('./commands/host/machine-config.ts')).replayMachineConfigCommand,
   },
   sysinfo: {
     summary: 'show the hardware and the kernel features of this host',
-    load: async () => (await import('./commands/sysinfo.ts')).sysinfoCommand,
+    load: async () => (await import('./commands/host/sysinfo.ts')).sysinfoCommand,
   },
   version: {
     summary: 'show versions or third-party licenses',
@@ -315,9 +315,19 @@ export async function main(options: MainOptions): Promise<number> {
   const verbose = argv.includes('--verbose');
   try {
     if (linked === 'etcd')
-      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, argv.slice(1), out, linked);
+      return await runCommand(
+        (await import('./commands/processes/etcd.ts')).linkedEtcdCommand,
+        argv.slice(1),
+        out,
+        linked,
+      );
     if (linked === 'api')
-      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, argv.slice(1), out, linked);
+      return await runCommand(
+        (await import('./commands/processes/api.ts')).linkedApiCommand,
+        argv.slice(1),
+        out,
+        linked,
+      );
     return await dispatch(argv, out);
   } catch (error) {
     const usage = error instanceof UsageError;

@@ -1,8 +1,8 @@
 /** Short form of test/lab/three-hosts.test.ts: three blank hosts, an application, and a failing master. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LabCluster } from '../lab/lab-cluster.ts';
-import { whyNoNspawn } from '../lab/nspawn-host.ts';
+import { LabCluster } from '../lab/support/lab-cluster.ts';
+import { whyNoNspawn } from '../lab/support/nspawn-host.ts';
 import { eventually, sleep } from './harness.ts';
 
 const missing = await whyNoNspawn();

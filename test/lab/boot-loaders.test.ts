@@ -13,10 +13,10 @@ import { resources } from '../../src/api/resources.ts';
 import { ROLE_LABEL } from '../../src/openshift/machine-config/kinds/machine-config-types.ts';
 import { type ControlPlane, startControlPlane } from '../controllers/harness.ts';
 import { eventually } from '../e2e/harness.ts';
-import type { LabBootLoader } from './boot-disk.ts';
-import type { DaemonAccess } from './pool-daemon.child.ts';
-import { TimeLine } from './time-line.ts';
-import { API_OF_TEST, VmHost, whyNoVm } from './vm-host.ts';
+import type { LabBootLoader } from './support/boot-disk.ts';
+import type { DaemonAccess } from './support/pool-daemon.child.ts';
+import { TimeLine } from './support/time-line.ts';
+import { API_OF_TEST, VmHost, whyNoVm } from './support/vm-host.ts';
 
 const missing = await whyNoVm();
 if (missing !== undefined) console.log(`not run: ${missing}`);
@@ -73,7 +73,7 @@ for (const loader of ['extlinux', 'grub'] as const) {
 async function daemonFiles({ api }: ControlPlane, work: string): Promise<Record<string, string>> {
   const at = (name: string): string => join(work, name);
   await build({
-    entryPoints: [join(import.meta.dirname, 'pool-daemon.child.ts')],
+    entryPoints: [join(import.meta.dirname, 'support', 'pool-daemon.child.ts')],
     outfile: at('pool-daemon.cjs'),
     ...{ bundle: true, platform: 'node', format: 'cjs', target: 'node24', logLevel: 'error' },
   });

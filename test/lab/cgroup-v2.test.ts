@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
 import { eventually } from '../e2e/harness.ts';
 import { kubectls } from '../support/kubectls.ts';
-import { VmHost, whyNoVm } from './vm-host.ts';
+import { VmHost, whyNoVm } from './support/vm-host.ts';
 
 const missing = await whyNoVm();
 if (missing !== undefined) console.log(`not run: ${missing}`);

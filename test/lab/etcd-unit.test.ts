@@ -7,7 +7,7 @@ import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { projectRoot } from '../e2e/harness.ts';
-import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const UNIT = '/lib/systemd/system/etcd.service';
 const missing = (await whyNoNspawn()) ?? (existsSync(UNIT) ? undefined : `${UNIT} is missing: install etcd-server`);

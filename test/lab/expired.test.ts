@@ -7,8 +7,8 @@ import { after, before, describe, test } from 'node:test';
 import { childrenOf, der, parseDer, toDer } from '../../src/pki/der.ts';
 import { etcdFiles, masterFiles } from '../../src/pki/index.ts';
 import { eventually } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

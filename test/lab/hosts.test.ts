@@ -7,8 +7,8 @@ import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually, executable, run } from '../e2e/harness.ts';
-import { Lan } from './lan.ts';
-import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { Lan } from './support/lan.ts';
+import { NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

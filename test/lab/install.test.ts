@@ -7,8 +7,8 @@ import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
 import { eventually, executable, type Ran } from '../e2e/harness.ts';
-import { copyAnotherBuild } from './another-build.ts';
-import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { copyAnotherBuild } from './support/another-build.ts';
+import { NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

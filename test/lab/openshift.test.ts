@@ -11,8 +11,8 @@ import { after, before, describe, test } from 'node:test';
 import { hashSync } from 'bcryptjs';
 import { HELLO_IMAGE } from '../../build/hello-image.ts';
 import { eventually, type Ran, type RunOptions, run } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const OC = process.env['HYPEREDGE_OC'] ?? '';
 const missing = (await whyNoNspawn()) ?? (existsSync(OC) ? undefined : 'HYPEREDGE_OC names no oc');

@@ -16,10 +16,10 @@ import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/
 import { parseSwitchRecord } from '../../src/openshift/updates/core/port.ts';
 import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually, executable, projectRoot, run, sleep } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
-import type { RequestReport } from './requests.child.ts';
-import { succeed } from './rootfs.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
+import type { RequestReport } from './support/requests.child.ts';
+import { succeed } from './support/rootfs.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { whyNoNspawn } from './nspawn-host.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

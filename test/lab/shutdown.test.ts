@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
 import { eventually } from '../e2e/harness.ts';
-import { NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually, sleep } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
-import { succeed } from './rootfs.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
+import { succeed } from './support/rootfs.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

@@ -14,9 +14,9 @@ import { PRODUCT_VERSION } from '../../src/base/versions/version.ts';
 import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
 import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually } from '../e2e/harness.ts';
-import { buildChanged, type SourceChange } from './changed-build.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
+import { buildChanged, type SourceChange } from './support/changed-build.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
@@ -40,7 +40,7 @@ const HIGHER_LEVEL: SourceChange = {
   to: 'NEWEST_LEVEL: number = LogLevel.tokens + 1',
 };
 const ENDING_API_SERVER: SourceChange = {
-  file: 'src/cli/commands/api.ts',
+  file: 'src/cli/commands/processes/api.ts',
   from: "const logLevel = integerFlag(flags, 'loglevel', 0, 10);",
   to: "const logLevel = integerFlag(flags, 'loglevel', 0, 10);\n    setTimeout(() => process.exit(70), 62_000);",
 };

@@ -12,9 +12,9 @@ import { releaseFileName } from '../../src/api/releases/manifest.ts';
 import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
 import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually, projectRoot, run } from '../e2e/harness.ts';
-import { LabCluster } from './lab-cluster.ts';
-import { type NspawnHost, whyNoNspawn } from './nspawn-host.ts';
-import type { RequestReport } from './requests.child.ts';
+import { LabCluster } from './support/lab-cluster.ts';
+import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
+import type { RequestReport } from './support/requests.child.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);

@@ -15,10 +15,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sleep } from '../e2e/harness.ts';
-import { stopWhenInterrupted } from '../lab/interrupted.ts';
+import { stopWhenInterrupted } from '../lab/support/interrupted.ts';
 import { kubectls } from '../support/kubectls.ts';
-import { ForeignCluster, NAMESPACE } from './foreign-cluster.ts';
-import { forever, labelled, object, selecting, WORKLOADS } from './foreign-workloads.ts';
+import { ForeignCluster, NAMESPACE } from './foreign/cluster.ts';
+import { forever, labelled, object, selecting, WORKLOADS } from './foreign/workloads.ts';
 
 const { values: flags } = parseArgs({
   options: { programs: { type: 'string' }, baseline: { type: 'boolean', default: false } },

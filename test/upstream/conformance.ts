@@ -25,8 +25,8 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type ConformanceCluster, createCluster, serveImages } from './conformance-cluster.ts';
-import { buildSidecars } from './conformance-csi.ts';
+import { type ConformanceCluster, createCluster, serveImages } from './conformance/cluster.ts';
+import { buildSidecars } from './conformance/csi.ts';
 import {
   expectedCases,
   judge,
@@ -34,8 +34,8 @@ import {
   readConformanceList,
   readReport,
   type Verdict,
-} from './conformance-list.ts';
-import { buildPrograms, PROGRAMS } from './modules.ts';
+} from './conformance/list.ts';
+import { buildPrograms, PROGRAMS } from './sources/modules.ts';
 
 const { values: flags } = parseArgs({
   options: {

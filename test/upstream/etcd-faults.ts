@@ -16,8 +16,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
-import { isolated, placeBinaries, REPORTS } from './place.ts';
-import { upstreamSource } from './sources.ts';
+import { isolated, placeBinaries, REPORTS } from './sources/place.ts';
+import { upstreamSource } from './sources/sources.ts';
 
 const CASES = [
   'NO_FAIL_WITH_STRESS',

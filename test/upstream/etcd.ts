@@ -17,8 +17,8 @@ import { parseArgs } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
 import { ETCD_VERSION } from '../../src/store/services/version.ts';
 import { NOT_FOR_OURS, type Release, SUITES } from './etcd-suites.ts';
-import { isolated, placeBinaries, REPORTS } from './place.ts';
-import { upstreamSource } from './sources.ts';
+import { isolated, placeBinaries, REPORTS } from './sources/place.ts';
+import { upstreamSource } from './sources/sources.ts';
 
 const { values: flags } = parseArgs({
   options: {

@@ -18,7 +18,7 @@ import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isolated, placeBinaries, REPORTS } from './place.ts';
+import { isolated, placeBinaries, REPORTS } from './sources/place.ts';
 
 const { values: flags } = parseArgs({
   options: {

@@ -17,8 +17,8 @@ import { cp, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { executable } from '../e2e/harness.ts';
-import { readTestOutput } from './go-tests.ts';
-import { isolated } from './place.ts';
+import { readTestOutput } from './sources/go-tests.ts';
+import { isolated } from './sources/place.ts';
 
 const { values: flags } = parseArgs({
   options: {

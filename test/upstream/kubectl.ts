@@ -21,7 +21,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
 import { freePort } from '../support/ports.ts';
-import { upstreamSource } from './sources.ts';
+import { upstreamSource } from './sources/sources.ts';
 
 const EXECUTABLE = join(import.meta.dirname, '..', '..', 'dist', `hyperedge-linux-${process.arch}`);
 const DRIVER = join(import.meta.dirname, 'kubectl-driver.sh');

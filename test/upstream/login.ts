@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { hashSync } from 'bcryptjs';
 import { Appliance, eventually } from '../e2e/harness.ts';
-import { dexProviders, loginsAtDex } from './dex.ts';
+import { dexProviders, loginsAtDex } from './dex/dex.ts';
 
 const OC = process.env['HYPEREDGE_OC'] ?? '';
 const CHROMIUM = '/usr/bin/chromium';

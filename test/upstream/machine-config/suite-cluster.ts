@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually, run } from '../../e2e/harness.ts';
-import { LabCluster } from '../../lab/lab-cluster.ts';
-import type { NspawnHost } from '../../lab/nspawn-host.ts';
+import { LabCluster } from '../../lab/support/lab-cluster.ts';
+import type { NspawnHost } from '../../lab/support/nspawn-host.ts';
 import { GROUP, isTrue, type Pool } from './cluster.ts';
 
 const READY_MS = 300_000;

@@ -13,7 +13,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { run } from '../../e2e/harness.ts';
-import { whyNoNspawn } from '../../lab/nspawn-host.ts';
+import { whyNoNspawn } from '../../lab/support/nspawn-host.ts';
 import { SuiteCluster } from './suite-cluster.ts';
 
 const { values: flags } = parseArgs({

@@ -1,0 +1,17 @@
+import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+
+export const createKubeadminCommand: Command = {
+  usage: 'kubeadmin create',
+  summary: 'Creates the user kubeadmin, a cluster administrator, and prints its password.',
+  description:
+    'Run it on a master. Another run replaces the password and ends its tokens. Delete the secret kubeadmin in\n' +
+    'kube-system once an identity provider and another administrator are there.',
+  flags: { root: ROOT_FLAG },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const { createKubeadmin } = await import('../../../host/certificates/kubeadmin.ts');
+    const { password } = await createKubeadmin(stringFlag(flags, 'root'));
+    out.stdout(`${password}\n`);
+    return 0;
+  },
+};

@@ -1,0 +1,94 @@
+import type { InstallOptions } from '../../../host/install/install.ts';
+import { type Command, type FlagValues, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
+
+const DEFAULT_TIMEOUT_S = 180;
+const DEFAULT_MASTERS = 3;
+const MOST_MASTERS = 9;
+
+export const installCommand: Command = {
+  usage:
+    'install [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
+  summary: 'Installs this executable as a service, starts it and waits until the node is Ready.',
+  description:
+    'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
+    '/etc/origin/bootstrap.yaml, enables and starts hyperedge.service. Run again, it changes nothing or upgrades\n' +
+    'in place: pods keep running.',
+  flags: {
+    config: { type: 'string', value: 'FILE', help: 'bootstrap file to install as /etc/origin/bootstrap.yaml' },
+    roles: { type: 'string', value: 'LIST', help: 'roles of this host, comma-separated: master,etcd,node' },
+    address: { type: 'string', value: 'IP', help: 'address of this node (default: of the default route’s link)' },
+    'node-name': { type: 'string', value: 'NAME', help: 'name of the Node object (default: the host name)' },
+    join: { type: 'string', value: 'URL', help: 'API server of the cluster to join, such as https://10.0.0.1:8443' },
+    token: { type: 'string', value: 'TOKEN', help: 'token of hyperedge token create' },
+    'ca-hash': { type: 'string', value: 'HASH', help: 'hash of the cluster’s CA, printed with the token' },
+    offer: {
+      type: 'string',
+      value: 'URL',
+      help: 'API server of a cluster that this blank host offers itself to, until a Machine claims it',
+    },
+    bootstrap: { type: 'boolean', help: 'temporary control plane that ends once the masters run' },
+    masters: { type: 'string', value: 'NUMBER', help: 'with --bootstrap: masters to wait for (default 3)' },
+    'bootstrap-wait': { type: 'boolean', help: 'install nothing; wait until this host may be unplugged' },
+    'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
+    'from-mcs': {
+      type: 'string',
+      value: 'URL',
+      help: 'first config of this host: https://MASTER:22623/config/POOL, or a file with the answer',
+    },
+    'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
+    timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const timeoutMs = (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000;
+    if (flags['bootstrap-wait'] === true) {
+      const { waitForHandover } = await import('../../../host/install/bootstrap-wait.ts');
+      return waitForHandover({ root: stringFlag(flags, 'root'), timeoutMs, write: out.stdout });
+    }
+    const ways = waysOf(flags);
+    const { install } = await import('../../../host/install/install.ts');
+    return install({
+      root: stringFlag(flags, 'root'),
+      config: stringFlag(flags, 'config'),
+      roles: stringFlag(flags, 'roles')
+        ?.split(',')
+        .map((role) => role.trim()),
+      address: stringFlag(flags, 'address'),
+      nodeName: stringFlag(flags, 'node-name'),
+      hostTools: flags['host-tools'] === true,
+      ...ways,
+      fromMcs: stringFlag(flags, 'from-mcs'),
+      start: flags['no-start'] !== true,
+      timeoutMs,
+      write: out.stdout,
+    });
+  },
+};
+
+/**
+ * How the host gets its cluster: with a join token, by offering itself, as the temporary master of a new cluster, or
+ * standalone.
+ */
+function waysOf(flags: FlagValues): Pick<InstallOptions, 'join' | 'offer' | 'handover'> {
+  const value = (name: string): string | undefined => stringFlag(flags, name)?.replace(/\/+$/, '');
+  const [server, token, caHash, offer] = [value('join'), value('token'), value('ca-hash'), value('offer')];
+  const masters = integerFlag(flags, 'masters', 1, MOST_MASTERS);
+  const bootstrap = flags['bootstrap'] === true;
+  const none = { join: undefined, offer: undefined, handover: undefined };
+  if (masters !== undefined && !bootstrap) throw new UsageError('--masters: belongs to --bootstrap');
+  if (bootstrap) {
+    if ([server, token, caHash, offer].some((each) => each !== undefined))
+      throw new UsageError('--bootstrap: makes a new cluster; leave out --join, --offer, --token and --ca-hash');
+    return { ...none, handover: { masters: masters ?? DEFAULT_MASTERS } };
+  }
+  if (offer !== undefined) {
+    if (server !== undefined || token !== undefined || caHash === undefined)
+      throw new UsageError('give --offer and --ca-hash together, without --join and --token');
+    return { ...none, offer: { server: offer, caHash } };
+  }
+  if (server === undefined && token === undefined && caHash === undefined) return none;
+  if (server === undefined || token === undefined || caHash === undefined)
+    throw new UsageError('give --join, --token and --ca-hash together, as hyperedge token create prints them');
+  return { ...none, join: { server, token, caHash } };
+}

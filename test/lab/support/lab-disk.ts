@@ -1,0 +1,58 @@
+/** The disk of a lab host: ext4 in a file. A power cut loses unsynced data, like a machine's page cache. */
+import { mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { eventually, run } from '../../e2e/harness.ts';
+import { succeed } from './rootfs.ts';
+
+const BYTES = 6 * 1024 * 1024 * 1024;
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: neither data nor journal are written afterwards. */
+const SHUT_DOWN =
+  'open(my $d, "<", $ARGV[0]) or die $!; my $f = pack("L", 2); ioctl($d, 0x8004587d, $f) or die "ioctl: $!"';
+
+/**
+ * The test needs a mount namespace of its own: other programs that create mount namespaces would keep a copy of the
+ * mount and so the file system.
+ */
+export class LabDisk {
+  readonly mount: string;
+  readonly #file: string;
+
+  constructor(directory: string) {
+    this.#file = join(directory, 'disk');
+    this.mount = join(directory, 'mounted');
+  }
+
+  async make(): Promise<void> {
+    const file = await open(this.#file, 'wx');
+    await file.truncate(BYTES).finally(() => file.close());
+    await succeed('mkfs.ext4', ['-q', '-E', 'lazy_itable_init=1,lazy_journal_init=1', this.#file]);
+    await mkdir(this.mount);
+    await this.#attach();
+  }
+
+  async shutDown(): Promise<void> {
+    await succeed('perl', ['-e', SHUT_DOWN, this.mount]);
+  }
+
+  /** Replays the journal, as at boot. The disk must be unused. */
+  async replay(): Promise<void> {
+    await this.#detach();
+    await this.#attach();
+  }
+
+  async remove(): Promise<void> {
+    await this.#detach().catch(() => run('umount', ['-l', this.mount]));
+  }
+
+  async #attach(): Promise<void> {
+    await succeed('mount', ['-o', 'loop', this.#file, this.mount]);
+  }
+
+  /** Waits until the file system has ended. While it is in use, its old superblock may still be written. */
+  async #detach(): Promise<void> {
+    await eventually('an unused disk', 20_000, async () => {
+      await run('umount', [this.mount]);
+      return (await run('losetup', ['--associated', this.#file])).stdout === '' ? true : undefined;
+    });
+  }
+}
