@@ -107,6 +107,8 @@ export interface HostOptions {
 }
 
 const SHARED_ADDRESS_MS = 2_000;
+/** Limit for a child process whose file system does not answer. */
+const SNAPSHOT_MS = 2_000;
 /** Delay of events, which leaves the CPU to the start of a pod. */
 const EVENTS_MS = 200;
 
@@ -226,7 +228,7 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
     versions.stop();
     stopGroups();
     await lastKnown.stop();
-    snapshots.stop();
+    await within(snapshots.stop(), SNAPSHOT_MS);
     stopReserve();
     own.stop();
     await certificates.stop();
@@ -434,7 +436,7 @@ async function hostKubelet({
 }
 
 function scheduledSnapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
-  if (!ownsStore(settings)) return { reload: async () => {}, stop: () => {} };
+  if (!ownsStore(settings)) return { reload: async () => {}, stop: async () => {} };
   const { snapshotSchedule, snapshots } = settings.paths;
   return scheduleSnapshots({
     read: () => readSchedule(snapshotSchedule, snapshots),

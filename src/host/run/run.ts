@@ -2,6 +2,7 @@
 import type { LogSink } from '../../base/log.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { selfCommand } from '../process/assets.ts';
+import { trackChildren } from '../process/children.ts';
 import { collectWhenIdle, scavengeAlone } from '../process/heap.ts';
 import { keepWatchdog, notifyReady } from '../process/notify.ts';
 import {
@@ -28,6 +29,7 @@ export interface RunHostOptions {
 /** Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
 export async function runHost(options: RunHostOptions): Promise<number> {
   scrubEnvironment();
+  const children = trackChildren();
   const began = performance.now();
   const settings = await loadSettings(options);
   const terminal = process.stdout.isTTY === true;
@@ -76,6 +78,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     stopped = true;
     if (leaving !== undefined) {
       await depart(leaving, current, host, progress, hurry);
+      await children.end(log);
       process.exit(0);
     }
     // On a machine shutdown this process stops the pods in order, because systemd would kill all of them at once,
@@ -86,6 +89,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     );
     const stopProgress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
     await host.stop({ keepPods, hurry });
+    await children.end(log);
     stopProgress.step('stopped');
   } finally {
     interrupted.dispose();

@@ -2,14 +2,17 @@
 import { execFile } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
-import type { SnapshotSchedule } from '../../store/administration/schedule.ts';
+import type { ScheduleOptions } from '../../store/administration/schedule.ts';
 
 const CHILD_MS = 600_000;
 
-/** Runs `command snapshot save`. Resolves with its output; rejects with CodedError 'failed'. */
-export function takeInChild(command: readonly string[], root: string): (schedule: SnapshotSchedule) => Promise<string> {
+/**
+ * Runs `command snapshot save`. Resolves with its output; rejects with CodedError 'failed', and after an abort only
+ * when the child has exited.
+ */
+export function takeInChild(command: readonly string[], root: string): ScheduleOptions['take'] {
   const [file = '', ...before] = command;
-  return ({ keep, directory }) =>
+  return ({ keep, directory }, signal) =>
     new Promise((resolve, reject) => {
       const args = [
         'snapshot',
@@ -23,9 +26,13 @@ export function takeInChild(command: readonly string[], root: string): (schedule
         '--if-changed',
       ];
       const child = execFile(file, [...before, ...args], { timeout: CHILD_MS }, (error, stdout, stderr) => {
+        signal.removeEventListener('abort', end);
         if (error === null) resolve(stdout.trim());
         else reject(new CodedError('failed', stderr.trim().replace(/^hyperedge: /, '') || error.message));
       });
+      const end = (): void => void child.kill();
+      if (signal.aborted) end();
+      else signal.addEventListener('abort', end);
       if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     });
 }

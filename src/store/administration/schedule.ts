@@ -32,7 +32,8 @@ const RETRY_MS = 3_600_000;
 export interface ScheduledSnapshots {
   /** Reads the schedule again. */
   reload(): Promise<void>;
-  stop(): void;
+  /** Ends a snapshot that is being saved. */
+  stop(): Promise<void>;
 }
 
 export interface ScheduleOptions {
@@ -41,8 +42,8 @@ export interface ScheduleOptions {
   readonly files: StoreFiles;
   readonly clock: Clock;
   readonly log: Log;
-  /** Saves one snapshot. Resolves with its outcome; rejects with the reason. */
-  take(schedule: SnapshotSchedule): Promise<string>;
+  /** Saves one snapshot; aborting `signal` ends it. Resolves with its outcome; rejects with the reason. */
+  take(schedule: SnapshotSchedule, signal: AbortSignal): Promise<string>;
   /** Delay of the first snapshot after the start. */
   readonly firstMs?: number;
 }
@@ -51,17 +52,22 @@ export interface ScheduleOptions {
 export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots {
   const { read, files, clock, log, take, firstMs = FIRST_MS } = options;
   const notBefore = clock.monotonicMs() + firstMs;
+  const stopping = new AbortController();
   let timer: Timer | undefined;
-  let stopped = false;
+  let work: Promise<unknown> = Promise.resolve();
   let retryAt = 0;
   const arm = (ms: number): void => {
     timer?.cancel();
-    if (!stopped) timer = clock.setTimer(Math.max(ms, notBefore - clock.monotonicMs()), () => void saveWhenDue());
+    if (stopping.signal.aborted) return;
+    timer = clock.setTimer(Math.max(ms, notBefore - clock.monotonicMs()), () => {
+      // A save that is still running after a reload is awaited as well.
+      work = Promise.all([work, saveWhenDue()]);
+    });
   };
   const saveWhenDue = async (): Promise<void> => {
     try {
       const schedule = await read();
-      if (!schedule.enabled || stopped) return;
+      if (!schedule.enabled || stopping.signal.aborted) return;
       const everyMs = parseEvery(schedule.every) ?? RETRY_MS;
       const [newest] = await listSnapshots(schedule.directory, false, files);
       const now = clock.nowMs();
@@ -73,26 +79,28 @@ export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots 
         return;
       }
       retryAt = now + Math.min(everyMs, RETRY_MS);
-      const outcome = await take(schedule);
+      const outcome = await take(schedule, stopping.signal);
       // An unchanged store writes no newer file from which to count.
       retryAt = now + everyMs;
       log.v(2, 'snapshot', { outcome });
       arm(everyMs);
     } catch (error) {
+      if (stopping.signal.aborted) return;
       log.warn('snapshot not saved', { cause: messageOf(error) });
       arm(Math.max(0, retryAt - clock.nowMs()) || RETRY_MS);
     }
   };
-  void saveWhenDue();
+  work = saveWhenDue();
   return {
     reload: async () => {
       await read();
       retryAt = 0;
       arm(0);
     },
-    stop: () => {
-      stopped = true;
+    stop: async () => {
+      stopping.abort();
       timer?.cancel();
+      await work;
     },
   };
 }

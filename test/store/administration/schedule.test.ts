@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Clock } from '../../../src/base/clock.ts';
-import { silentLog } from '../../../src/base/log.ts';
+import { createLog, silentLog } from '../../../src/base/log.ts';
+import { takeInChild } from '../../../src/host/store/snapshot-child.ts';
 import { storeFiles } from '../../../src/host/store/store-files.ts';
 import { scheduleSnapshots } from '../../../src/store/administration/schedule.ts';
 import { parseEvery, readSchedule } from '../../../src/store/config/snapshot-schedule.ts';
@@ -88,7 +89,7 @@ test('takes a missed snapshot after the first minute, then one per interval', as
   await clock.armed();
   // The third run found no change: it wrote no file and rescheduled normally.
   assert.deepEqual(taken, [1, 361, 721, 1081]);
-  schedule.stop();
+  await schedule.stop();
   assert.equal(clock.timers.length, 0);
 });
 
@@ -120,7 +121,38 @@ test('waits for the rest of the interval, retries failures after an hour and doe
   await assert.rejects(schedule.reload(), {
     message: /waits.yaml:3: every: .*give minutes, hours or days such as 30m/,
   });
-  schedule.stop();
+  await schedule.stop();
+});
+
+test('ends the process of a running snapshot when the schedule stops, and logs no failure', async () => {
+  const { file, own } = await place('stopped', '6h');
+  const clock = new Time();
+  const started = join(directory, 'started');
+  const lines: string[] = [];
+  const schedule = scheduleSnapshots({
+    read: () => readSchedule(file, own),
+    files: storeFiles,
+    clock,
+    log: createLog({ component: 'test', level: 9, sink: { write: (line) => lines.push(line) }, nowMs: () => 0 }),
+    take: takeInChild(['/bin/sh', '-c', `echo $$ > ${started}.new; mv ${started}.new ${started}; exec sleep 60`], '/'),
+  });
+  await clock.next();
+  let pid = 0;
+  while (pid === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    pid = Number(await readFile(started, 'utf8').catch(() => 0));
+  }
+  try {
+    await schedule.stop();
+    await assert.rejects(stat(`/proc/${pid}`), { code: 'ENOENT' });
+    assert.deepEqual([lines, clock.timers], [[], []]);
+  } finally {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // Ended, as it must.
+    }
+  }
 });
 
 test('snapshot intervals', () => {
