@@ -223,24 +223,27 @@ test('skips the grace period at a second stop signal and leaves nothing behind',
   await sleep(1_500);
   process.kill(appliance.hostPid, 'SIGINT');
   await ended;
-  assert.ok(performance.now() - begin < 10_000);
-  assert.deepEqual(
-    (await appliance.processes()).map((each) => each.command),
-    [],
-  );
+  const tookMs = performance.now() - begin;
+  const left = await appliance.processes();
+  // The next tests need a running appliance, also when an assertion fails.
   await appliance.start();
   await appliance.must(['delete', 'pod', 'stubborn', '--now']);
+  assert.ok(tookMs < 10_000, `${tookMs} ms`);
+  assert.deepEqual(
+    left.map((each) => each.command),
+    [],
+  );
 });
 
 test('ends the pods on a regular stop, and starts again with all data', async () => {
   await appliance.must(['create', 'cm', 'remembered', '--from-literal=k=v']);
   await appliance.halt('SIGTERM');
-  const left = (await appliance.processes()).filter((each) => each.pid !== process.pid);
+  const left = await appliance.processes();
+  await appliance.start();
   assert.deepEqual(
     left.map((each) => each.command),
     [],
   );
-  await appliance.start();
   assert.equal(await appliance.must(['get', 'cm', 'remembered', '-o', 'jsonpath={.data.k}']), 'v');
   await eventually('pod runs again', 60_000, async () => {
     const seen = JSON.parse(await appliance.must(['get', 'pod', 'steady', '-o', 'json']));

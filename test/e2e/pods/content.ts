@@ -69,10 +69,9 @@ export function volumeTests(lab: () => PodLab): void {
         volumeMounts: [{ name: 'v', mountPath: '/v' }],
       });
     const volumes = [{ name: 'v', emptyDir: { sizeLimit: '1Mi' } }];
-    await lab().apply(
-      pod('outgrown', { volumes, containers: [fills(3_000)] }),
-      pod('fitting', { volumes, containers: [fills(700)] }),
-    );
+    await lab().apply(pod('fitting', { volumes, containers: [fills(700)] }));
+    await lab().ready('fitting');
+    await lab().apply(pod('outgrown', { volumes, containers: [fills(3_000)] }));
     const evicted = await lab().over('outgrown');
     assert.equal(evicted.status?.reason, 'Evicted');
     assert.match(evicted.status?.message ?? '', /^Usage of EmptyDir volume "v" exceeds the limit "1Mi"/);

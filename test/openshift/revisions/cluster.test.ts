@@ -1,6 +1,7 @@
 /** Three in-memory masters with this project's revisions, and a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { Event } from 'kubernetes-types/core/v1';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createEventRecorder, createInformerFactory, createLeaderElector } from '../../../src/client/index.ts';
@@ -106,6 +107,18 @@ async function events(namespace: string, count: number): Promise<string[]> {
   }
 }
 
+/** First event with this reason. Recorders write events later than the status that they describe. */
+async function firstEvent(reason: string): Promise<Event> {
+  for (const deadline = performance.now() + 30_000; ; ) {
+    const { items } = await plane.of(resources.events).list({ namespace: NAMESPACE });
+    const found = items.find((each) => each.reason === reason);
+    if (found !== undefined) return found;
+    if (performance.now() > deadline)
+      assert.fail(`no event ${reason} among ${items.map((each) => each.reason).join(', ')}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
@@ -152,11 +165,10 @@ test('stop a bad revision at the first master, which runs the last good one', { 
   assert.equal(first?.lastFallbackCount, 1);
   for (const each of others) assert.equal(each.lastFailedRevision, undefined);
   assert.deepEqual(order, ['m1', 'm1']);
-  const events = await plane.of(resources.events).list({ namespace: NAMESPACE });
-  const failure = events.items.find(({ reason }) => reason === 'InstallerPodFailed');
-  assert.equal(failure?.type, 'Warning');
+  const failure = await firstEvent('InstallerPodFailed');
+  assert.equal(failure.type, 'Warning');
   assert.match(
-    failure?.message ?? '',
+    failure.message ?? '',
     /^Failed to install revision 3 \(attempt 1\) on node "m1", which runs revision 2: ./,
   );
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeInstallerDegraded');
@@ -174,7 +186,7 @@ test('replace the bad revision with the corrected setting', { timeout: 120_000 }
 test('restart only the master whose file changed', { timeout: 120_000 }, async () => {
   order.length = 0;
   const host = hosts.get('m2') as MemoryHost;
-  host.config = 'two';
+  host.edit('two');
   const { status } = await allAt(5);
   assert.equal(status?.latestAvailableRevisionReason, 'm2: master/master-config.yaml changed');
   assert.deepEqual(order, ['m2']);

@@ -19,6 +19,7 @@ export class MemoryHost implements OperandFiles, OperandProcess {
   /** Files that the component read at its start. */
   running = { config: '', overlay: '' };
   readonly starts: string[] = [];
+  readonly #watchers = new Set<() => void>();
   /** Called at each restart, which waits for it. */
   onRestart: () => Promise<void> = async () => {};
 
@@ -58,7 +59,16 @@ export class MemoryHost implements OperandFiles, OperandProcess {
   };
 
   remove = async (revision: number): Promise<void> => void this.directories.delete(revision);
-  watch = (): (() => void) => () => {};
+  watch = (changed: () => void): (() => void) => {
+    this.#watchers.add(changed);
+    return () => this.#watchers.delete(changed);
+  };
+
+  /** Writes the file and notifies the watchers. An assignment to `config` is found only by polling. */
+  edit(config: string): void {
+    this.config = config;
+    for (const changed of this.#watchers) changed();
+  }
 
   health = async (): Promise<Health> =>
     this.running.config.startsWith('bad') || this.running.overlay.includes('bad')
