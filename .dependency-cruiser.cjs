@@ -7,7 +7,6 @@ const SRC = '^src/';
 const PORT = '[/-]port\\.ts$';
 /** Pure code of a domain. */
 const CORE = '^src/.*/core/';
-const TYPES = 'kubernetes-types/';
 const DOMAINS = 'store|gossip|pki|apiserver|controllers|scheduler|kubelet|runtime|network|openshift|rigs|metrics|console';
 /** Kinds of a feature live in the feature and follow the rules of `api`. */
 const KINDS = '^src/(?:openshift|rigs|network)/.*kinds/';
@@ -55,7 +54,7 @@ module.exports = {
     // base ← wire ← api ← client ← domains ← host ← cli
     rule('base-imports-nothing', { path: '^src/base/' }, { pathNot: '^src/base/' }, 'base stands on nothing, not even node:*'),
     rule('wire-imports-base', { path: '^src/wire/' }, { path: SRC, pathNot: '^src/(?:base|wire)/' }, 'codecs and connections import base only'),
-    rule('api-is-pure', { path: ['^src/api/', KINDS] }, { pathNot: ['^src/(?:base|wire/protobuf|api)/', KINDS, TYPES] }, 'the type system and kinds import base, protobuf and each other'),
+    rule('api-is-pure', { path: ['^src/api/', KINDS] }, { pathNot: ['^src/(?:base|wire/protobuf|api)/', KINDS] }, 'the type system and kinds import base, protobuf and each other'),
     rule('kinds-are-listed', { path: '^src/api/', pathNot: '^src/api/(?:registry/|resources\\.ts$)' }, { path: KINDS }, 'only the registry and the table of resources name the kinds of features'),
     rule('client-imports-api', { path: '^src/client/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api|client)/', KINDS, PORT] }, 'the client imports base, wire, api and port types'),
     rule('host-is-outermost', { path: SRC, pathNot: ['^src/(?:host|cli)/', '^src/main\\.ts$'] }, { path: ['^src/(?:host|cli)/', '^src/main\\.ts$'] }, 'composition is outermost'),
@@ -71,10 +70,10 @@ module.exports = {
     rule('store-port-only-apiserver', { path: `^src/(?:${DOMAINS})/`, pathNot: '^src/(?:apiserver|store)/' }, { path: '^src/store/port\\.ts$' }, 'only the API server uses the store'),
 
     // Inside a domain
-    rule('core-is-pure', { path: CORE }, { pathNot: ['^src/(?:base|api|wire/protobuf)/', KINDS, PORT, CORE, TYPES] }, 'no node:*, no npm packages and no outer folder in a core'),
+    rule('core-is-pure', { path: CORE }, { pathNot: ['^src/(?:base|api|wire/protobuf)/', KINDS, PORT, CORE] }, 'no node:*, no npm packages and no outer folder in a core'),
     rule('core-own-only', { path: '^src/(.+?)/core/' }, { path: CORE, pathNot: ['^src/$1/core/', PORT, FRAMEWORK_CORE] }, 'a core imports no core of another feature'),
     rule('core-parts-apart', { path: '^src/(store|apiserver|kubelet)/core/([^/]+)/' }, { path: '^src/$1/core/', pathNot: ['^src/$1/core/$2/', '^src/store/core/messages/', PORT] }, 'the parts of these cores never import each other'),
-    rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT, TYPES] }, 'plans import base, api and the pure part of the framework'),
+    rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT] }, 'plans import base, api and the pure part of the framework'),
     rule('plans-not-controllers', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { path: CONTROLLER }, 'a controller calls its plan'),
     rule('io-knows-ports-only', { path: '^src/(.+?)/io/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/$1/io/'] }, 'adapters import base, wire, api and port types'),
     rule('io-apart', { path: '^src/(.+?)/io/([^/]+)/', pathNot: '^src/network/pods/io/' }, { path: '^src/$1/io/', pathNot: ['^src/$1/io/$2/', PORT] }, 'an adapter never imports another adapter'),
@@ -87,7 +86,7 @@ module.exports = {
     rule('apiserver-rest-not-admission', { path: '^src/apiserver/rest/' }, { path: '^src/apiserver/admission/' }, 'handlers use the admission port of pipeline/'),
     rule('apiserver-admission-not-rest', { path: '^src/apiserver/admission/' }, { path: '^src/apiserver/rest/' }, 'plug-ins use the contracts of pipeline/'),
     rule('apiserver-pipeline-inward', { path: '^src/apiserver/pipeline/' }, { path: '^src/apiserver/(?:rest|admission)/' }, 'contracts import neither handlers nor plug-ins'),
-    rule('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/(?:kubernetes-types|@types)/'] }, 'what ships must be a dependency'),
+    rule('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/@types/'] }, 'what ships must be a dependency'),
   ],
   options: {
     tsPreCompilationDeps: true,

@@ -1,8 +1,10 @@
 /**
- * Generates the built-in schemas from `@kubernetes/client-node` (attribute maps, required fields, documentation) and
- * `kubernetes-types` (which strings are quantities; documentation of fields that refer to other types).
+ * Generates the built-in schemas and their TypeScript types from `@kubernetes/client-node` (attribute maps, required
+ * fields, documentation) and `build/field-facts.json` (which strings are quantities; documentation of fields that refer
+ * to other types).
  *
- *   node build/generate-schemas.ts      writes src/api/schema/generated/{types.ts,descriptions.json}
+ *   node build/generate-schemas.ts      writes src/api/schema/generated/{types.ts,descriptions.json} and
+ *                                       src/api/generated/GROUP/VERSION.ts, which are in the repository
  *
  * The type of a field is a compact text: a scalar name or `#full.type.name`, after any number of `[]` and `{}`.
  */
@@ -10,19 +12,17 @@ import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'no
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { EXTRA_QUANTITIES, META_TYPES, RENAMED, ROOTS } from './schema-roots.ts';
+import type { GeneratedType } from '../src/api/schema/types-format.ts';
+import { modulesOf } from './declare-types.ts';
+import fieldFacts from './field-facts.json' with { type: 'json' };
+import { META_TYPES, RENAMED, ROOTS } from './schema-roots.ts';
 
 interface Attribute {
+  /** Differs from the base name if that is a reserved word: `_default`. */
+  readonly name: string;
   readonly baseName: string;
   readonly type: string;
   readonly format: string;
-}
-
-interface GeneratedType {
-  /** Names of the required fields. */
-  r?: string[];
-  /** Fields with their compact types. */
-  f: Record<string, string>;
 }
 
 interface Documentation {
@@ -32,9 +32,11 @@ interface Documentation {
 
 const here = dirname(fileURLToPath(import.meta.url));
 const outDir = join(here, '../src/api/schema/generated');
+const typesDir = join(here, '../src/api/generated');
 const require = createRequire(import.meta.url);
 const modelsDir = join(dirname(require.resolve('@kubernetes/client-node')), 'gen/models');
-const typesDir = dirname(require.resolve('kubernetes-types/package.json'));
+const quantities: ReadonlySet<string> = new Set(fieldFacts.quantities);
+const moreDescriptions: Readonly<Record<string, Readonly<Record<string, string>>>> = fieldFacts.descriptions;
 
 const SCALARS: Readonly<Record<string, string>> = { string: 'string', boolean: 'boolean', any: 'any', object: 'any' };
 
@@ -146,41 +148,6 @@ async function nameClasses(): Promise<Map<string, string>> {
   return names;
 }
 
-interface QuantityFacts {
-  has(typeName: string, field: string): boolean;
-}
-
-/** Reads the declarations of `kubernetes-types`: quantities, and documentation by `group/version/Type.field`. */
-function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Documentation> } {
-  const quantities = new Set<string>(EXTRA_QUANTITIES);
-  const docs = new Map<string, Documentation>();
-  const packages = new Map(
-    ROOTS.map(({ prefix }) => [prefix.replace(/^io\.k8s\.(api|apiextensions-apiserver\.pkg\.apis)\./, ''), prefix]),
-  );
-  packages.set('meta.v1', 'io.k8s.apimachinery.pkg.apis.meta.v1');
-  for (const [dotted, prefix] of packages) {
-    const file = join(typesDir, `${dotted.replace('.', '/')}.d.ts`);
-    // `kubernetes-types` lacks some packages.
-    if (!existsSync(file)) continue;
-    const source = readFileSync(file, 'utf8');
-    for (const match of source.matchAll(
-      /((?:\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?)export interface (\w+) \{\n([\s\S]*?)\n\}/g,
-    )) {
-      const [, comment = '', name = '', body = ''] = match;
-      const fields = new Map<string, string>();
-      for (const field of body.matchAll(
-        /^ {4}(?:\/\*\*((?:[^*]|\*(?!\/))*)\*\/\n {4})?"?([\w$]+)"?\??: (\{\n[^}]*\}|[^;]*);/gm,
-      )) {
-        const [, text = '', fieldName = '', type = ''] = field;
-        fields.set(fieldName, commentText(text));
-        if (/\bQuantity\b/.test(type)) quantities.add(`${prefix}.${name}.${fieldName}`);
-      }
-      docs.set(`${prefix}.${name}`, { type: commentText(comment.replaceAll(/\/\*\*|\*\//g, '')), fields });
-    }
-  }
-  return { quantities: { has: (typeName, field) => quantities.has(`${typeName}.${field}`) }, docs };
-}
-
 function compactType(
   type: string,
   attribute: Attribute,
@@ -205,26 +172,38 @@ function compactType(
   return `#${name}`;
 }
 
+type MutableDescriptions = Record<string, { d: string; f: Record<string, string> }>;
+
+/** Fields that only the server sets, as `type.field`. */
+function readOnlyFields(descriptions: MutableDescriptions): Set<string> {
+  return new Set(
+    Object.entries(descriptions).flatMap(([name, { f }]) =>
+      Object.keys(f)
+        .filter((field) => /\bRead-only\b/.test(f[field] ?? ''))
+        .map((field) => `${name}.${field}`),
+    ),
+  );
+}
+
 async function main(): Promise<void> {
   const names = await nameClasses();
-  const declarations = readDeclarations();
   const types: Record<string, GeneratedType> = {};
-  const descriptions: Record<string, { d: string; f: Record<string, string> }> = {};
+  const descriptions: MutableDescriptions = {};
   for (const [className, name] of [...names].sort(([, a], [, b]) => (a < b ? -1 : 1))) {
     const { attributes, required, docs } = await load(className);
-    const other = declarations.docs.get(name);
+    const more = moreDescriptions[name] ?? {};
     const fields: Record<string, string> = {};
     const texts: Record<string, string> = {};
     for (const attribute of attributes) {
       const field = attribute.baseName;
-      fields[field] = compactType(attribute.type, attribute, names, declarations.quantities.has(name, field));
+      fields[field] = compactType(attribute.type, attribute, names, quantities.has(`${name}.${field}`));
       // For IntOrString fields the client has the documentation of the type instead of the field.
-      const own = attribute.type === 'IntOrString' ? '' : docs.fields.get(field);
-      const text = own || other?.fields.get(field) || docs.fields.get(field) || '';
+      const own = attribute.type === 'IntOrString' ? '' : docs.fields.get(attribute.name);
+      const text = own || more[field] || docs.fields.get(attribute.name) || '';
       if (text !== '') texts[field] = text;
     }
     types[name] = { ...(required.length === 0 ? {} : { r: [...required] }), f: fields };
-    descriptions[name] = { d: docs.type || other?.type || '', f: texts };
+    descriptions[name] = { d: docs.type, f: texts };
   }
   mkdirSync(outDir, { recursive: true });
   const literal = JSON.stringify(JSON.stringify(types));
@@ -234,6 +213,11 @@ async function main(): Promise<void> {
       `import type { GeneratedTypes } from '../types-format.ts';\nexport const generatedTypes = JSON.parse(${literal}) as GeneratedTypes;\n`,
   );
   writeFileSync(join(outDir, 'descriptions.json'), JSON.stringify(descriptions));
+  for (const [path, text] of modulesOf(types, readOnlyFields(descriptions))) {
+    const file = join(typesDir, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
   process.stdout.write(`schemas: ${Object.keys(types).length} types\n`);
 }
 

@@ -108,20 +108,3 @@ export const RENAMED: Readonly<Record<string, string>> = {
   ApiextensionsV1WebhookClientConfig: 'WebhookClientConfig',
   ApiregistrationV1ServiceReference: 'ServiceReference',
 };
-
-/** Quantities that `kubernetes-types` lacks. */
-export const EXTRA_QUANTITIES: readonly string[] = [
-  'io.k8s.api.autoscaling.v2.HPAScalingRules.tolerance',
-  'io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus.resources',
-  'io.k8s.api.core.v1.PodStatus.allocatedResources',
-  'io.k8s.api.resource.v1.CapacityRequestPolicy.default',
-  'io.k8s.api.resource.v1.CapacityRequestPolicy.validValues',
-  'io.k8s.api.resource.v1.CapacityRequestPolicyRange.max',
-  'io.k8s.api.resource.v1.CapacityRequestPolicyRange.min',
-  'io.k8s.api.resource.v1.CapacityRequestPolicyRange.step',
-  'io.k8s.api.resource.v1.CapacityRequirements.requests',
-  'io.k8s.api.resource.v1.Counter.value',
-  'io.k8s.api.resource.v1.DeviceCapacity.value',
-  'io.k8s.api.resource.v1.DeviceRequestAllocationResult.consumedCapacity',
-  'io.k8s.api.resource.v1.NodeAllocatableResourceMapping.allocationMultiplier',
-];

@@ -1,4 +1,4 @@
-import type { Node, Service } from 'kubernetes-types/core/v1';
+import type { Node, Service } from '../api/generated/core/v1.ts';
 import type { Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Quantity } from '../base/quantity.ts';

@@ -1,6 +1,7 @@
 /** Waits before binding until a pod's devices are ready for use. Source: KEP-5007. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+
 import type { ResourceClaim } from '../api/devices/types.ts';
+import type { Node, Pod } from '../api/generated/core/v1.ts';
 import { objectKey } from '../api/meta/object.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import type { Informer } from '../client/types.ts';

@@ -1,5 +1,5 @@
 /** Steps from a decision to a bound pod: Reserve, PreBind and Bind, or the report of the failure. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../api/generated/core/v1.ts';
 import { isApiError } from '../api/meta/status.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { messageOf } from '../base/errors.ts';

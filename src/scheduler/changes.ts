@@ -2,7 +2,7 @@
  * Determines which changes of a pod or node are relevant to scheduling. Heartbeats and status updates must not queue
  * pods.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../api/generated/core/v1.ts';
 import type { ClusterEvent } from './core/hints.ts';
 
 type NodeEvent = Exclude<Extract<ClusterEvent, { readonly node: Node }>['kind'], 'NodeAdded'>;

@@ -1,6 +1,7 @@
 /** Updates the scheduler's cluster state and its queue from the informers. */
-import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+
 import { mayBeDevices } from '../api/devices/extended-resources.ts';
+import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.ts';
 import { heldRequests, sameAmounts } from '../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
 import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';

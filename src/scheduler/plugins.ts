@@ -1,5 +1,5 @@
 /** Plug-in interface around a binding, in addition to filters and scores in scheduler/core. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../api/generated/core/v1.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from './core/cluster.ts';
 import type { ReservePlugin } from './core/reserve.ts';

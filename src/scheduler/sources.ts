@@ -1,5 +1,5 @@
 /** Data sources of the scheduler: required informers, and kinds that a server may not serve. */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet } from '../api/generated/apps/v1.ts';
 import type {
   Namespace,
   Node,
@@ -8,9 +8,9 @@ import type {
   Pod,
   ReplicationController,
   Service,
-} from 'kubernetes-types/core/v1';
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { CSIDriver, CSINode, CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
+} from '../api/generated/core/v1.ts';
+import type { PodDisruptionBudget } from '../api/generated/policy/v1.ts';
+import type { CSIDriver, CSINode, CSIStorageCapacity, StorageClass } from '../api/generated/storage/v1.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '../api/meta/object.ts';
 import { isApiError } from '../api/meta/status.ts';
 import { safeSelector } from '../api/podspec/scheduling/pod-info.ts';

@@ -1,5 +1,5 @@
 /** Binds the claims of a pod on its node before the pod itself is bound. */
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../api/resources.ts';
 import {

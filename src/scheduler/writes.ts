@@ -1,5 +1,5 @@
 /** Writes of the scheduler: bindings, the PodScheduled condition, nominations and evictions. */
-import type { Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { Pod, PodCondition } from '../api/generated/core/v1.ts';
 import { isApiError } from '../api/meta/status.ts';
 import { observedGeneration } from '../api/podspec/generation.ts';
 import { resources } from '../api/resources.ts';

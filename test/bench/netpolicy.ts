@@ -4,7 +4,7 @@
  * namespace, each including `nft -f` in a network namespace of its own. Prints a line for each figure.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { NetworkPolicy } from '../../src/api/generated/networking/v1.ts';
 import type { PolicyPod } from '../../src/network/policies/core/compile.ts';
 import { PolicyPlanner } from '../../src/network/policies/core/planner.ts';
 

@@ -8,7 +8,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../src/api/generated/core/v1.ts';
 import { Appliance, eventually, run, sleep } from '../e2e/harness.ts';
 import { helloImage, importHelloImage } from '../e2e/images.ts';
 import { cpuByProcess } from './scheduling/cpu-by-process.ts';

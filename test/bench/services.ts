@@ -5,8 +5,8 @@
  * rules are active, when the kernel has freed the removed ones. Prints a line for each figure.
  */
 import { spawnSync } from 'node:child_process';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../src/api/generated/discovery/v1.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { type NftOptions, NftTable, ServicePlanner } from '../../src/network/services/core/index.ts';
 import { createNftFilter } from '../../src/network/services/io/netfilter/index.ts';

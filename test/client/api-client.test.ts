@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../src/api/generated/core/v1.ts';
 import { ApiError, isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { silentLog } from '../../src/base/log.ts';

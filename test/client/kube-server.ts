@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../src/api/generated/core/v1.ts';
 import { ApiError, errors } from '../../src/api/meta/status.ts';
 import type { TestCertificate } from './certificates.ts';
 

@@ -1,7 +1,7 @@
 /** Dual-stack cluster: pod ranges of nodes, cluster IPs and endpoint slices. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Service, ServiceSpec } from '../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';

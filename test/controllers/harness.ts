@@ -1,5 +1,5 @@
 /** Controllers and scheduler on a real API server, each with its real identity. Nodes and kubelets are simulated. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../src/api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../src/api/meta/object.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { compactVerify } from 'jose';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { type ApiClient, createApiClient } from '../../src/client/index.ts';
@@ -127,7 +127,7 @@ test('lets a bootstrap token read roles and settings, but no secret', async () =
 });
 
 test('reserves names and machine-ids of Ready nodes, and frees those of lost ones', async () => {
-  const machine = (machineID: string, ready: boolean) => (node: import('kubernetes-types/core/v1').Node) => {
+  const machine = (machineID: string, ready: boolean) => (node: import('../../src/api/generated/core/v1.ts').Node) => {
     const status = node.status ?? {};
     Object.assign(status, { nodeInfo: { machineID, kubeletVersion: 'v1.36.0' } });
     for (const each of status.conditions ?? []) each.status = ready ? 'True' : 'False';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Deployment } from 'kubernetes-types/apps/v1';
+import type { Deployment } from '../../src/api/generated/apps/v1.ts';
 import { resources } from '../../src/api/resources.ts';
 import type { ControllersDeps } from '../../src/controllers/framework/deps.ts';
 import { DEFAULT_OPTIONS } from '../../src/controllers/framework/deps.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Secret } from '../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -246,7 +246,7 @@ test('updates Endpoints and slices with readiness, and deletes them with their s
       .items;
   const [slice] = await eventually(async () => {
     const found = await slices();
-    return found[0]?.endpoints.length === 2 && found;
+    return found[0]?.endpoints?.length === 2 && found;
   }, 'two endpoints');
   assert.equal(slice?.metadata?.labels?.['endpointslice.kubernetes.io/managed-by'], 'endpointslice-controller.k8s.io');
   const [pod] = (await plane.of(resources.pods).list({ namespace, labelSelector: 'app=be' })).items;
@@ -264,7 +264,7 @@ test('updates Endpoints and slices with readiness, and deletes them with their s
     return found.subsets?.[0]?.addresses?.length === 1 && found.subsets[0].notReadyAddresses?.length === 1;
   }, 'one not ready');
   await eventually(
-    async () => (await slices())[0]?.endpoints.some((endpoint) => endpoint.conditions?.ready === false),
+    async () => (await slices())[0]?.endpoints?.some((endpoint) => endpoint.conditions?.ready === false),
     'one not ready in the slice',
   );
   await plane.of(resources.services).delete('be', namespace);

@@ -1,6 +1,6 @@
 /** Small objects for planner tests. */
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Deployment, ReplicaSet } from '../../src/api/generated/apps/v1.ts';
+import type { Node, Pod, Service } from '../../src/api/generated/core/v1.ts';
 import { timestamp } from '../../src/controllers/framework/core/plan-context.ts';
 
 export const NOW = Date.parse('2026-01-01T00:00:00Z');

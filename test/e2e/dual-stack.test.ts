@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from '../../src/api/generated/core/v1.ts';
 import { Appliance, eventually } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, readlink, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Lease } from '../../src/api/generated/coordination/v1.ts';
 import { type Appliance, eventually } from './harness.ts';
 import { Lan } from './lan.ts';
 

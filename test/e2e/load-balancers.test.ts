@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from '../../src/api/generated/core/v1.ts';
 import { type Appliance, eventually } from './harness.ts';
 import { importHelloImage } from './images.ts';
 import { Lan } from './lan.ts';

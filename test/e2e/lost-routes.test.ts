@@ -1,7 +1,7 @@
 /** Restoration of routes, addresses and tables that another program removes while the appliance runs. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../src/api/generated/core/v1.ts';
 import { Appliance, eventually, sleep } from './harness.ts';
 
 let appliance: Appliance;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../src/api/generated/core/v1.ts';
 import { Appliance, eventually, executable } from './harness.ts';
 
 const EXTENDER_PORT = 18_888;

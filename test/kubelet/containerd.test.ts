@@ -1,7 +1,7 @@
 /** The kubelet on Debian's containerd: a pod with volumes, log, commands, restarts and termination. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it, test } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../src/api/generated/core/v1.ts';
 import { resources } from '../../src/api/resources.ts';
 import { createContainerdLab, whyNoContainerd } from '../runtime/cri/containerd.ts';
 import { inOwnNetworkNamespace } from '../runtime/oci/netns.ts';

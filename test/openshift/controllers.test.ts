@@ -1,7 +1,7 @@
 /** Controllers of the OpenShift layer on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Secret, ServiceAccount } from '../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../controllers/harness.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../src/api/generated/core/v1.ts';
 import { resources } from '../../src/api/resources.ts';
 import { DEFAULT_PROFILE } from '../../src/scheduler/core/profile.ts';
 import type { ExtenderSettings } from '../../src/scheduler/extender-port.ts';

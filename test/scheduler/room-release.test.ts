@@ -1,7 +1,7 @@
 /** Waiting pods are retried as soon as resources are released, in whatever way a pod held them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { PodSpec } from 'kubernetes-types/core/v1';
+import type { PodSpec } from '../../src/api/generated/core/v1.ts';
 import { resources } from '../../src/api/resources.ts';
 import { DEFAULT_PROFILE } from '../../src/scheduler/core/profile.ts';
 import type { ExtenderCaller } from '../../src/scheduler/extender-port.ts';

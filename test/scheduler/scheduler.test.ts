@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Pod, PodSpec } from '../../src/api/generated/core/v1.ts';
 import { resources } from '../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../controllers/harness.ts';
 

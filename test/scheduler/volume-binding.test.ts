@@ -1,7 +1,7 @@
 /** Wait for the claims of a pod before it is bound. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolumeClaim, Pod } from '../../src/api/generated/core/v1.ts';
 import type { PodInfo } from '../../src/api/podspec/scheduling/pod-info.ts';
 import { resources } from '../../src/api/resources.ts';
 import { SELECTED_NODE } from '../../src/api/volumes/binding.ts';

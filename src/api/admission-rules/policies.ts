@@ -2,14 +2,15 @@
  * Validation and defaults that validating and mutating admission policies, and their bindings, share. Source:
  * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
  */
+
+import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../base/names.ts';
 import type {
   MatchCondition,
   MatchResources,
   ParamKind,
   ParamRef,
   Variable,
-} from 'kubernetes-types/admissionregistration/v1';
-import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../base/names.ts';
+} from '../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';

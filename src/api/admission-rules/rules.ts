@@ -2,8 +2,9 @@
  * Rules, match conditions and match resources of webhooks and admission policies. Source:
  * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
  */
-import type { MatchCondition, MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
+
 import { pathSegmentErrors, qualifiedNameErrors } from '../../base/names.ts';
+import type { MatchCondition, MatchResources, RuleWithOperations } from '../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';

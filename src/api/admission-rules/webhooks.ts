@@ -2,8 +2,9 @@
  * Validating and mutating webhook configurations. Source:
  * k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}, k8s.io/apiserver/pkg/util/webhook.
  */
-import type { MutatingWebhook, WebhookClientConfig } from 'kubernetes-types/admissionregistration/v1';
+
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import type { MutatingWebhook, WebhookClientConfig } from '../generated/admissionregistration/v1.ts';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { KubeObject } from '../meta/object.ts';

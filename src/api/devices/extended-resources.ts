@@ -2,7 +2,7 @@
  * Extended resources that device classes provide. The scheduler creates a claim for a pod's requests. Source: KEP-5004;
  * k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../generated/core/v1.ts';
 import { isExtended } from '../podspec/containers/resources.ts';
 import type { DeviceClass } from './types.ts';
 

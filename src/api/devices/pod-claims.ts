@@ -1,5 +1,5 @@
 /** Resource claims of a pod. Source: core/v1 PodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../generated/core/v1.ts';
 
 export interface PodClaim {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** Types of dynamic resource allocation, with the fields that are used here. Source: k8s.io/api/resource/v1. */
-import type { NodeSelector } from 'kubernetes-types/core/v1';
-import type { Condition } from 'kubernetes-types/meta/v1';
+import type { NodeSelector } from '../generated/core/v1.ts';
+import type { Condition } from '../generated/meta/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
 
 export interface DeviceSelector {

@@ -10,7 +10,7 @@ import type {
   PriorityLevelConfiguration,
   ResourcePolicyRule,
   Subject,
-} from 'kubernetes-types/flowcontrol/v1';
+} from '../generated/flowcontrol/v1.ts';
 
 /** 'true': the server keeps the spec equal to its suggestion. */
 export const AUTO_UPDATE_ANNOTATION = 'apf.kubernetes.io/autoupdate-spec';

@@ -1,5 +1,5 @@
-import type { ObjectMeta as UpstreamObjectMeta } from 'kubernetes-types/meta/v1';
 import { integerOf } from '../../base/json/json.ts';
+import type { ObjectMeta as UpstreamObjectMeta } from '../generated/meta/v1.ts';
 
 /** Metadata of an object. `name` and `uid` are set on every object that was read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;

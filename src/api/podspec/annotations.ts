@@ -3,8 +3,8 @@
  * k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpecificAnnotations, pkg/registry/core/pod
  * applyAppArmorVersionSkew.
  */
-import type { AppArmorProfile, Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
-import type { ObjectMeta } from 'kubernetes-types/meta/v1';
+import type { AppArmorProfile, Container, Pod, PodSpec } from '../generated/core/v1.ts';
+import type { ObjectMeta } from '../generated/meta/v1.ts';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

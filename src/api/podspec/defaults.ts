@@ -10,7 +10,7 @@ import type {
   PodTemplateSpec,
   Probe,
   Volume,
-} from 'kubernetes-types/core/v1';
+} from '../generated/core/v1.ts';
 import { isSet } from '../meta/validation.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
 import type { ImageSource } from './volumes.ts';

@@ -2,13 +2,14 @@
  * Validation of files in volumes: keys of secrets and config maps, fields of the pod, tokens and certificates. Source:
  * k8s.io/kubernetes/pkg/apis/core/validation.
  */
+
+import { dns1123SubdomainErrors } from '../../base/names.ts';
 import type {
   ClusterTrustBundleProjection,
   DownwardAPIVolumeFile,
   KeyToPath,
   VolumeProjection,
-} from 'kubernetes-types/core/v1';
-import { dns1123SubdomainErrors } from '../../base/names.ts';
+} from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateLocalPath } from '../validation/scalars.ts';

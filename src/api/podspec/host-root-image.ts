@@ -3,7 +3,7 @@
  * control plane run from it. It is allowed for manifests in the node's own directory, and for containers that can
  * already access the whole host. API server, kubelet, runtime and image store apply the rules of this file.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../generated/core/v1.ts';
 
 export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 

@@ -3,9 +3,10 @@
  * constraint applies only to pods of the same revision. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy,
  * pkg/apis/core/validation validateMatchLabelKeysAndMismatchLabelKeys.
  */
-import type { Pod, PodAffinity, PodAffinityTerm } from 'kubernetes-types/core/v1';
-import type { LabelSelector, LabelSelectorRequirement as Requirement } from 'kubernetes-types/meta/v1';
+
 import { qualifiedNameErrors } from '../../base/names.ts';
+import type { Pod, PodAffinity, PodAffinityTerm } from '../generated/core/v1.ts';
+import type { LabelSelector, LabelSelectorRequirement as Requirement } from '../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateNameRule } from '../validation/scalars.ts';
 

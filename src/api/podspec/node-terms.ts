@@ -1,5 +1,5 @@
 /** Matching of nodes against node selector terms. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
-import type { Node, NodeSelectorRequirement, NodeSelectorTerm } from 'kubernetes-types/core/v1';
+import type { Node, NodeSelectorRequirement, NodeSelectorTerm } from '../generated/core/v1.ts';
 
 /** All requirements must match. A term without requirements matches no node. */
 export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {

@@ -2,6 +2,8 @@
  * Validation of scheduling fields: affinity, tolerations, topology spread. Source:
  * k8s.io/kubernetes/pkg/apis/core/validation.
  */
+
+import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
 import type {
   Affinity,
   NodeSelector,
@@ -10,8 +12,7 @@ import type {
   PodAffinityTerm,
   Toleration,
   TopologySpreadConstraint,
-} from 'kubernetes-types/core/v1';
-import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
+} from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';

@@ -2,7 +2,7 @@
  * Pod-level resources (KEP-2837). Source: k8s.io/component-helpers/resource, k8s.io/kubernetes/pkg/apis/core/v1
  * defaults, pkg/apis/core/validation validatePodResources.
  */
-import type { Container, Pod, PodSpec, ResourceRequirements } from 'kubernetes-types/core/v1';
+
 import {
   addQuantity,
   canonicalQuantity,
@@ -11,6 +11,7 @@ import {
   type Quantity,
   tryParseQuantity,
 } from '../../base/quantity.ts';
+import type { Container, Pod, PodSpec, ResourceRequirements } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateResourceTypeName } from '../validation/resource-names.ts';
 import { HUGE_PAGES, isOvercommitted, validateRequirements } from './containers/resources.ts';

@@ -1,6 +1,7 @@
 /** The quality-of-service class of a pod. Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos ComputePodQOS. */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import { compareQuantity, tryParseQuantity } from '../../base/quantity.ts';
+import type { Pod } from '../generated/core/v1.ts';
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 

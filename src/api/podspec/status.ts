@@ -2,10 +2,11 @@
  * Validation of pod status updates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodStatusUpdate,
  * pkg/registry/core/pod.
  */
-import type { ContainerStatus, Pod, PodCondition, PodSpec } from 'kubernetes-types/core/v1';
+
 import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type ExtendedClaimStatus, extendedClaimStatus, type RequestMapping } from '../devices/extended-resources.ts';
+import type { ContainerStatus, Pod, PodCondition, PodSpec } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateImmutable } from '../meta/validation.ts';
 import { addressWarnings } from '../validation/address-warnings.ts';

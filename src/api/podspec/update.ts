@@ -2,7 +2,7 @@
  * Rules for updates of pods. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodUpdate,
  * ValidatePodEphemeralContainersUpdate.
  */
-import type { Container, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
+import type { Container, NodeSelectorTerm, Pod, PodSpec, Toleration } from '../generated/core/v1.ts';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

@@ -2,13 +2,14 @@
  * Validation of pod specs, pods and pod templates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpec,
  * ValidatePodCreate.
  */
-import type { Pod, PodSpec, PodTemplateSpec, Volume } from 'kubernetes-types/core/v1';
+
 import {
   dns1123LabelErrors,
   dns1123SubdomainErrors,
   qualifiedNameErrors,
   searchDomainErrors,
 } from '../../base/names.ts';
+import type { Pod, PodSpec, PodTemplateSpec, Volume } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
 import { validateIp, validateNameRule, validateOneOf, validateRange } from '../validation/scalars.ts';

@@ -1,7 +1,8 @@
 /** Validation of volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateVolumes. */
-import type { Volume } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
+import type { Volume } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
 import { validateDriverName } from '../validation/csi.ts';

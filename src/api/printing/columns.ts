@@ -2,9 +2,10 @@
  * Table columns that many kinds share, and formatting of values. Source:
  * k8s.io/kubernetes/pkg/printers/internalversion.
  */
-import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+
 import { displayLabelSelector, labelSelectorOf, nothing } from '../../base/selector.ts';
+import type { PodTemplateSpec } from '../generated/core/v1.ts';
+import type { LabelSelector } from '../generated/meta/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
 import type { Column } from '../registry/definition.ts';
 import { since } from './duration.ts';

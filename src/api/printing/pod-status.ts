@@ -1,5 +1,5 @@
 /** Status columns of pods. Source: k8s.io/kubernetes/pkg/printers/internalversion printPod. */
-import type { ContainerStatus, Pod } from 'kubernetes-types/core/v1';
+import type { ContainerStatus, Pod } from '../generated/core/v1.ts';
 import { humanDuration } from './duration.ts';
 
 export interface PodSummary {

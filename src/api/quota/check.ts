@@ -2,8 +2,9 @@
  * Checks a request against the quotas of its namespace. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota
  * CheckRequest.
  */
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+
 import { compareQuantity } from '../../base/quantity.ts';
+import type { ResourceQuota } from '../generated/core/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
 import { type Amounts, addTo, amountsOf, amountsText, beyond, namesText, pick } from './amounts.ts';
 import type { Evaluator } from './evaluators.ts';

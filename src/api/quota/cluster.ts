@@ -2,9 +2,10 @@
  * Quotas that count the objects of several projects. Source: openshift/library-go pkg/quota/clusterquotamapping,
  * openshift/openshift-controller-manager pkg/quota.
  */
-import type { Namespace, ResourceQuota } from 'kubernetes-types/core/v1';
+
 import { quantityOf } from '../../base/quantity.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
+import type { Namespace, ResourceQuota } from '../generated/core/v1.ts';
 import type { ClusterResourceQuota } from '../kinds/cluster/clusterresourcequotas/index.ts';
 import type { KubeObject } from '../meta/object.ts';
 import { addTo, listOf } from './amounts.ts';

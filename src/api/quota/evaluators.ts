@@ -2,8 +2,9 @@
  * Quota usage of each kind of object, and the changes that can increase it. Source: pkg/quota/v1/evaluator/core,
  * k8s.io/apiserver/pkg/quota/v1/generic.
  */
-import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
+
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
+import type { PersistentVolumeClaim, Pod, Service } from '../generated/core/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
 import type { Amounts } from './amounts.ts';
 import { podConstraint, podCounts, podUsage } from './pods.ts';

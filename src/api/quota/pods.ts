@@ -1,7 +1,8 @@
 /** Quota usage of pods. Sources: pkg/quota/v1/evaluator/core/pods.go, k8s.io/component-helpers/resource. */
-import type { Container, ContainerStatus, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
+
 import { addQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
 import { mayBeDevices } from '../devices/extended-resources.ts';
+import type { Container, ContainerStatus, Pod, ResourceRequirements } from '../generated/core/v1.ts';
 import { type Amounts, addTo, amountsOf, raiseTo } from './amounts.ts';
 
 type Kind = 'requests' | 'limits';

@@ -1,5 +1,5 @@
 /** Scopes of a quota, which select the objects that it counts. */
-import type { PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuota } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuota } from '../generated/core/v1.ts';
 import { qosClassOf } from '../podspec/qos.ts';
 
 export interface ScopeSelector {

@@ -2,8 +2,9 @@
  * Computes the usage of a quota from all objects. Source: pkg/controller/resourcequota,
  * k8s.io/apiserver/pkg/quota/v1/generic.
  */
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+
 import { compareQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
+import type { ResourceQuota } from '../generated/core/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
 import { type Amounts, addTo, amountsOf, listOf, pick, sameAmounts } from './amounts.ts';
 import { countedBy, countName, evaluatorOf, type GroupResource } from './evaluators.ts';

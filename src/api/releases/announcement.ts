@@ -2,7 +2,7 @@
  * Announcement of an imported release: a ConfigMap with its manifest and signature, which every host verifies. Masters
  * serve the executables by digest below `RELEASE_PATH`.
  */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../generated/core/v1.ts';
 import { MANIFEST_NAME, type ReleaseManifest, SIGNATURE_NAME } from './manifest.ts';
 
 /** Namespace of OpenShift's cluster version operator. */

@@ -1,6 +1,7 @@
 /** Validation of metav1 conditions. Source: k8s.io/apimachinery/pkg/apis/meta/v1/validation ValidateConditions. */
-import type { Condition } from 'kubernetes-types/meta/v1';
+
 import { qualifiedNameErrors } from '../../base/names.ts';
+import type { Condition } from '../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, utf8Length } from '../meta/validation.ts';
 import { validateNameRule } from './scalars.ts';

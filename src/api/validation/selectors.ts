@@ -1,6 +1,7 @@
 /** Validation of label selectors in specs. Source: k8s.io/apimachinery/pkg/apis/meta/v1/validation. */
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+
 import { labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
+import type { LabelSelector } from '../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateLabels } from '../meta/validation.ts';
 

@@ -10,7 +10,7 @@ import type {
   PersistentVolumeSpec,
   Pod,
   Volume,
-} from 'kubernetes-types/core/v1';
+} from '../generated/core/v1.ts';
 
 /** Name in `node.status.volumesAttached` and `volumesInUse`. */
 export const uniqueVolumeName = (driver: string, volumeId: string): string => `kubernetes.io/csi/${driver}^${volumeId}`;

@@ -1,5 +1,5 @@
 /** References to VolumeAttributesClasses. Source: KEP-3751. */
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../generated/core/v1.ts';
 
 export const ATTRIBUTES_CLASS_PROTECTION = 'kubernetes.io/vac-protection';
 

@@ -2,8 +2,8 @@
  * Fields and annotations that record the binding of claims and volumes. Source:
  * k8s.io/component-helpers/storage/volume.
  */
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../generated/core/v1.ts';
+import type { StorageClass } from '../generated/storage/v1.ts';
 
 /** Claim annotation: the binding was complete once. Such a claim without its volume is Lost. */
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';

@@ -2,8 +2,9 @@
  * Defaults and validation of claims, including templates in stateful sets and ephemeral volumes. Source:
  * k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation ValidatePersistentVolumeClaim.
  */
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from '../generated/core/v1.ts';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

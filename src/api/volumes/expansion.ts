@@ -1,5 +1,5 @@
 /** Status of a claim during volume expansion. Source: KEP-1790, KEP-284; k8s.io/api core/v1 ClaimResourceStatus. */
-import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../generated/core/v1.ts';
 
 /** `kubernetes-types` lacks the fields of KEP-1790. */
 export interface ExpandingStatus {

@@ -1,7 +1,8 @@
 /** Selection of a volume for a claim. Source: k8s.io/component-helpers/storage/volume FindMatchingVolume. */
-import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
+import type { Node, PersistentVolume, PersistentVolumeClaim } from '../generated/core/v1.ts';
 import { matchesTerm } from '../podspec/node-terms.ts';
 import { classNameOf, isBoundToClaim } from './binding.ts';
 

@@ -2,8 +2,9 @@
  * Defaults and validation of the spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation
  * ValidatePersistentVolumeSpec, pkg/apis/core/v1 defaults.
  */
-import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import type { PersistentVolumeSpec } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNodeSelector } from '../podspec/placement.ts';

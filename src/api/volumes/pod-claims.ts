@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../generated/core/v1.ts';
 
 /** Names of the claims that a pod references, including those of its ephemeral volumes. */
 export function claimNames({ metadata, spec }: Pod): string[] {

@@ -2,8 +2,8 @@
  * Warnings about deprecated topology labels in storage classes and capacities. Source:
  * k8s.io/kubernetes/pkg/api/{storage,node}.
  */
-import type { TopologySelectorTerm } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { TopologySelectorTerm } from '../generated/core/v1.ts';
+import type { LabelSelector } from '../generated/meta/v1.ts';
 import { deprecatedLabel } from '../podspec/checks/warnings.ts';
 
 export const topologyWarnings = (terms: readonly TopologySelectorTerm[] | undefined): string[] =>

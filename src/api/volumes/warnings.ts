@@ -1,6 +1,7 @@
 /** Warnings for claims. Source: k8s.io/kubernetes/pkg/api/persistentvolumeclaim. */
-import type { PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
+
 import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
+import type { PersistentVolumeClaimSpec } from '../generated/core/v1.ts';
 
 export function claimWarnings(spec: PersistentVolumeClaimSpec | undefined, path: string): string[] {
   return (['requests', 'limits'] as const).flatMap((part) => {

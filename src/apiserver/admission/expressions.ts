@@ -2,7 +2,7 @@
  * CEL expressions on requests: match conditions of webhooks, and policies. Source:
  * k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
  */
-import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
+
 import { ANY_READER, fromJson } from '../../api/cel/documents.ts';
 import { CompileError } from '../../api/cel/language/ast.ts';
 import { compile } from '../../api/cel/language/compile.ts';
@@ -23,6 +23,7 @@ import {
   type Type,
 } from '../../api/cel/types.ts';
 import { BudgetError, type Value } from '../../api/cel/values.ts';
+import type { MatchCondition } from '../../api/generated/admissionregistration/v1.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { rethrowPending } from './authorizer.ts';

@@ -3,7 +3,7 @@
  * k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
  */
 
-import type { MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
+import type { MatchResources, RuleWithOperations } from '../../api/generated/admissionregistration/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';
 import { isEverything, type LabelSelector, type Labels, labelSelectorOf, matchesLabels } from '../../base/selector.ts';

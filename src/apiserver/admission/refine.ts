@@ -1,8 +1,9 @@
 /** Adds the compilation of CEL expressions to the validation of kinds that contain expressions. */
-import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+
 import { claimSelectors } from '../../api/devices/claims.ts';
 import { MAX_EXPRESSION } from '../../api/devices/parts.ts';
 import type { ResourceClaim, ResourceClaimTemplate } from '../../api/devices/types.ts';
+import type { MatchCondition, ValidatingAdmissionPolicy } from '../../api/generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { utf8Length } from '../../api/meta/validation.ts';

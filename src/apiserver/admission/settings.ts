@@ -1,5 +1,5 @@
 /** Configuration of admission plug-ins, from upstream's AdmissionConfiguration. */
-import type { Toleration } from 'kubernetes-types/core/v1';
+import type { Toleration } from '../../api/generated/core/v1.ts';
 import type { LimitedResource } from '../../api/quota/check.ts';
 import type { Labels } from '../../base/selector.ts';
 import type { Policy } from '../core/pod-security/policy.ts';

@@ -4,7 +4,7 @@
  * Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
  */
 import { X509Certificate } from 'node:crypto';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -2,8 +2,8 @@
  * Checks the availability of aggregated API servers when an APIService, its service or the endpoints change, and every
  * 30 seconds. Every API server of the cluster does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import {
   type APIService,
   type Availability,

@@ -3,7 +3,7 @@
  * k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap; docs "Authenticating with bootstrap tokens".
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 

@@ -4,7 +4,7 @@
  * pkg/crypto.
  */
 import { createHash } from 'node:crypto';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { Clock } from '../../base/clock.ts';
 import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../openshift/oauth/kinds/oauth/types.ts';

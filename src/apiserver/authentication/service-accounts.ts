@@ -2,7 +2,7 @@
  * Service account tokens: issued for TokenRequest, and verified on every request against the objects in the watch
  * cache. Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
  */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';

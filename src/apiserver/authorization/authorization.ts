@@ -2,11 +2,12 @@
  * Authorization: runs the authorizers, keeps them up to date from the watch cache, and caches decisions per user until
  * a role or binding changes.
  */
-import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
-import type { Ingress } from 'kubernetes-types/networking/v1';
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
-import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+
 import type { ResourceSlice } from '../../api/devices/types.ts';
+import type { PersistentVolume, Pod } from '../../api/generated/core/v1.ts';
+import type { Ingress } from '../../api/generated/networking/v1.ts';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from '../../api/generated/rbac/v1.ts';
+import type { VolumeAttachment } from '../../api/generated/storage/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';

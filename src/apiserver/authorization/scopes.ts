@@ -2,7 +2,7 @@
  * Scopes of OAuth tokens, which restrict the permissions of a user. Source: openshift/apiserver-library-go
  * pkg/authorization/scope.
  */
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { PolicyRule } from '../../api/generated/rbac/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { RbacAuthorizer } from '../core/authorization/index.ts';
 import { CompiledRules } from '../core/authorization/rules.ts';

@@ -1,4 +1,4 @@
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { DELETED_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { RestContext } from '../rest/context.ts';

@@ -2,7 +2,7 @@
  * Publishes the identity of each API server as a Lease in kube-system, and removes expired Leases. Source: KEP-1965;
  * k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc.
  */
-import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Lease } from '../../api/generated/coordination/v1.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ServerIdentity } from '../config/server-config.ts';

@@ -1,8 +1,8 @@
 /** Objects that every cluster must have, written at start: namespaces, priority classes, default RBAC policy. */
-import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { ConfigMap, Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
-import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
-import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import type { Deployment } from '../../api/generated/apps/v1.ts';
+import type { ConfigMap, Namespace, ServiceAccount } from '../../api/generated/core/v1.ts';
+import type { ClusterRoleBinding } from '../../api/generated/rbac/v1.ts';
+import type { PriorityClass } from '../../api/generated/scheduling/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { HOST_PROGRAMS_IMAGE, HOST_ROOT_IMAGE } from '../../api/podspec/host-root-image.ts';

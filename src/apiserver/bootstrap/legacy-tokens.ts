@@ -3,7 +3,7 @@
  * cleaner needs both. Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking,
  * pkg/serviceaccount/legacy.go; KEP-2799.
  */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';

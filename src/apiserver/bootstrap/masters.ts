@@ -1,5 +1,5 @@
-import type { Endpoints, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Endpoints, Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { addressKind } from '../../base/addresses/destinations.ts';
 import type { Timer } from '../../base/clock.ts';

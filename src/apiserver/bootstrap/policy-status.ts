@@ -2,7 +2,7 @@
  * Writes the type checking result to the status of policies, once per generation. Every API server does this, with
  * equal results. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
  */
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import type { ValidatingAdmissionPolicy } from '../../api/generated/admissionregistration/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { typeCheck } from '../admission/policies/validating/typecheck.ts';

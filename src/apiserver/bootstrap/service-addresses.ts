@@ -3,7 +3,7 @@
  * service, and ensures that the ServiceCIDR `kubernetes` exists. Source:
  * k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller, pkg/controlplane/controller/defaultservicecidr.
  */
-import type { Event, Service } from 'kubernetes-types/core/v1';
+import type { Event, Service } from '../../api/generated/core/v1.ts';
 import { type IpAddress, isAllocated } from '../../api/kinds/network/ipaddresses/index.ts';
 import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -1,5 +1,5 @@
 /** Handles creates of virtual kinds: reviews, and bindings in their deprecated form. */
-import type { Binding } from 'kubernetes-types/core/v1';
+import type { Binding } from '../../api/generated/core/v1.ts';
 import { invalid } from '../../api/meta/field-error.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';

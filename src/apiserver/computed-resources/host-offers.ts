@@ -5,7 +5,7 @@
  */
 
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../api/meta/status.ts';

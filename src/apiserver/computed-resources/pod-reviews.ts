@@ -2,7 +2,7 @@
  * Reviews of pods against security context constraints, in both profiles. Source: openshift/openshift-apiserver
  * pkg/security/apiserver/registry.
  */
-import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { Pod, PodTemplateSpec } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';

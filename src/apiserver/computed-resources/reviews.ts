@@ -1,12 +1,12 @@
 /** Kubernetes' virtual kinds, which are never stored: a create returns the object with its status. */
-import type { TokenReview } from 'kubernetes-types/authentication/v1';
+import type { TokenReview } from '../../api/generated/authentication/v1.ts';
 import type {
   LocalSubjectAccessReview,
   SelfSubjectAccessReview,
   SelfSubjectRulesReview,
   SubjectAccessReview,
   SubjectAccessReviewSpec,
-} from 'kubernetes-types/authorization/v1';
+} from '../../api/generated/authorization/v1.ts';
 import type { SelectingAttributes } from '../../api/kinds/identity/reviews/selectors.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';

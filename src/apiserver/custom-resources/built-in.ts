@@ -1,5 +1,5 @@
 /** Rejects custom resource definitions that have the name of a built-in kind, because they would have no effect. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { servedAs } from '../../api/registry/versions.ts';

@@ -3,7 +3,7 @@
  * their resources first. Every API server does this; guarded writes make sure that only one of them succeeds. Source:
  * k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer,apiapproval}.
  */
-import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../api/generated/apiextensions/v1.ts';
 import {
   type Condition,
   dropCondition,

@@ -1,5 +1,5 @@
 /** Conversion between versions of custom resources. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import { validateAnnotations, validateLabels } from '../../api/meta/validation.ts';

@@ -2,7 +2,7 @@
  * Registry of the served custom kinds. It follows the definitions in the watch cache, so that all API servers serve the
  * same kinds. A definition costs only its names until its kind is used.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { isConditionTrue } from '../../api/kinds/cluster/customresourcedefinitions/conditions.ts';
 import { compareVersions } from '../../api/kinds/cluster/customresourcedefinitions/names.ts';
 import { type CustomKindOptions, customKind } from '../../api/kinds/cluster/customresources/index.ts';

@@ -2,9 +2,10 @@
  * Compiles the CEL validation rules in the schemas of definitions. The declaration of the kind cannot do this, because
  * it must not depend on CEL.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+
 import { judgeDefaults, rulesOf } from '../../api/cel/rule-run.ts';
 import { validateRules } from '../../api/cel/rules.ts';
+import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { customResourceDefinitions } from '../../api/kinds/cluster/customresourcedefinitions/index.ts';
 import { schemasOf } from '../../api/kinds/cluster/customresourcedefinitions/rule-places.ts';
 import type { CustomKindOptions } from '../../api/kinds/cluster/customresources/index.ts';

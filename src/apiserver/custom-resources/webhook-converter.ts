@@ -2,7 +2,7 @@
  * Conversion webhooks of custom resources. Source:
  * k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go.
  */
-import type { WebhookConversion } from 'kubernetes-types/apiextensions/v1';
+import type { WebhookConversion } from '../../api/generated/apiextensions/v1.ts';
 import { REVIEW_VERSIONS } from '../../api/kinds/cluster/customresourcedefinitions/conversion-validation.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';

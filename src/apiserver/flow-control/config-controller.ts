@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
  * k8s.io/kubernetes/pkg/registry/flowcontrol/{rest,ensurer}.
  */
-import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+
 import {
   AUTO_UPDATE_ANNOTATION,
   mandatoryLevels,
@@ -12,6 +12,7 @@ import {
   suggestedLevels,
   suggestedSchemas,
 } from '../../api/flow-control/defaults.ts';
+import type { FlowSchema, PriorityLevelConfiguration } from '../../api/generated/flowcontrol/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';

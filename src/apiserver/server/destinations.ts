@@ -3,7 +3,7 @@
  * connection that the server opens for a request or an object. Source: upstream's isProxyableIP. Stricter than
  * upstream: addresses and ports of the control plane are rejected.
  */
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import type { ServiceCidr } from '../../api/kinds/network/servicecidrs/index.ts';
 import { AddressSet, addressKind } from '../../base/addresses/destinations.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';

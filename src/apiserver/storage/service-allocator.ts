@@ -4,7 +4,7 @@
  * from the cache, and the guard of the commit proves that it is free. Addresses are stored as upstream's IPAddress
  * objects.
  */
-import type { Service, ServicePort } from 'kubernetes-types/core/v1';
+import type { Service, ServicePort } from '../../api/generated/core/v1.ts';
 import { ALLOCATED_LABEL } from '../../api/kinds/network/ipaddresses/index.ts';
 import { needsHealthCheckPort, needsNodePort } from '../../api/kinds/network/services/defaults.ts';
 import { assignFamilies } from '../../api/kinds/network/services/families.ts';

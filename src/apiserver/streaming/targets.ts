@@ -1,6 +1,6 @@
 /** Resolves the target of a streaming subresource and the addresses allowed for it. */
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { ApiError, errors } from '../../api/meta/status.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendTls } from '../port.ts';

@@ -2,8 +2,8 @@
  * Resolves the service of a webhook or APIService to its ready endpoints, because the API server's host may not route
  * cluster IPs.
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 

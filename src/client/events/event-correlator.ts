@@ -1,4 +1,4 @@
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../api/generated/core/v1.ts';
 
 /**
  * Decides whether an event is written as new, counted on an earlier one, merged into a combined one, or dropped. This

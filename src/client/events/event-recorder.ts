@@ -1,4 +1,4 @@
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Reports traffic for idled services, so that the controllers scale their workloads up. */
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
 import { NEED_PODS } from '../../api/kinds/network/services/idling.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import type { Clock } from '../../base/clock.ts';

@@ -1,4 +1,4 @@
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import type { Informer } from '../types.ts';
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';

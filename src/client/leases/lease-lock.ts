@@ -1,4 +1,4 @@
-import type { Lease, LeaseSpec } from 'kubernetes-types/coordination/v1';
+import type { Lease, LeaseSpec } from '../../api/generated/coordination/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';

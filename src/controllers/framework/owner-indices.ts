@@ -1,5 +1,5 @@
 /** Indices that controllers share on common informers. Each is added once per informer. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
 import type { Informer } from '../../client/types.ts';

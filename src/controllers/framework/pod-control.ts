@@ -1,5 +1,5 @@
 /** Creates and deletes pods for a controller and records upstream's events. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -1,5 +1,5 @@
 /** Reads the scale sub-resource of any workload controller, including kinds that are known only at run time. */
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { OwnerReference } from '../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { ControllerScale } from '../workloads/disruption/scale.ts';

@@ -1,5 +1,5 @@
 /** `hyperedge kubeadmin create`: the first administrator, before an identity provider is configured. */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { silentLog } from '../../base/log.ts';

@@ -3,8 +3,8 @@
  * lists.
  */
 import { readFile } from 'node:fs/promises';
-import type { Secret } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -63,7 +63,7 @@ export function joinMasters(
   });
   const learn = (slice: EndpointSlice): void => {
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
-    const listed = slice.endpoints.flatMap(({ addresses }) => addresses.map(peerOf));
+    const listed = (slice.endpoints ?? []).flatMap(({ addresses }) => addresses.map(peerOf));
     if (listed.length === 0) return;
     hosts = listed;
     changed();

@@ -5,7 +5,7 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';

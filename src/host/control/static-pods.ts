@@ -4,8 +4,8 @@
  */
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
 import { isNode, parseDocument } from 'yaml';
+import type { Container, Pod, Probe } from '../../api/generated/core/v1.ts';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { HOST_ROOT_IMAGE } from '../../api/podspec/host-root-image.ts';
 import { replace } from '../../openshift/revisions/io/index.ts';

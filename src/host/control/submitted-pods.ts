@@ -4,7 +4,7 @@
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import { decodeStaticPod } from '../../kubelet/index.ts';

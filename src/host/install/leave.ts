@@ -1,7 +1,7 @@
 /** Removes a host from its cluster: evicts its pods, and removes its store member and its Node object. */
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
@@ -108,7 +108,7 @@ async function otherServers(client: ApiClient, settings: Settings): Promise<stri
     .resource(resources.endpointSlices)
     .list({ namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' });
   const own = new Set([...settings.addresses, '127.0.0.1', '::1']);
-  const urls = slices.items.flatMap(({ endpoints, ports }) =>
+  const urls = slices.items.flatMap(({ endpoints = [], ports }) =>
     endpoints
       .flatMap(({ addresses }) => addresses)
       .filter((address) => !own.has(address))

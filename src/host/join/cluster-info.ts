@@ -1,5 +1,5 @@
 /** Requests of a joining host to the cluster, with its bootstrap credentials. */
-import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';

@@ -1,4 +1,4 @@
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { ApiClient } from '../../client/index.ts';

@@ -1,6 +1,6 @@
 /** `hyperedge token`: bootstrap tokens for joining hosts. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';

@@ -1,5 +1,5 @@
 /** Applies the objects of one file as an ApplySet whose parent is a ConfigMap, which also shows the file's state. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -2,7 +2,7 @@
  * Synchronizes the cluster with the files of the deploy directory: applies them at start and on change, and prunes the
  * objects of deleted files. One master applies at a time: each change holds a Lease, and writes fail when it is lost.
  */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

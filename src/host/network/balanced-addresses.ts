@@ -4,8 +4,8 @@
  * compete.
  */
 import { createHash } from 'node:crypto';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type AddressRange, isInPool, parseAddressPool } from '../../base/addresses/address-pool.ts';

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
@@ -94,7 +94,7 @@ export function followApiServers(balancer: NodeBalancer, informers: InformerFact
     if (slice.metadata?.namespace !== 'default' || slice.metadata.name !== 'kubernetes') return;
     const port = slice.ports?.find(({ name }) => name === 'https')?.port;
     if (port === undefined) return;
-    const hosts = slice.endpoints.flatMap(({ addresses }) => addresses);
+    const hosts = (slice.endpoints ?? []).flatMap(({ addresses }) => addresses);
     if (hosts.length > 0)
       balancer.setTargets(
         'api',

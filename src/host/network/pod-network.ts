@@ -3,7 +3,7 @@
  * the API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -4,7 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { LOCAL_DELETE, LOCAL_DELETED, LOCAL_DIRECTORY, volumeNames } from '../../api/volumes/local.ts';
 import { messageOf } from '../../base/errors.ts';

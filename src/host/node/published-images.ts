@@ -2,7 +2,7 @@
  * Publishes the configuration of the images in this host's store as Images, once for each: commands and exposed ports.
  * The Node's status contains the names of the images.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';

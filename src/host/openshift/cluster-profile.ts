@@ -2,7 +2,7 @@
  * The profile of the cluster on a worker: received on joining, stored in `joined.yaml`, and followed in
  * `kube-system/hyperedge-config`. A profile in the host's own bootstrap file takes precedence; masters use only that.
  */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

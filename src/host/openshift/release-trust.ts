@@ -1,6 +1,6 @@
 /** Keys that verify releases for this host: those of its bootstrap file and of the ConfigMap release-keys. */
 import type { KeyObject } from 'node:crypto';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { KEYS_NAME, KEYS_NAMESPACE } from '../../api/releases/announcement.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -4,7 +4,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import type { Architecture } from '../../api/releases/manifest.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -163,7 +163,7 @@ export function mastersOf(api: OpenedClient, informers: InformerFactory): Master
     servers: async () => {
       const slice = slices.get('default/kubernetes');
       const port = slice?.ports?.find(({ name }) => name === 'https')?.port;
-      const hosts = slice?.endpoints.flatMap(({ addresses }) => addresses) ?? [];
+      const hosts = slice?.endpoints?.flatMap(({ addresses }) => addresses) ?? [];
       return hosts.map((host) => `https://${host.includes(':') ? `[${host}]` : host}:${port}`);
     },
     credentials: api.credentials,

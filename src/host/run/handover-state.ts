@@ -1,5 +1,5 @@
 /** Determines which masters can run the cluster without the temporary control plane. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import type { MemberReport } from '../store/administration.ts';
 
 export interface HandoverFacts {

@@ -108,7 +108,7 @@ async function mastersOf(client: ApiClient, settings: Settings): Promise<string[
   return readyMasters({
     own: settings.nodeName,
     nodes: nodes.items,
-    apiAddresses: slices.items.flatMap(({ endpoints }) => endpoints.flatMap(({ addresses }) => addresses)),
+    apiAddresses: slices.items.flatMap(({ endpoints = [] }) => endpoints.flatMap(({ addresses }) => addresses)),
     members: report?.members,
   });
 }

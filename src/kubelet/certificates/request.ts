@@ -1,5 +1,5 @@
 /** Requests a certificate from the cluster's signer. Source: k8s.io/client-go/util/certificate/csr. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../api/generated/certificates/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { encodeBase64 } from '../../api/validation/base64.ts';

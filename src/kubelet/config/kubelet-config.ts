@@ -1,4 +1,4 @@
-import type { Taint } from 'kubernetes-types/core/v1';
+import type { Taint } from '../../api/generated/core/v1.ts';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { DEFAULT_PRESSURE_TRANSITION_MS, type EvictionSettings, parseThresholds } from '../core/eviction/thresholds.ts';
 import type { ShutdownPeriod } from '../core/pod-plan/shutdown.ts';

@@ -2,10 +2,11 @@
  * Device claims of this node's pods. Drivers prepare them before a container starts and unprepare them when the last
  * pod that uses them has ended. Source: pkg/kubelet/cm/dra, KEP-4381.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+
 import { extendedClaimStatus } from '../../api/devices/extended-resources.ts';
 import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
+import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

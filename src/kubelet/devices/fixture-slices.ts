@@ -1,6 +1,7 @@
 /** Publishes the node's fixtures as ResourceSlices of one pool. Source: KEP-4381, KEP-5055 (taints). */
-import type { Node } from 'kubernetes-types/core/v1';
+
 import type { Device, DeviceTaint, ResourceSlice } from '../../api/devices/types.ts';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

@@ -2,8 +2,9 @@
  * Extended resources of this node: their plug-ins, device health and assignment to containers. Devices are selected
  * when a container starts; admission only counts them. Source: pkg/kubelet/cm/devicemanager.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+
 import { isBackedByDevices } from '../../api/devices/extended-resources.ts';
+import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { amountsOf, podRequests } from '../../api/podspec/scheduling/node-resources.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -1,5 +1,5 @@
 /** Facade for all device functions that other parts of the kubelet use. */
-import type { Container, EphemeralContainer, Node, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Node, Pod } from '../../api/generated/core/v1.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

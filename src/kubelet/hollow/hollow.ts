@@ -2,8 +2,8 @@
  * Hollow nodes like kubemark's: Node objects and heartbeats, where pods become Ready immediately and no container runs.
  * They load a scheduler, controllers and an API server like a large cluster.
  */
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../api/generated/coordination/v1.ts';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

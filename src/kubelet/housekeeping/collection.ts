@@ -2,7 +2,7 @@
  * Garbage collection of containers, pod directories, cgroups and images. Source: kuberuntime_gc.go,
  * pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';

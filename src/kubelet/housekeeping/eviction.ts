@@ -1,6 +1,6 @@
 /** Evicts pods before the node runs out of resources. Source: pkg/kubelet/eviction/eviction_manager.go. */
 
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { podRequests } from '../../api/podspec/scheduling/node-resources.ts';
 import { tolerates } from '../../api/podspec/scheduling/tolerations.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -1,6 +1,6 @@
 /** Disk usage of pods on the node's own disk. Source: pkg/kubelet/eviction/helpers.go podDiskUsage; KEP-361. */
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { UsageOptions } from '../../runtime/directory-removal/port.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';

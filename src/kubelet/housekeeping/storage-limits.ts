@@ -1,5 +1,5 @@
 /** Evicts pods that exceed their local storage limits. Source: pkg/kubelet/eviction localStorageEviction; KEP-361. */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import { exceededLimit, type Limit } from '../core/eviction/local-storage.ts';

@@ -2,7 +2,7 @@
  * Extended resources in a Node's capacity that this kubelet does not report, because an administrator patched them in.
  * Source: upstream's page "Advertise Extended Resources for a Node", pkg/kubelet/nodestatus/setters.go MachineInfo.
  */
-import type { NodeStatus } from 'kubernetes-types/core/v1';
+import type { NodeStatus } from '../../api/generated/core/v1.ts';
 import { FIXTURE_PREFIX } from '../../rigs/kinds/rig-types.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../api/generated/coordination/v1.ts';
+import type { Node, NodeCondition, NodeStatus } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

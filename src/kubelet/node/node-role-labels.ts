@@ -2,7 +2,7 @@
  * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to
  * set them on its own Node, so the host uses the administrator's credentials.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';

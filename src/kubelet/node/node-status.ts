@@ -1,5 +1,5 @@
 /** Builds the Node object of this host. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
-import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
+import type { ContainerImage, Node, NodeCondition, NodeStatus } from '../../api/generated/core/v1.ts';
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../base/quantity.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';

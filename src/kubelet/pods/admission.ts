@@ -3,7 +3,7 @@
  * match upstream's, because other programs parse them. Source: pkg/kubelet/lifecycle/predicate.go,
  * pkg/kubelet/sysctl/allowlist.go.
  */
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { matchesNode } from '../../api/podspec/scheduling/node-affinity.ts';
 import { podRequests } from '../../api/podspec/scheduling/node-resources.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 
 /** Source: pkg/apis/scheduling SystemCriticalPriority. */
 const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;

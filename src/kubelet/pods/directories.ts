@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { KubeletPaths } from '../config/kubelet-config.ts';
 

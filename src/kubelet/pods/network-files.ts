@@ -2,7 +2,7 @@
  * Generates resolv.conf and hosts files of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go
  * managedHostsFileContent.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { SandboxConfig } from '../../runtime/port.ts';
 
 export interface DnsConfig {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from '../../api/generated/core/v1.ts';
 import {
   hostRootRefusal,
   isHostRootImage,

@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodServices } from './services.ts';
 
 /** Data of an ended pod that stays on disk. */

@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { isHostRootImage, mayUseHostRoot, type PodSource } from '../../api/podspec/host-root-image.ts';
 import { isDiskFull, messageOf } from '../../base/errors.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';

@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { BackOffEntry } from '../core/pod-plan/back-off.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodSource } from '../../api/podspec/host-root-image.ts';
 import { MAX_TIMER_MS, type Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -2,7 +2,7 @@
  * In-place resize of running pods (KEP-1287). Requested resources become allocated when the node has room and are then
  * written to the kernel. The pod's status records the allocation and survives a restart of this process.
  */
-import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
+import type { Container, Pod, ResourceRequirements } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';

@@ -1,5 +1,5 @@
 /** Resolves the runtime handler of a pod's RuntimeClass. Source: KEP-585; pkg/kubelet/runtimeclass. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { ApiClient } from '../../client/types.ts';

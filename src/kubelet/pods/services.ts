@@ -1,4 +1,4 @@
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';

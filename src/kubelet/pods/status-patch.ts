@@ -1,4 +1,4 @@
-import type { PodCondition } from 'kubernetes-types/core/v1';
+import type { PodCondition } from '../../api/generated/core/v1.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
 import { isKubeletCondition, type PodStatus, RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
 

@@ -1,4 +1,4 @@
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';

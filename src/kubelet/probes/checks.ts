@@ -1,5 +1,5 @@
 /** One attempt of a probe. Source: pkg/probe/{exec,http,tcp,grpc}. */
-import type { Container, HTTPGetAction, Probe } from 'kubernetes-types/core/v1';
+import type { Container, HTTPGetAction, Probe } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { type Runtime, RuntimeError } from '../../runtime/port.ts';

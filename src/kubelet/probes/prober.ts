@@ -1,4 +1,4 @@
-import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
+import type { Container, Pod, Probe } from '../../api/generated/core/v1.ts';
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
 import {

@@ -4,7 +4,7 @@
  * manager).
  */
 import { join } from 'node:path';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { formatCpuSet, parseCpuSet } from '../../base/cpuset.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -1,5 +1,5 @@
 /** Adds node-specific limits to a container: CPU placement, huge pages, swap and memory protection. */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { quantityValue } from '../../base/quantity.ts';
 import type { NodeLimits } from '../pods/containers/container-config.ts';
 import { isSystemCritical } from '../pods/critical.ts';

@@ -2,7 +2,7 @@
  * Keeps running containers on their assigned CPUs. The shared CPUs change whenever a container gets exclusive ones.
  * Source: pkg/kubelet/cm/cpumanager reconcileState.
  */
-import type { Container } from 'kubernetes-types/core/v1';
+import type { Container } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { containerResources } from '../pods/containers/container-config.ts';
 import type { PodManager } from '../pods/pod-manager.ts';

@@ -2,7 +2,7 @@
  * /stats/summary and the metrics endpoints. Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1,
  * pkg/kubelet/metrics/collectors/resource_metrics.go.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';

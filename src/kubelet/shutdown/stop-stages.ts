@@ -1,5 +1,5 @@
 /** Stops the pods of a host in order: API pods first, then static pods, on which API pods may depend. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 
 /** Grace period for pods that are stopped after a second signal. The control plane needs far less. */

@@ -2,7 +2,7 @@
  * Pods from the API. If the host starts without a reachable API server, pods that were last known to be bound to it are
  * run, and no pod is ended. After the API server's list arrives, deleted pods are ended and changed ones updated.
  */
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';

@@ -1,4 +1,4 @@
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

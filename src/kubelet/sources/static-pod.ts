@@ -3,8 +3,8 @@
  * also validates).
  */
 import { createHash } from 'node:crypto';
-import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { failuresOf } from '../../api/meta/field-error.ts';
 import { fillAppArmorFields } from '../../api/podspec/annotations.ts';
 import { setPodDefaults } from '../../api/podspec/defaults.ts';

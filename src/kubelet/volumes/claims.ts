@@ -1,5 +1,5 @@
 /** Resolves the claims of pods to their PersistentVolumes. Source: pkg/kubelet/volumemanager/populator. */
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

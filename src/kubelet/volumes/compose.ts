@@ -1,5 +1,5 @@
 /** Creates and connects the parts that manage the node's volumes. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

@@ -1,4 +1,4 @@
-import type { ConfigMap, Pod, Secret } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Pod, Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -2,7 +2,7 @@
  * Node part of expanding a claim: when the volume has its new size, expands the file system or device on this node and
  * updates the claim's status. Source: KEP-1790, pkg/volume/util/operationexecutor node_expander.go.
  */
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { awaitsNodeExpansion, expandedStatus, failedOnNode, startedOnNode } from '../../api/volumes/expansion.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -1,4 +1,4 @@
-import type { HostPathVolumeSource } from 'kubernetes-types/core/v1';
+import type { HostPathVolumeSource } from '../../api/generated/core/v1.ts';
 import type { ForeignFiles } from '../files-port.ts';
 
 /**

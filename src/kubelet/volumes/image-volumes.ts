@@ -1,5 +1,5 @@
 /** Files of an image as a read-only volume. Source: KEP-4639. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import type { ImageStatus, Runtime } from '../../runtime/port.ts';
 import type { VolumeFiles } from '../files-port.ts';

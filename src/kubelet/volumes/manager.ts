@@ -1,4 +1,4 @@
-import type { Container, Pod, Volume, VolumeMount } from 'kubernetes-types/core/v1';
+import type { Container, Pod, Volume, VolumeMount } from '../../api/generated/core/v1.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { parseBytes, type Quantity } from '../../base/quantity.ts';

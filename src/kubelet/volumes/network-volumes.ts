@@ -1,6 +1,6 @@
 /** NFS and iSCSI volumes through the host's own tools. Source: pkg/volume/nfs, pkg/volume/iscsi. */
 import { join } from 'node:path';
-import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from 'kubernetes-types/core/v1';
+import type { ISCSIVolumeSource, NFSVolumeSource, SecretReference } from '../../api/generated/core/v1.ts';
 import { uniqueIscsiName } from '../../api/volumes/attachment.ts';
 import { portalWithPort } from '../../api/volumes/iscsi.ts';
 import { Turns } from '../../base/concurrency/keyed-turns.ts';

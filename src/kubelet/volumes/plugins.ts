@@ -1,5 +1,5 @@
 /** Volumes that need a driver, a tool or a claim, selected by their source or by their record. */
-import type { Pod, Volume } from 'kubernetes-types/core/v1';
+import type { Pod, Volume } from '../../api/generated/core/v1.ts';
 import { Turns } from '../../base/concurrency/keyed-turns.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { ClaimVolumes } from './claims.ts';

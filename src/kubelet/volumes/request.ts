@@ -1,4 +1,4 @@
-import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/generated/core/v1.ts';
 
 /** Volume of a pod and the PersistentVolume of its claim. */
 export interface VolumeRequest {

@@ -10,7 +10,7 @@ import type {
   SecretProjection,
   Volume,
   VolumeProjection,
-} from 'kubernetes-types/core/v1';
+} from '../../api/generated/core/v1.ts';
 import type { Quantity } from '../../base/quantity.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
 import type { ProjectedFile } from '../files-port.ts';

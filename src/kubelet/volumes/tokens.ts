@@ -1,4 +1,4 @@
-import type { Pod, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Pod, ServiceAccount } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';

@@ -2,7 +2,7 @@
  * Usage of claim volumes, for statistics and for the condition of a full volume. Source: KEP-1432,
  * pkg/kubelet/server/stats volume_stat_calculator.go.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

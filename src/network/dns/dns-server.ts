@@ -2,8 +2,8 @@
  * Cluster DNS of one host: follows services and endpoint slices and listens on the node-local address of the
  * DNS service, for this host and its pods only.
  */
-import type { ConfigMap, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { ConfigMap, Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { isInNetwork } from '../../base/addresses/addresses.ts';

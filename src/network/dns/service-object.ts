@@ -1,4 +1,4 @@
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

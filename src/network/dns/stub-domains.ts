@@ -2,7 +2,7 @@
  * Configuration in the ConfigMap `kube-system/kube-dns`: `stubDomains` and `upstreamNameservers`. Source:
  * kubernetes.io, Customizing DNS Service (kube-dns).
  */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { messageOf } from '../../base/errors.ts';
 import { fitsOnTheWire } from './core/index.ts';

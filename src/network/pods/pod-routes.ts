@@ -2,7 +2,7 @@
  * Pod network between hosts: follows the Nodes and maintains this host's routes and VXLAN entries to the pods of the
  * other hosts. Sources: decision 0004; RFC 7348.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';

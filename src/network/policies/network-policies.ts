@@ -3,8 +3,8 @@
  * filter. Pods and namespaces are watched only after the first policy exists, so clusters without policies have no
  * cost. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
-import type { Namespace, Pod } from 'kubernetes-types/core/v1';
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { Namespace, Pod } from '../../api/generated/core/v1.ts';
+import type { NetworkPolicy } from '../../api/generated/networking/v1.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';

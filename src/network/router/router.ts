@@ -2,9 +2,9 @@
  * Router of one host: watches routes, ingresses, HTTP routes and their backends, and passes a new table to the proxy at
  * each change. Source: OpenShift's documentation, "Route configuration"; networking.k8s.io/v1; Gateway API.
  */
-import type { Secret, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Secret, Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
+import type { Ingress, IngressClass } from '../../api/generated/networking/v1.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';

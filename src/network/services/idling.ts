@@ -1,6 +1,6 @@
 /** Detection of traffic to the addresses and node ports of idled services by the packet filter. */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { isIdled } from '../../api/kinds/network/services/idling.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

@@ -2,8 +2,8 @@
  * Service proxy of one node: watches services and endpoint slices and configures
  * forwarding, with the packet filter if the kernel supports nft, otherwise in user space.
  */
-import type { Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service } from '../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';

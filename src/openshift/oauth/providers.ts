@@ -1,7 +1,7 @@
 /**
  * Password check against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
  */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { LoginObjects } from '../../apiserver/server/login-port.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -2,7 +2,7 @@
  * OAuth server in the process of the API server: `/oauth/…`, `/login`, `/logout` and its metadata. Source:
  * openshift/oauth-server pkg/oauthserver; RFC 6749, RFC 8414.
  */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
 import type { LoginObjects, LoginServer } from '../../apiserver/server/login-port.ts';

@@ -2,7 +2,7 @@
  * Plans the revisions of the control plane and writes them to the API. Every master runs one. The Lease is held only
  * during a round, so an idle cluster renews none.
  */
-import type { ConfigMap, Node, Pod } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node, Pod } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

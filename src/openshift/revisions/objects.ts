@@ -1,5 +1,5 @@
 /** API objects of revisions: reports of hosts, `revision-status-N`, installer pods and operator status. */
-import type { ConfigMap, Pod } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Pod } from '../../api/generated/core/v1.ts';
 import type { ResourceType } from '../../api/meta/object.ts';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../operators/kinds/operator/index.ts';
 import type { NodeProgress, NodeReport, Revision, RevisionPhase, RevisionPlan } from './core/index.ts';

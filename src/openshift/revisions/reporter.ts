@@ -1,5 +1,5 @@
 /** Publishes the revisions installed on this host. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

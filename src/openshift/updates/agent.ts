@@ -2,7 +2,7 @@
  * Updates of this host: executes the update in its Node's annotation, in steps that survive power failures. Masters
  * keep the files of all announced releases, for hosts of every architecture.
  */
-import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node } from '../../api/generated/core/v1.ts';
 import {
   type HostUpdate,
   hostReportOf,

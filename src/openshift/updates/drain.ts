@@ -1,5 +1,5 @@
 /** Drains this host's own Node before an update, if its pool requests that, and uncordons it afterwards. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';

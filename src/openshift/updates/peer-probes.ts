@@ -1,5 +1,5 @@
 /** Probes hosts under update from this host, and reads other hosts' probe results for this one. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import {
   hostUpdateOf,
   PEERS_ANNOTATION,

@@ -1,6 +1,7 @@
 /** Grants rigs to claims, and starts and ends the pods that use them. Plan in rigs/core. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+
 import type { ResourceClaim } from '../../api/devices/types.ts';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';

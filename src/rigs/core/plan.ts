@@ -2,9 +2,10 @@
  * Assignment of rigs to claims. Claims wait in a fair queue. One claim has the rig for the duration of its lease; the
  * next one gets it after the pods of the previous one have terminated.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
-import type { Condition } from 'kubernetes-types/meta/v1';
+
 import type { ResourceClaim } from '../../api/devices/types.ts';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
+import type { Condition } from '../../api/generated/meta/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';

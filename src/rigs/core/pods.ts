@@ -1,5 +1,5 @@
 /** Pods that use rigs: the claim they reference and the fixtures they request. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { isPodTerminal } from '../../controllers/framework/core/pods.ts';
 import { CLAIM_ANNOTATION, FIXTURE_PREFIX, GATE_PREFIX, type Rig } from '../kinds/rig-types.ts';
 

@@ -1,5 +1,5 @@
 /** Types of rigs and rig claims, with the fields that are used here. */
-import type { Condition, LabelSelector } from 'kubernetes-types/meta/v1';
+import type { Condition, LabelSelector } from '../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 
 export const RIG_GROUP = 'rig.hyperedge.dev';

@@ -1,5 +1,5 @@
 /** Arguments of scheduler plug-ins in `pluginConfig`. Source: k8s.io/kube-scheduler/config/v1. */
-import type { NodeAffinity, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import type { NodeAffinity, TopologySpreadConstraint } from '../../api/generated/core/v1.ts';
 import {
   boolean,
   type Cursor,

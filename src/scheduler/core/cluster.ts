@@ -2,7 +2,7 @@
  * The scheduler's state of the cluster: nodes and their pods, including pods whose binding is in progress (assumed) and
  * pods for which a preemption has made room (nominated).
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { sameAmounts } from '../../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, podInfoOf } from '../../api/podspec/scheduling/pod-info.ts';
 import type { LabelSelector } from '../../base/selector.ts';

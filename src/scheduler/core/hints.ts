@@ -3,8 +3,9 @@
  * of the event, so that the deletion of a pod does not requeue every waiting pod. Source: KEP-4247 and EventsToRegister
  * of upstream's plug-ins.
  */
-import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+
 import { mayBeDevices } from '../../api/devices/extended-resources.ts';
+import type { Node, PersistentVolumeClaim } from '../../api/generated/core/v1.ts';
 import { matchesNode } from '../../api/podspec/scheduling/node-affinity.ts';
 import { amountsOf, PODS } from '../../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, portsConflict } from '../../api/podspec/scheduling/pod-info.ts';

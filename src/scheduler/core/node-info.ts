@@ -1,5 +1,5 @@
 /** A node with its pods and the sums that filters and scorers need. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../api/generated/core/v1.ts';
 import { reservedPortsOf } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Amounts, add, amountsOf } from '../../api/podspec/scheduling/node-resources.ts';
 import { type HostPort, hostPortsOnAllAddresses, type PodInfo } from '../../api/podspec/scheduling/pod-info.ts';

@@ -1,5 +1,5 @@
 /** Arguments of plug-ins, with upstream's defaults. Source: k8s.io/kube-scheduler/config/v1. */
-import type { NodeAffinity, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import type { NodeAffinity, TopologySpreadConstraint } from '../../api/generated/core/v1.ts';
 import { CPU, MEMORY } from '../../api/podspec/scheduling/node-resources.ts';
 
 export interface ResourceWeight {

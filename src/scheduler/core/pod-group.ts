@@ -2,7 +2,7 @@
  * Groups of pods that are placed together or not at all. A label of a pod names its group; the group specifies its
  * minimum number of pods. Source: scheduler-plugins' Coscheduling and its PodGroup (scheduling.x-k8s.io/v1alpha1).
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 
 export const POD_GROUP_LABEL = 'scheduling.x-k8s.io/pod-group';

@@ -2,7 +2,7 @@
  * Preemption: makes room for a pod by evicting less important pods. Source: upstream's defaultpreemption plug-in,
  * KEP-268 (priority and preemption), KEP-902 (preemptionPolicy).
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import type { Cluster, ClusterView } from './cluster.ts';

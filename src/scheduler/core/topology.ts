@@ -1,5 +1,5 @@
 /** Topology spread constraints, parsed once for filter and scorer. Source: KEP-895, KEP-3022, KEP-3094, KEP-3243. */
-import type { Pod, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import type { Pod, TopologySpreadConstraint } from '../../api/generated/core/v1.ts';
 import { matchesNode } from '../../api/podspec/scheduling/node-affinity.ts';
 import { type PodInfo, safeSelector, withLabelKeys } from '../../api/podspec/scheduling/pod-info.ts';
 import { untoleratedTaint } from '../../api/podspec/scheduling/tolerations.ts';

@@ -2,10 +2,11 @@
  * DynamicResources plug-in during binding: devices of a pod's claims are reserved in memory when its node is selected,
  * and the claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+
 import { classesByResource, EXTENDED_CLAIM_ANNOTATION } from '../../api/devices/extended-resources.ts';
 import { slicesWithRules } from '../../api/devices/taint-rules.ts';
 import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../api/devices/types.ts';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';

@@ -1,5 +1,5 @@
 /** Pods by their pod group. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../api/generated/core/v1.ts';
 import { podGroupKey } from '../core/pod-group.ts';
 
 export class GroupMembers {

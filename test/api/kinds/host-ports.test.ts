@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import {
   formatReservedPorts,
   RESERVED_PORTS_ANNOTATION,

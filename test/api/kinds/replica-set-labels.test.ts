@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
-import type { ReplicationController } from 'kubernetes-types/core/v1';
+import type { ReplicaSet } from '../../../src/api/generated/apps/v1.ts';
+import type { ReplicationController } from '../../../src/api/generated/core/v1.ts';
 import { replicaSets } from '../../../src/api/kinds/workloads/replicasets/index.ts';
 import { replicationControllers } from '../../../src/api/kinds/workloads/replicationcontrollers/index.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { pullPolicyOf } from '../../../src/api/podspec/defaults.ts';
 import { qosClassOf } from '../../../src/api/podspec/qos.ts';
 import { at, context, created, type Document, defaulted, kindNamed, texts } from '../kinds/samples.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { humanDuration, since } from '../../../src/api/printing/duration.ts';
 import { restartsText, summarizePod } from '../../../src/api/printing/pod-status.ts';
 import { at, context, created, type Document, kindNamed } from '../kinds/samples.ts';

@@ -1,7 +1,7 @@
 /** Resource quotas: usage of objects, the quotas that count them, and messages of rejections. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+import type { ResourceQuota } from '../../../src/api/generated/core/v1.ts';
 import type { KubeObject } from '../../../src/api/meta/object.ts';
 import { amountsOf, amountsText, listOf } from '../../../src/api/quota/amounts.ts';
 import { checkRequest, type LimitedResource } from '../../../src/api/quota/check.ts';

@@ -1,7 +1,7 @@
 /** The OpenShift groups project, authorization and config on a complete API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Deployment } from 'kubernetes-types/apps/v1';
+import type { Deployment } from '../../../src/api/generated/apps/v1.ts';
 import type { KeyPair } from '../../../src/pki/certificate.ts';
 import { startServer, type TestServer } from '../harness.ts';
 

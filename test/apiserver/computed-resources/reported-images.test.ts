@@ -1,7 +1,7 @@
 /** Image digests from the reports of nodes, which are not trusted by themselves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { reportedDigest } from '../../../src/apiserver/computed-resources/image-streams/resolve.ts';
 import { parsePullSpec } from '../../../src/openshift/image-streams/core/index.ts';
 

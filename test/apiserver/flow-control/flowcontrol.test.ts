@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
-import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import type { FlowSchema, PriorityLevelConfiguration } from '../../../src/api/generated/flowcontrol/v1.ts';
 import type { KeyPair } from '../../../src/pki/certificate.ts';
 import { slack } from '../../support/slack.ts';
 import { type Answer, startServer, type TestServer } from '../harness.ts';

@@ -1,8 +1,8 @@
 /** Evictions with disruption budgets. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
+import type { PodDisruptionBudget } from '../../../src/api/generated/policy/v1.ts';
 import type { Status } from '../../../src/api/meta/status.ts';
 import { startServer, type TestServer } from '../harness.ts';
 

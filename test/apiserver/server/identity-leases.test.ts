@@ -1,7 +1,7 @@
 /** Identity Leases of API servers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Lease } from '../../../src/api/generated/coordination/v1.ts';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
 import { startServer } from '../harness.ts';
 

@@ -1,7 +1,7 @@
 /** Node ports of services, and the health check port. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Service, ServiceSpec } from '../../../src/api/generated/core/v1.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 let server: TestServer;

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { eventually, sleep } from '../../e2e/harness.ts';
 import { isReady, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab, Tenant } from '../lab.ts';

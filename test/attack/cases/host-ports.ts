@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ContainerPort, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { ContainerPort, Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { eventually } from '../../e2e/harness.ts';
 import { isReady, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab, Tenant } from '../lab.ts';

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { Appliance, eventually, run } from '../../e2e/harness.ts';
 import { importHelloImage } from '../../e2e/images.ts';
 import { idle, pod, shell } from '../../e2e/pods/lab.ts';

@@ -1,6 +1,6 @@
 /** Services that claim addresses of the appliance, of loopback or of other services. */
 import assert from 'node:assert/strict';
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../src/api/generated/core/v1.ts';
 import { eventually } from '../../e2e/harness.ts';
 import { shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab } from '../lab.ts';

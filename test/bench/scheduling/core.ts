@@ -1,5 +1,5 @@
 /** Decisions of the scheduler core, without API and I/O. */
-import type { Node, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Node, Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import { Cluster } from '../../../src/scheduler/core/cluster.ts';

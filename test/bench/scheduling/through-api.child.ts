@@ -3,7 +3,7 @@
  * an appliance with hollow nodes. Prints a JSON line. Arguments: kubeconfig, root of the appliance, replicas.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Deployment } from 'kubernetes-types/apps/v1';
+import type { Deployment } from '../../../src/api/generated/apps/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { openClient } from '../../../src/host/process/api-access.ts';

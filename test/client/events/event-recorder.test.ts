@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Event, Pod } from 'kubernetes-types/core/v1';
+import type { Event, Pod } from '../../../src/api/generated/core/v1.ts';
 import { ApiError, errors } from '../../../src/api/meta/status.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { type ApiClient, ConnectionError, createEventRecorder } from '../../../src/client/index.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../../src/api/generated/core/v1.ts';
 import { objectKey } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';

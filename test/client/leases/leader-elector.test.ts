@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../../src/api/generated/coordination/v1.ts';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { errors } from '../../../src/api/meta/status.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Lease } from '../../../src/api/generated/coordination/v1.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';

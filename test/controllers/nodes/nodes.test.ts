@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../src/api/generated/certificates/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { createSigningRequest, generateKey } from '../../../src/pki/index.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../harness.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Pod, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../../src/api/generated/coordination/v1.ts';
+import type { Pod, Taint, Toleration } from '../../../src/api/generated/core/v1.ts';
 import { planPodGc, unknownNodes } from '../../../src/controllers/garbage-collection/pods/plan.ts';
 import { CidrPool } from '../../../src/controllers/nodes/node-ipam/plan.ts';
 import {

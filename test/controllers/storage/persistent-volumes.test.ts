@@ -1,7 +1,7 @@
 /** Claims and volumes with the API server, the controllers and the scheduler together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import type { PersistentVolume } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../harness.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../src/api/generated/core/v1.ts';
 import { claimNames } from '../../../src/api/volumes/pod-claims.ts';
 import { withPlan } from '../../../src/controllers/framework/core/protection-finalizer.ts';
 import { planClaim, usesClaim } from '../../../src/controllers/storage/persistent-volume-claim-protection/plan.ts';

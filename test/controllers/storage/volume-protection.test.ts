@@ -1,7 +1,7 @@
 /** Deleted claims and volumes stay while they are in use, with the API server's and the controllers' parts together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, Pod } from '../../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../harness.ts';

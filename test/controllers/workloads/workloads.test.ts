@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { Deployment } from '../../../src/api/generated/apps/v1.ts';
+import type { Pod, PodTemplateSpec } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { run } from '../../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../harness.ts';

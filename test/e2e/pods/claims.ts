@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaimSpec } from '../../../src/api/generated/core/v1.ts';
 import { eventually } from '../harness.ts';
 import { assignments, idle, type PodLab, pod, shell } from './lab.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Volume } from 'kubernetes-types/core/v1';
+import type { Volume } from '../../../src/api/generated/core/v1.ts';
 import { eventually } from '../harness.ts';
 import { assignments, configMap, idle, type PodLab, pod, secret, shell } from './lab.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Container, PersistentVolumeSpec } from 'kubernetes-types/core/v1';
+import type { Container, PersistentVolumeSpec } from '../../../src/api/generated/core/v1.ts';
 import { TestDriver } from '../../csi/driver.ts';
 import { eventually } from '../harness.ts';
 import { idle, type PodLab, pod, secret, shell } from './lab.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { test } from 'node:test';
-import type { PodSpec, SecurityContext } from 'kubernetes-types/core/v1';
+import type { PodSpec, SecurityContext } from '../../../src/api/generated/core/v1.ts';
 import { helloImage } from '../images.ts';
 import { assignments, idle, isReady, type PodLab, pod, shell } from './lab.ts';
 

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Container, Event, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, Event, Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { Appliance } from '../harness.ts';
 import { helloImage, importHelloImage } from '../images.ts';
 

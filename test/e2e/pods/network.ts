@@ -1,7 +1,7 @@
 /** Network policies with real pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NetworkPolicySpec } from 'kubernetes-types/networking/v1';
+import type { NetworkPolicySpec } from '../../../src/api/generated/networking/v1.ts';
 import { eventually } from '../harness.ts';
 import { type PodLab, pod, shell } from './lab.ts';
 

@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { after, test } from 'node:test';
-import type { Node, Secret } from 'kubernetes-types/core/v1';
+import type { Node, Secret } from '../../../src/api/generated/core/v1.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import type { ApiClient } from '../../../src/client/index.ts';
 import {

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { InformerFactory } from '../../../src/client/index.ts';
 import { followPodNetwork } from '../../../src/host/network/pod-network.ts';

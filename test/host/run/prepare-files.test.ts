@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { apiConfigOf } from '../../../src/host/apiserver/config.ts';
 import { openEncryption } from '../../../src/host/apiserver/encryption-file.ts';

@@ -1,8 +1,8 @@
 /** Ownership of the ResourceSlice for a node's fixtures. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../src/api/devices/types.ts';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { FixtureSlices } from '../../../src/kubelet/devices/fixture-slices.ts';

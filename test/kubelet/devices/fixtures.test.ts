@@ -1,7 +1,7 @@
 /** The node enforces exclusive use of fixtures, independent of scheduling. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { fixtureDevices } from '../../../src/kubelet/devices/fixture-slices.ts';

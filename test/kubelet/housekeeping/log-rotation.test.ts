@@ -1,7 +1,7 @@
 /** Log rotation while a container writes as fast as it can: every line appears once and in order. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';

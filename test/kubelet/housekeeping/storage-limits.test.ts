@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { StorageLimits } from '../../../src/kubelet/housekeeping/storage-limits.ts';

@@ -1,7 +1,7 @@
 /** Intervals of the kubelet on a host whose clock is changed at run time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient } from '../../../src/client/types.ts';
 import { BACK_OFF, backOffUntil } from '../../../src/kubelet/core/pod-plan/back-off.ts';

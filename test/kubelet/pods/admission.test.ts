@@ -1,7 +1,7 @@
 /** Admission of pods on the node: each rejection reason, and valid pods that are admitted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Pod, PodSpec, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, PodSpec, Service } from '../../../src/api/generated/core/v1.ts';
 import { parseQuantity } from '../../../src/base/quantity.ts';
 import { admissionRejection, hostPortRejection, manifestRejection } from '../../../src/kubelet/pods/admission.ts';
 

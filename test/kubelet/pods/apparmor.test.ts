@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { containerConfig } from '../../../src/kubelet/pods/containers/container-config.ts';
 import { unsupportedField } from '../../../src/kubelet/pods/containers/unsupported-fields.ts';
 

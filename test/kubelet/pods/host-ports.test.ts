@@ -1,7 +1,7 @@
 /** Host ports: mappings for the runtime and the report on the Node. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../../src/kubelet/index.ts';

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { HOST_ROOT_ID, HOST_ROOT_IMAGE } from '../../../src/api/podspec/host-root-image.ts';
 import { resources } from '../../../src/api/resources.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from '../../../src/api/generated/core/v1.ts';
 import { failuresOf } from '../../../src/api/meta/field-error.ts';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { validatePod } from '../../../src/api/podspec/validate.ts';

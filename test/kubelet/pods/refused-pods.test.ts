@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from '../lab.ts';
 import { MemoryApi } from '../memory-api.ts';

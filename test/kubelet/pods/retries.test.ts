@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { PodStarts, type PodStartsOptions } from '../../../src/kubelet/pods/pod-starts.ts';
 import { Retries } from '../../../src/kubelet/pods/retries.ts';
 

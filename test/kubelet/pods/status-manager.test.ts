@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';

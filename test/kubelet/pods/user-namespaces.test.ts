@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { Prober } from '../../../src/kubelet/probes/prober.ts';
 import type { ContainerStatus, Runtime } from '../../../src/runtime/port.ts';
 import { realClock } from '../lab.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';

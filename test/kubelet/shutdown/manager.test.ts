@@ -1,7 +1,7 @@
 /** Machine shutdown: pods end by priority, their statuses are reported, and no pod starts any more. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import type { KubeletDeps } from '../../../src/kubelet/index.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from '../lab.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';

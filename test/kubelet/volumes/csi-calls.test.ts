@@ -1,7 +1,7 @@
 /** Calls to a CSI driver, and the calls that undo work after its errors. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf } from '../../../src/api/volumes/attachment.ts';
 import { silentLog } from '../../../src/base/log.ts';

@@ -1,6 +1,6 @@
 /** CSI volumes of a node with a fake driver, an in-memory API and files that survive a restart. */
-import type { Node, PersistentVolume, Pod } from 'kubernetes-types/core/v1';
-import type { VolumeAttachmentStatus } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolume, Pod } from '../../../src/api/generated/core/v1.ts';
+import type { VolumeAttachmentStatus } from '../../../src/api/generated/storage/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
 import { createLog } from '../../../src/base/log.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { ISCSIVolumeSource } from 'kubernetes-types/core/v1';
+import type { ISCSIVolumeSource } from '../../../src/api/generated/core/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { VolumeFiles } from '../../../src/kubelet/files-port.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';

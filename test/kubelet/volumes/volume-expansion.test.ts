@@ -1,7 +1,7 @@
 /** Status of a claim while its node expands the volume. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import type { ExpandingStatus } from '../../../src/api/volumes/expansion.ts';
 import { silentLog } from '../../../src/base/log.ts';

@@ -3,8 +3,8 @@ import { Resolver } from 'node:dns/promises';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { decode, encode, type Packet } from 'dns-packet';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../src/api/generated/discovery/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { address, ask, type NameServer, type Running, startDns, startNameServer } from './harness.ts';
 

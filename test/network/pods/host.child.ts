@@ -1,6 +1,6 @@
 /** One host of lab.ts in a separate network namespace: its pod network and routes, with Nodes from messages. */
 import { networkInterfaces } from 'node:os';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, InformerFactory } from '../../../src/client/types.ts';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import type { Backend } from '../../../src/network/pods/core/index.ts';
 
 const execute = promisify(execFile);

@@ -2,8 +2,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Namespace, Pod } from 'kubernetes-types/core/v1';
-import type { NetworkPolicy, NetworkPolicySpec } from 'kubernetes-types/networking/v1';
+import type { Namespace, Pod } from '../../../src/api/generated/core/v1.ts';
+import type { NetworkPolicy, NetworkPolicySpec } from '../../../src/api/generated/networking/v1.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createNetworkPolicies } from '../../../src/network/policies/network-policies.ts';
 import { createNftFilter } from '../../../src/network/services/io/netfilter/index.ts';

@@ -1,7 +1,7 @@
 /** Machines, machine sets and health checks on a real API server. Hosts and the store are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import {
   type BareMetalHost,

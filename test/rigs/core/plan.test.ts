@@ -1,8 +1,8 @@
 /** Compares the rig planner with a simple oracle, and simulates claims with their pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../src/api/devices/types.ts';
+import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
 import { planRigs, type RigPlan, type RigSnapshot } from '../../../src/rigs/core/plan.ts';
 import { fairOrder, requesterOf } from '../../../src/rigs/core/queue.ts';
 import type { Rig, RigClaim } from '../../../src/rigs/kinds/rig-types.ts';

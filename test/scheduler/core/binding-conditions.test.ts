@@ -1,8 +1,8 @@
 /** Devices that become ready only after their allocation (KEP-5007). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
 import type { Device, ResourceClaim, ResourceSlice } from '../../../src/api/devices/types.ts';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { bindingState, hasBindingConditions } from '../../../src/scheduler/core/binding-conditions.ts';
 import type { Allocation } from '../../../src/scheduler/core/devices/device-results.ts';
 import { allocateDevices } from '../../../src/scheduler/core/devices/devices.ts';

@@ -1,4 +1,4 @@
-import type { Container, Node, Pod, PodSpec, Taint } from 'kubernetes-types/core/v1';
+import type { Container, Node, Pod, PodSpec, Taint } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { Cluster, type ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import type { DisruptionBudget } from '../../../src/scheduler/core/preemption.ts';

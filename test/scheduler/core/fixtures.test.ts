@@ -1,8 +1,8 @@
 /** A fixture of a test rig is both an extended resource and a device, but is never used as both at once. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../src/api/devices/types.ts';
+import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import { AllocatedDevices } from '../../../src/scheduler/core/devices/allocated-devices.ts';

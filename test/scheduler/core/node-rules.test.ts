@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { NodeSelectorTerm, Taint, Toleration } from '../../../src/api/generated/core/v1.ts';
 import { matchesTerm } from '../../../src/api/podspec/node-terms.ts';
 import { matchesNode } from '../../../src/api/podspec/scheduling/node-affinity.ts';
 import { tolerates, untoleratedTaint } from '../../../src/api/podspec/scheduling/tolerations.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Pod, PodAffinityTerm } from 'kubernetes-types/core/v1';
+import type { Node, Pod, PodAffinityTerm } from '../../../src/api/generated/core/v1.ts';
 import { boundTo, cluster, decide, node, pod } from './cluster-objects.ts';
 
 function seeded(seed: number): () => number {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
 import { type ClusterEvent, helps } from '../../../src/scheduler/core/hints.ts';

@@ -1,7 +1,7 @@
 /** Compares the incremental counts with a full recount over random histories of a cluster. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { type PodInfo, podInfoOf, termSelects } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import { Cluster, type ClusterView } from '../../../src/scheduler/core/cluster.ts';

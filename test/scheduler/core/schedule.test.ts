@@ -6,7 +6,7 @@ import type {
   PersistentVolumeClaim,
   PodAffinityTerm,
   TopologySpreadConstraint,
-} from 'kubernetes-types/core/v1';
+} from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { selectorOfLabels } from '../../../src/base/selector.ts';
 import type { VolumeLister } from '../../../src/scheduler/core/volumes/pod-volumes.ts';

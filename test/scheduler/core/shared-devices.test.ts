@@ -1,8 +1,8 @@
 /** Devices that several claims share (KEP-5075). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
 import type { Device, RequestPolicy, ResourceClaim, ResourceSlice } from '../../../src/api/devices/types.ts';
+import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { AllocatedDevices } from '../../../src/scheduler/core/devices/allocated-devices.ts';
 import type { Allocation } from '../../../src/scheduler/core/devices/device-results.ts';
 import { allocateDevices } from '../../../src/scheduler/core/devices/devices.ts';

@@ -1,9 +1,9 @@
 /** Devices during binding: extended resources of classes (KEP-5004) and binding conditions (KEP-5007). */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { extendedClaimStatus } from '../../../src/api/devices/extended-resources.ts';
 import type { Device, ResourceClaim } from '../../../src/api/devices/types.ts';
+import type { Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../controllers/harness.ts';
 

@@ -1,7 +1,7 @@
 /** Preemption by pod groups: for enough members, or for none. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import type { ResourceType } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { POD_GROUP_LABEL, type PodGroup } from '../../../src/scheduler/core/pod-group.ts';

@@ -2,7 +2,7 @@
  * Fields that pods must not set for their operating system. Source: k8s.io/kubernetes/pkg/apis/core/validation
  * validateOS, validateWindowsHostProcessPod.
  */
-import type { PodSpec } from 'kubernetes-types/core/v1';
+import type { PodSpec } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { containersWithPath } from '../annotations.ts';

@@ -2,6 +2,9 @@
  * Warnings for pods and pod templates: fields without effect, and values that probably do not mean what the author
  * expects. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go, pkg/api/node/util.go.
  */
+
+import { labelValueErrors } from '../../../base/names.ts';
+import { canonicalQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import type {
   Container,
   ContainerPort,
@@ -9,10 +12,8 @@ import type {
   PodAffinityTerm,
   PodSpec,
   PodTemplateSpec,
-} from 'kubernetes-types/core/v1';
-import type { ObjectMeta } from 'kubernetes-types/meta/v1';
-import { labelValueErrors } from '../../../base/names.ts';
-import { canonicalQuantity, tryParseQuantity } from '../../../base/quantity.ts';
+} from '../../generated/core/v1.ts';
+import type { ObjectMeta } from '../../generated/meta/v1.ts';
 import { addressWarnings } from '../../validation/address-warnings.ts';
 import { claimWarnings } from '../../volumes/warnings.ts';
 import { APP_ARMOR, containersWithPath, SECCOMP_CONTAINER, SECCOMP_POD } from '../annotations.ts';

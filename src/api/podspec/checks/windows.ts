@@ -2,8 +2,9 @@
  * Validation of Windows options, which applies to pods of all operating systems. Source:
  * k8s.io/kubernetes/pkg/apis/core/validation validateWindowsSecurityContextOptions.
  */
-import type { WindowsSecurityContextOptions } from 'kubernetes-types/core/v1';
+
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import type { WindowsSecurityContextOptions } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { utf8Length } from '../../meta/validation.ts';
 import { validateNameRule } from '../../validation/scalars.ts';

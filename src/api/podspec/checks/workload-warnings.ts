@@ -2,8 +2,9 @@
  * Warnings for workloads. Source: `WarningsOnCreate` and `WarningsOnUpdate` in
  * k8s.io/kubernetes/pkg/registry/{apps,batch,core}.
  */
-import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors } from '../../../base/names.ts';
+import type { PodTemplateSpec } from '../../generated/core/v1.ts';
 import { templateWarnings } from './warnings.ts';
 
 interface Named {

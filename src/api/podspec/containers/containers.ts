@@ -2,8 +2,9 @@
  * Validation of init, regular and ephemeral containers. Source: k8s.io/kubernetes/pkg/apis/core/validation
  * validateContainers and related functions.
  */
-import type { Container, ContainerPort, EphemeralContainer, PodSpec } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, portNameErrors } from '../../../base/names.ts';
+import type { Container, ContainerPort, EphemeralContainer, PodSpec } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';

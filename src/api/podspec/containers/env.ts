@@ -1,11 +1,5 @@
 /** Validation of environment variables. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateEnv. */
-import type {
-  EnvFromSource,
-  EnvVar,
-  EnvVarSource,
-  ObjectFieldSelector,
-  ResourceFieldSelector,
-} from 'kubernetes-types/core/v1';
+
 import {
   configMapKeyErrors,
   dns1123SubdomainErrors,
@@ -13,6 +7,13 @@ import {
   qualifiedNameErrors,
 } from '../../../base/names.ts';
 import { formatQuantity, tryParseQuantity } from '../../../base/quantity.ts';
+import type {
+  EnvFromSource,
+  EnvVar,
+  EnvVarSource,
+  ObjectFieldSelector,
+  ResourceFieldSelector,
+} from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
@@ -74,9 +75,9 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
     if (!isSet(reference.key)) errors.push(fieldError.required(`${path}.${field}.key`));
     else errors.push(...validateNameRule(reference.key, configMapKeyErrors, `${path}.${field}.key`));
   }
-  const file = (source as { fileKeyRef?: Readonly<Record<string, string>> }).fileKeyRef;
+  const file = source.fileKeyRef;
   if (file !== undefined) {
-    for (const field of ['volumeName', 'path', 'key']) {
+    for (const field of ['volumeName', 'path', 'key'] as const) {
       if (!isSet(file[field])) errors.push(fieldError.required(`${path}.fileKeyRef.${field}`));
     }
   }

@@ -2,7 +2,7 @@
  * Validation of volume mounts and volume devices. Source: k8s.io/kubernetes/pkg/apis/core/validation
  * ValidateVolumeMounts, ValidateVolumeDevices.
  */
-import type { Container, EphemeralContainer, VolumeDevice, VolumeMount } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, VolumeDevice, VolumeMount } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateLocalPath, validateNoBacksteps, validateOneOf } from '../../validation/scalars.ts';

@@ -2,7 +2,7 @@
  * Finds files of one volume that overwrite each other. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go
  * warningsForOverlappingVirtualPaths.
  */
-import type { Volume, VolumeProjection } from 'kubernetes-types/core/v1';
+import type { Volume, VolumeProjection } from '../../generated/core/v1.ts';
 
 interface Placed {
   readonly path?: string;

@@ -1,4 +1,6 @@
 /** Validation of probes and lifecycle handlers. Source: k8s.io/kubernetes/pkg/apis/core/validation. */
+
+import { httpHeaderNameErrors } from '../../../base/names.ts';
 import type {
   ExecAction,
   GRPCAction,
@@ -6,8 +8,7 @@ import type {
   Lifecycle,
   Probe,
   TCPSocketAction,
-} from 'kubernetes-types/core/v1';
-import { httpHeaderNameErrors } from '../../../base/names.ts';
+} from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import {

@@ -2,7 +2,7 @@
  * The subresource `pods/resize`, which changes CPU and memory of running containers. Source:
  * k8s.io/kubernetes/pkg/registry/core/pod, pkg/apis/core/validation ValidatePodResize.
  */
-import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec } from '../../generated/core/v1.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { restoreMetadata, restorePart } from '../../registry/strategies.ts';

@@ -2,9 +2,10 @@
  * Validation of resource requests and limits. Source: k8s.io/kubernetes/pkg/apis/core/validation
  * validateResourceRequirements.
  */
-import type { ResourceRequirements } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, qualifiedNameErrors } from '../../../base/names.ts';
 import { canonicalQuantity, compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
+import type { ResourceRequirements } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateResourceTypeName } from '../../validation/resource-names.ts';
 import { validateNameRule } from '../../validation/scalars.ts';

@@ -8,7 +8,7 @@ import type {
   PodSpec,
   SeccompProfile,
   SecurityContext,
-} from 'kubernetes-types/core/v1';
+} from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, utf8Length } from '../../meta/validation.ts';
 import { validateLocalPath, validateOneOf } from '../../validation/scalars.ts';

@@ -1,5 +1,5 @@
 /** Node selectors of pods. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../generated/core/v1.ts';
 import { matchesTerm } from '../node-terms.ts';
 
 /** Whether the node satisfies the pod's nodeSelector and required node affinity. */

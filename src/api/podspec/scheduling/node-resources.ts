@@ -2,8 +2,9 @@
  * Resource arithmetic: requests of pods and remaining resources of nodes. CPU is in millicores, all other resources in
  * whole units. Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+
 import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../../base/quantity.ts';
+import type { Container, Pod } from '../../generated/core/v1.ts';
 
 /** Amounts by resource name; an absent name is zero. A Map, because names come from users. */
 export type Amounts = ReadonlyMap<string, number>;

@@ -1,6 +1,7 @@
 /** A pod with precomputed values for filters and scorers. */
-import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from 'kubernetes-types/core/v1';
+
 import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../../base/selector.ts';
+import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '../../generated/core/v1.ts';
 import { claimNames } from '../../volumes/pod-claims.ts';
 import { type Amounts, assumedRequests, heldRequests, reportsResources } from './node-resources.ts';
 

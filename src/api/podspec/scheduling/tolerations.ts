@@ -1,5 +1,5 @@
 /** Taints and tolerations. Source: k8s.io/component-helpers/scheduling/corev1. */
-import type { Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { Taint, Toleration } from '../../generated/core/v1.ts';
 
 export function tolerates(toleration: Toleration, taint: Taint): boolean {
   if ((toleration.effect ?? '') !== '' && toleration.effect !== taint.effect) return false;

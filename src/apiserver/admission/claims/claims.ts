@@ -2,8 +2,8 @@
  * Rejects the expansion of claims whose storage class does not allow it, and protects claims and volumes in use.
  * Sources: plugin/pkg/admission/storage/{persistentvolume/resize,storageobjectinuseprotection}.
  */
-import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
+import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
 import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

@@ -2,8 +2,8 @@
  * Sets the default storage class of claims and the default ingress class of ingresses that name no class. Sources:
  * plugin/pkg/admission/storage/storageclass/setdefault, network/defaultingressclass.
  */
-import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
+import type { Ingress } from '../../../api/generated/networking/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { AdmissionPlugin } from '../admission.ts';

@@ -2,8 +2,9 @@
  * Reserves the fixtures of a rig for pods of its claim. A pod that names a claim gets a scheduling gate until the claim
  * is granted, so that the pod can be created at any time.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import type { ResourceClaim } from '../../../api/devices/types.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { dns1123LabelErrors } from '../../../base/names.ts';
 import { claimNameOf, foreignFixtures, gateOf, isGated, rigsByFixture } from '../../../rigs/core/pods.ts';
 import { claimedFixtures, rigOfDevice } from '../../../rigs/kinds/fixtures.ts';

@@ -3,7 +3,7 @@
  * plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
  */
 
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import { inferredSigner } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import { LEGACY_SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/validation.ts';

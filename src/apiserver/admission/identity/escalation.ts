@@ -1,6 +1,6 @@
 /** Prevents RBAC privilege escalation on all write paths of roles and bindings. */
 
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from '../../../api/generated/rbac/v1.ts';
 import type { Authorization } from '../../authorization/index.ts';
 import { bindingEscalation, roleEscalation } from '../../core/authorization/index.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';

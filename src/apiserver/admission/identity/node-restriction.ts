@@ -3,9 +3,9 @@
  * plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
 
-import type { TokenRequest } from 'kubernetes-types/authentication/v1';
-import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import type { ResourceSlice } from '../../../api/devices/types.ts';
+import type { TokenRequest } from '../../../api/generated/authentication/v1.ts';
+import type { Node, PersistentVolumeClaim, Pod, Volume } from '../../../api/generated/core/v1.ts';
 import {
   GROUP_CLAIM,
   GROUP_LABEL,
@@ -313,7 +313,7 @@ function checkToken(
   if (pod.spec?.nodeName !== nodeName) {
     throw forbid(request, 'node requested token bound to a pod scheduled on a different node');
   }
-  const [audience = '', ...others] = (request.body as TokenRequest).spec.audiences ?? [];
+  const [audience = '', ...others] = (request.body as TokenRequest).spec?.audiences ?? [];
   if (others.length > 0) throw forbid(request, 'node may only request 0 or 1 audiences');
   if (!requestsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
 }

@@ -3,7 +3,7 @@
  * owner. Both therefore require the permission to do this directly. Source: plugin/pkg/admission/gc.
  */
 
-import type { ObjectMeta } from 'kubernetes-types/meta/v1';
+import type { ObjectMeta } from '../../../api/generated/meta/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { Authorization } from '../../authorization/index.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';

@@ -2,7 +2,7 @@
  * RestrictSubjectBindings: in a namespace with RoleBindingRestrictions, role bindings may only have subjects that one
  * of them permits. Source: openshift/kubernetes openshift-kube-apiserver/admission/authorization/restrictusers.
  */
-import type { RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { RoleBinding } from '../../../api/generated/rbac/v1.ts';
 import type { RoleBindingRestriction } from '../../../openshift/projects/kinds/rolebindingrestrictions/index.ts';
 import { firstRestricted, type KnownSubjects } from '../../core/authorization/binding-restrictions.ts';
 import { PRIVILEGED_GROUP } from '../../core/authorization/types.ts';

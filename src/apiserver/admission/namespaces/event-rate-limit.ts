@@ -3,7 +3,7 @@
  * plugin/pkg/admission/eventratelimit.
  */
 
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../../api/generated/core/v1.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';

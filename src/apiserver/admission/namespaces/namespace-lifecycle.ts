@@ -3,7 +3,7 @@
  * plugin/namespace/lifecycle.
  */
 
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { AdmissionRequest, NamespaceGuard } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

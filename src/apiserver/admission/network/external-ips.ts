@@ -2,7 +2,7 @@
  * Rejects new externalIPs, which would let a service intercept traffic. Source:
  * plugin/pkg/admission/network/denyserviceexternalips.
  */
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { forbid, isFor } from '../subject.ts';
 

@@ -2,7 +2,7 @@
  * Requires permissions on `routes/custom-host` for hosts of Ingresses: `create` to set them, `update` to change them.
  * Source: openshift/kubernetes openshift-kube-apiserver/admission/route/ingress (route.openshift.io/IngressAdmission).
  */
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../api/generated/networking/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';

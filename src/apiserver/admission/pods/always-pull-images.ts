@@ -3,7 +3,7 @@
  * to be on the node. Source: plugin/pkg/admission/alwayspullimages.
  */
 
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';

@@ -2,7 +2,7 @@
  * Evaluates pods against the security context constraints of the cluster, with the permissions of their subjects. Used
  * by admission and by the reviews of security.openshift.io.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock } from '../../../base/clock.ts';

@@ -4,7 +4,7 @@
  * node selector, because they select masters by the label value of OpenShift 4, and nodes here have the value of OKD
  * 3.11.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { HOST_PROGRAMS_IMAGE, hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';
 import { nodeNameOf } from '../../core/authorization/index.ts';
 import type { AdmissionPlugin } from '../admission.ts';

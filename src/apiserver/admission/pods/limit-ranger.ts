@@ -7,7 +7,7 @@ import type {
   PersistentVolumeClaim,
   Pod,
   ResourceRequirements,
-} from 'kubernetes-types/core/v1';
+} from '../../../api/generated/core/v1.ts';
 import {
   addQuantity,
   compareQuantity,

@@ -1,5 +1,5 @@
 /** Rejects mirror pods with a service account and changes of the mirror annotation. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from '../subject.ts';
 

@@ -3,7 +3,7 @@
  * Sources: plugin/pkg/admission/{podnodeselector,antiaffinity,podtopologylabels}.
  */
 
-import type { Binding, Pod } from 'kubernetes-types/core/v1';
+import type { Binding, Pod } from '../../../api/generated/core/v1.ts';
 import { type Labels, labelsOfText } from '../../../base/selector.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

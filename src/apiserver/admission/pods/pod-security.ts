@@ -4,8 +4,8 @@
  * plugin/pkg/admission/security/podsecurity.
  */
 
-import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
-import type { ObjectMeta } from 'kubernetes-types/meta/v1';
+import type { Container, Pod, PodSpec } from '../../../api/generated/core/v1.ts';
+import type { ObjectMeta } from '../../../api/generated/meta/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';

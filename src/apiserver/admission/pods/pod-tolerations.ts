@@ -3,7 +3,7 @@
  * plugin/pkg/admission/{podtolerationrestriction,extendedresourcetoleration}, pkg/util/tolerations.
  */
 
-import type { Pod, Toleration } from 'kubernetes-types/core/v1';
+import type { Pod, Toleration } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isExtended } from '../../../api/podspec/containers/resources.ts';

@@ -1,7 +1,7 @@
 /** Resolves priorityClassName to a priority. Source: plugin/pkg/admission/priority. */
 
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { PriorityClass } from '../../../api/generated/scheduling/v1.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { AdmissionPlugin } from '../admission.ts';
@@ -20,7 +20,7 @@ export function priority(classes: () => KindCache): AdmissionPlugin {
     } else {
       for (const object of classes()) {
         const candidate = object.shared<PriorityClass>();
-        if (candidate.globalDefault === true && (found === undefined || candidate.value < found.value))
+        if (candidate.globalDefault === true && (found === undefined || (candidate.value ?? 0) < (found.value ?? 0)))
           found = candidate;
       }
       if (found?.metadata?.name !== undefined) spec.priorityClassName = found.metadata.name;

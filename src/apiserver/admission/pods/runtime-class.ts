@@ -1,7 +1,7 @@
 /** Applies a RuntimeClass to a pod: overhead and scheduling constraints. Source: plugin/pkg/admission/runtimeclass. */
 
-import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
-import type { RuntimeClass } from 'kubernetes-types/node/v1';
+import type { Pod, PodSpec } from '../../../api/generated/core/v1.ts';
+import type { RuntimeClass } from '../../../api/generated/node/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

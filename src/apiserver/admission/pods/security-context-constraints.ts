@@ -3,7 +3,7 @@
  * do not change checked fields pass, so that pods stay valid when the constraints that admitted them change. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/sccadmission.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import {
   errorsText,
   isSameToConstraints,

@@ -1,6 +1,6 @@
 /** Defaults a pod's service account and mounts its token. Source: plugin/pkg/admission/serviceaccount. */
 
-import type { Container, Pod, PodSpec, ServiceAccount, Volume } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec, ServiceAccount, Volume } from '../../../api/generated/core/v1.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

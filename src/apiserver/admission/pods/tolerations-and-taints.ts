@@ -2,7 +2,7 @@
  * Default tolerations of pods and the initial taint of nodes. Sources: plugin/pkg/admission/defaulttolerationseconds
  * and nodetaint.
  */
-import type { Node, Pod, Toleration } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Toleration } from '../../../api/generated/core/v1.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import type { TolerationSeconds } from '../settings.ts';
 import { isFor } from '../subject.ts';

@@ -3,7 +3,7 @@
  * that arrive during a write are settled together by one write of the quotas, guarded by their revisions. Source:
  * k8s.io/apiserver/pkg/admission/plugin/resourcequota, which also works per namespace.
  */
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+import type { ResourceQuota } from '../../../api/generated/core/v1.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { type Amounts, addTo, amountsOf, beyond, listOf, sameAmounts } from '../../../api/quota/amounts.ts';
 import { checkRequest, type QuotaRequest, type QuotaState } from '../../../api/quota/check.ts';

@@ -4,7 +4,7 @@
  * Several API servers together may exceed a quota by the objects that they store at the same time. Source:
  * openshift/apiserver-library-go pkg/admission/quota/clusterresourcequota.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import type { ClusterResourceQuota } from '../../../api/kinds/cluster/clusterresourcequotas/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';

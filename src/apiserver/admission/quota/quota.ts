@@ -1,6 +1,6 @@
 /** ResourceQuota: rejects writes that exceed a namespace's quotas. Usage is computed by api/quota. */
 
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+import type { ResourceQuota } from '../../../api/generated/core/v1.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { amountsOf } from '../../../api/quota/amounts.ts';
 import type { LimitedResource, QuotaRequest } from '../../../api/quota/check.ts';

@@ -3,7 +3,7 @@
  * kind without webhooks costs one look-up.
  */
 
-import type { MutatingWebhook, MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
+import type { MutatingWebhook, MutatingWebhookConfiguration } from '../../../api/generated/admissionregistration/v1.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { Kinds, ServedKind } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';

@@ -1,5 +1,5 @@
 /** Pull secrets of a namespace, used for imports into its image streams. */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../../api/generated/core/v1.ts';
 import type { WatchCache } from '../../watch-cache/watch-cache.ts';
 
 const PULL_SECRETS = new Set(['kubernetes.io/dockercfg', 'kubernetes.io/dockerconfigjson']);

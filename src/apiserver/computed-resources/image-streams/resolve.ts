@@ -1,5 +1,5 @@
 /** Resolves image names by the image stores that hosts report and by the tags of image streams. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import {
   HOST_PROGRAMS_IMAGE,
   HOST_ROOT_ID,

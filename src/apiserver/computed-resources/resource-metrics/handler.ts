@@ -1,5 +1,5 @@
 /** GET and LIST of `metrics.k8s.io`. Source: sigs.k8s.io/metrics-server/pkg/api. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { METRICS_GROUP } from '../../../api/kinds/nodes/nodemetrics/index.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';

@@ -2,7 +2,7 @@
  * RoleBindingRestrictions: the subjects that role bindings of a namespace may have. Source: openshift/kubernetes
  * openshift-kube-apiserver/admission/authorization/restrictusers.
  */
-import type { Subject } from 'kubernetes-types/rbac/v1';
+import type { Subject } from '../../../api/generated/rbac/v1.ts';
 import { type Labels, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import type { RoleBindingRestriction } from '../../../openshift/projects/kinds/rolebindingrestrictions/index.ts';
 

@@ -3,7 +3,14 @@
  * including patches and applies. Source:
  * k8s.io/kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased.
  */
-import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef } from 'kubernetes-types/rbac/v1';
+import type {
+  ClusterRole,
+  ClusterRoleBinding,
+  PolicyRule,
+  Role,
+  RoleBinding,
+  RoleRef,
+} from '../../../api/generated/rbac/v1.ts';
 import type { RbacAuthorizer } from './rbac.ts';
 import { covers } from './rules.ts';
 import { type Action, PRIVILEGED_GROUP, type UserInfo } from './types.ts';

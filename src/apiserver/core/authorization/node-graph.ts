@@ -1,6 +1,6 @@
-import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
-import type { Ingress } from 'kubernetes-types/networking/v1';
-import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { PersistentVolume, Pod } from '../../../api/generated/core/v1.ts';
+import type { Ingress } from '../../../api/generated/networking/v1.ts';
+import type { VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 
 /** Kinds of objects that a pod may refer to. Keys are `namespace/name`. */
 type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount' | 'resourceclaim';

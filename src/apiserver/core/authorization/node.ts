@@ -1,7 +1,7 @@
-import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
-import type { Ingress } from 'kubernetes-types/networking/v1';
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
-import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { PersistentVolume, Pod } from '../../../api/generated/core/v1.ts';
+import type { Ingress } from '../../../api/generated/networking/v1.ts';
+import type { PolicyRule } from '../../../api/generated/rbac/v1.ts';
+import type { VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { NODE_RULES } from './bootstrap/node-rules.ts';
 import { NodeGraph, type SliceOfNode } from './node-graph.ts';
 import { CompiledRules } from './rules.ts';

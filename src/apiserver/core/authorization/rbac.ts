@@ -6,7 +6,7 @@ import type {
   RoleBinding,
   RoleRef,
   Subject,
-} from 'kubernetes-types/rbac/v1';
+} from '../../../api/generated/rbac/v1.ts';
 import { CompiledRules } from './rules.ts';
 import { type Action, type Decision, isPathAction, PRIVILEGED_GROUP, type UserInfo } from './types.ts';
 

@@ -2,7 +2,7 @@
  * Matching and covering of policy rules. Source: k8s.io/kubernetes/pkg/apis/rbac/v1 evaluation_helpers.go and
  * component-helpers' rule validation.
  */
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { PolicyRule } from '../../../api/generated/rbac/v1.ts';
 import { type PathAction, type ResourceAction, resourceWithSubresource } from './types.ts';
 
 const ALL = '*';

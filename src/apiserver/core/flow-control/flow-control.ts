@@ -4,8 +4,9 @@
  *
  * Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol.
  */
-import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+
 import { CATCH_ALL, EXEMPT, mandatoryLevels, mandatorySchemas } from '../../../api/flow-control/defaults.ts';
+import type { FlowSchema, PriorityLevelConfiguration } from '../../../api/generated/flowcontrol/v1.ts';
 import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
 import { FlowRequest } from './flow-queue.ts';

@@ -4,8 +4,9 @@
  * objects are always restored. Source: docs, "API Priority and Fairness", Maintenance of the mandatory and suggested
  * configuration objects.
  */
-import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+
 import { AUTO_UPDATE_ANNOTATION, EXEMPT } from '../../../api/flow-control/defaults.ts';
+import type { FlowSchema, PriorityLevelConfiguration } from '../../../api/generated/flowcontrol/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 
 type FlowObject = FlowSchema | PriorityLevelConfiguration;

@@ -5,7 +5,7 @@ import type {
   PolicyRulesWithSubjects,
   ResourcePolicyRule,
   Subject,
-} from 'kubernetes-types/flowcontrol/v1';
+} from '../../../api/generated/flowcontrol/v1.ts';
 import type { Requester, RequestTarget } from './types.ts';
 
 const includes = (values: readonly string[] | undefined, value: string): boolean =>

@@ -1,6 +1,7 @@
 /** A priority level: its configuration, limits and queues. Source: KEP-1040, "Dispatching" and "Configuration". */
-import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+
 import { EXEMPT } from '../../../api/flow-control/defaults.ts';
+import type { PriorityLevelConfiguration } from '../../../api/generated/flowcontrol/v1.ts';
 import type { FlowCounters } from './counters.ts';
 import { QueueSet, type Queuing } from './queue-set.ts';
 

@@ -1,5 +1,5 @@
 /** Checks of the baseline profile, which prevents known privilege escalations. By the IDs that upstream reports. */
-import type { Container, Lifecycle, Probe, SELinuxOptions } from 'kubernetes-types/core/v1';
+import type { Container, Lifecycle, Probe, SELinuxOptions } from '../../../api/generated/core/v1.ts';
 import {
   type Check,
   containersOf,

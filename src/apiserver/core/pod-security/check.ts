@@ -1,5 +1,5 @@
 /** Types and texts of the checks of the pod security standards. Source: k8s.io/pod-security-admission/policy. */
-import type { Container, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, PodSpec } from '../../../api/generated/core/v1.ts';
 
 /** A pod, or the pod template of a workload. */
 export interface PodLike {

@@ -1,5 +1,5 @@
 /** Checks that the restricted profile adds to the baseline profile, by ID. */
-import type { Container, Volume } from 'kubernetes-types/core/v1';
+import type { Container, Volume } from '../../../api/generated/core/v1.ts';
 import { badSeccompProfiles, isAllowedProfile, procMount } from './baseline.ts';
 import {
   type Check,

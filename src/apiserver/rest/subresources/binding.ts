@@ -1,5 +1,5 @@
 /** Binds a pod to a node. Source: k8s.io/kubernetes/pkg/registry/core/pod/storage BindingREST. */
-import type { Binding, Pod } from 'kubernetes-types/core/v1';
+import type { Binding, Pod } from '../../../api/generated/core/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';

@@ -3,8 +3,8 @@
  * k8s.io/kubernetes/pkg/registry/core/pod/storage EvictionREST.
  */
 
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { PodDisruptionBudget } from '../../../api/generated/policy/v1.ts';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
@@ -140,7 +140,7 @@ async function countDown(
         ...now,
         status: {
           ...status,
-          disruptionsAllowed: status.disruptionsAllowed - 1,
+          disruptionsAllowed: (status.disruptionsAllowed ?? 0) - 1,
           disruptedPods: { ...status.disruptedPods, [request.name]: timestamp(context.clock.nowMs()) },
         },
       };

@@ -1,6 +1,6 @@
 /** Handlers of the subresources binding, eviction and token. */
-import type { TokenRequest } from 'kubernetes-types/authentication/v1';
-import type { Binding } from 'kubernetes-types/core/v1';
+import type { TokenRequest } from '../../../api/generated/authentication/v1.ts';
+import type { Binding } from '../../../api/generated/core/v1.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';

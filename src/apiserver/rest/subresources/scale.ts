@@ -1,5 +1,5 @@
 /** The scale subresource: the number of replicas of an object as an object of its own. */
-import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';

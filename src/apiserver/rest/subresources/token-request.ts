@@ -1,7 +1,7 @@
 /** TokenRequest. Source: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go; KEP-1205. */
 
-import type { TokenRequest } from 'kubernetes-types/authentication/v1';
-import type { Node, Pod, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { TokenRequest } from '../../../api/generated/authentication/v1.ts';
+import type { Node, Pod, ServiceAccount } from '../../../api/generated/core/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -50,7 +50,7 @@ export async function createToken(
   await context.admission.validate(admission);
   const account = await accountOf(context, request);
   checkUid(request, body, account);
-  const { audiences, expirationSeconds: seconds = DEFAULT_SECONDS } = body.spec;
+  const { audiences = [], expirationSeconds: seconds = DEFAULT_SECONDS } = body.spec;
   const limits = context.config.serviceAccounts;
   const lifetimeSeconds = Math.min(seconds, limits.maxTokenSeconds ?? seconds);
   if (lifetimeSeconds < seconds)

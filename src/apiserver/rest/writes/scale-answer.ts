@@ -1,5 +1,5 @@
 /** Sends a Scale as JSON or as a Table. */
-import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import { scales } from '../../../api/kinds/cluster/subresources/index.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { negotiate } from '../../http/negotiate.ts';

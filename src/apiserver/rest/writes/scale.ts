@@ -3,7 +3,7 @@
  * and of k8s.io/apiextensions-apiserver.
  */
 
-import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';

@@ -2,8 +2,8 @@
  * Revisions of a pod template, kept as ControllerRevisions so that `kubectl rollout undo` can restore one. Shared by
  * daemon sets and stateful sets. Source: upstream's pkg/controller/history.
  */
-import type { ControllerRevision } from 'kubernetes-types/apps/v1';
-import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { ControllerRevision } from '../../../api/generated/apps/v1.ts';
+import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { canonicalJson, semanticEqual } from './equality.ts';
 import { controllerReference } from './ownership.ts';

@@ -3,7 +3,7 @@
  * pkg/controller controller_ref_manager.
  */
 
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../../../api/meta/object.ts';
 
 export function controllerOf(object: KubeObject): OwnerReference | undefined {

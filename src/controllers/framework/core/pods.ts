@@ -1,5 +1,5 @@
 /** State of pods as controllers evaluate it, and the order in which surplus pods are deleted. */
-import type { Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { timeMs } from './plan-context.ts';
 
 export function podCondition(pod: Pod, type: string): PodCondition | undefined {

@@ -3,7 +3,7 @@
  * controllers/garbage-collection/namespace.
  */
 
-import type { Namespace, NamespaceCondition, Pod } from 'kubernetes-types/core/v1';
+import type { Namespace, NamespaceCondition, Pod } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -3,7 +3,7 @@
  * request. Graph and decisions are in controllers/garbage-collection/owner-references. Every step is verified with the
  * API before a write.
  */
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

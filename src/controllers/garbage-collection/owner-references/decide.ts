@@ -2,7 +2,7 @@
  * Action for one object, derived from the API's current state of the object and its owners. Source: upstream's
  * attemptToDeleteItem.
  */
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from './graph.ts';
 

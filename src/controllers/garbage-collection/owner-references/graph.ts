@@ -3,7 +3,7 @@
  * lags behind the API, so every action on an object is first verified with the API. Source: upstream's
  * garbagecollector/graph_builder.go.
  */
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 export const ORPHAN_FINALIZER = 'orphan';

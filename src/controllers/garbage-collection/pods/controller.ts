@@ -1,5 +1,5 @@
 /** Deletes pods that no other component deletes. Plan in controllers/garbage-collection/pods. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';

@@ -2,7 +2,7 @@
  * Rewrites all objects of a resource, so that they are stored in the storage version and with the current encryption
  * key. Plan in controllers/garbage-collection/storage-version-migrator.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';
 import type { StorageVersionMigration } from '../../../api/kinds/cluster/storageversionmigrations/index.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

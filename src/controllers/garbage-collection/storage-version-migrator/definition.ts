@@ -2,7 +2,7 @@
  * Changes of a migration to the definition of a custom resource. Source:
  * k8s.io/kubernetes/pkg/controller/storageversionmigrator/migrationrunner.go.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';
 import { setCondition } from '../../../api/kinds/cluster/customresourcedefinitions/conditions.ts';
 
 const TYPE = 'StorageMigrating';

@@ -1,5 +1,5 @@
 /** Deletes expired bootstrap tokens. Source: k8s.io/kubernetes/pkg/controller/bootstrap/tokencleaner.go. */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';

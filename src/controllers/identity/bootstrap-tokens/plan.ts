@@ -3,7 +3,7 @@
  * `kube-public/cluster-info`. Source: k8s.io/kubernetes/pkg/controller/bootstrap; docs "Authenticating with bootstrap
  * tokens".
  */
-import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Secret } from '../../../api/generated/core/v1.ts';
 import { decodeBase64 } from '../../../api/validation/base64.ts';
 
 export const TOKEN_TYPE = 'bootstrap.kubernetes.io/token';

@@ -3,7 +3,7 @@
  * Source: k8s.io/kubernetes/pkg/controller/bootstrap/bootstrapsigner.go; detached JWS of RFC 7515 appendix F.
  */
 import { CompactSign } from 'jose';
-import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Secret } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import {

@@ -1,5 +1,5 @@
 /** Publishes the cluster data for joining hosts. Plan in controllers/identity/cluster-info. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { encodeBase64 } from '../../../api/validation/base64.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';

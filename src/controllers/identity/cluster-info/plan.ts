@@ -2,7 +2,7 @@
  * Cluster information for joining hosts: the kubeconfig in `kube-public/cluster-info`, which anonymous clients can read
  * and bootstrap tokens sign, and the settings in `kube-system/hyperedge-config`. Source: kubeadm's cluster-info.
  */
-import type { ConfigMap, Endpoints } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Endpoints } from '../../../api/generated/core/v1.ts';
 
 export const SETTINGS_MAP = { namespace: 'kube-system', name: 'hyperedge-config' } as const;
 export const INFO_MAP = { namespace: 'kube-public', name: 'cluster-info' } as const;

@@ -2,7 +2,7 @@
  * Aggregated cluster roles: their rules are the union of the rules of the selected roles. Source: upstream's
  * clusterroleaggregation.
  */
-import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, PolicyRule } from '../../../api/generated/rbac/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
 

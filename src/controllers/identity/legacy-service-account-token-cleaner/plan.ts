@@ -3,7 +3,7 @@
  * use, deleted after another year. Source: KEP-2799;
  * k8s.io/kubernetes/pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
  */
-import type { Pod, Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Pod, Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
 
 export const TRACKING = {
   namespace: 'kube-system',

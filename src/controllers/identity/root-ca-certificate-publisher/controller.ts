@@ -1,5 +1,5 @@
 /** Publishes the cluster CA as config map `kube-root-ca.crt` in every namespace. */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';

@@ -2,7 +2,7 @@
  * Publishes the cluster's CA in every namespace, for pods that use the API. Source: KEP-1205, upstream's
  * rootcacertpublisher.
  */
-import type { ConfigMap, Namespace } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Namespace } from '../../../api/generated/core/v1.ts';
 
 export const ROOT_CA_CONFIG_MAP = 'kube-root-ca.crt';
 const KEY = 'ca.crt';

@@ -1,5 +1,5 @@
 /** Creates the secrets of each service account, if enabled. Plan in controllers/identity/service-account-secrets. */
-import type { ServiceAccount } from 'kubernetes-types/core/v1';
+import type { ServiceAccount } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';

@@ -3,7 +3,7 @@
  * listed in the account's `secrets`, where `oc serviceaccounts get-token` reads them. Source:
  * openshift/openshift-controller-manager pkg/serviceaccounts/controllers.
  */
-import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
 
 const MAX_PREFIX = 230;
 const ID_LENGTH = 5;

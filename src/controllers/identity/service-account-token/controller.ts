@@ -2,7 +2,7 @@
  * Fills secrets that request a service account token, and deletes them with the account. Plan in
  * controllers/identity/service-account-token.
  */
-import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ResourceClient } from '../../../client/types.ts';

@@ -2,7 +2,7 @@
  * Secrets of type kubernetes.io/service-account-token: a secret that names an account gets a token of it, which is
  * valid as long as the secret exists. Source: upstream's tokens_controller and pkg/serviceaccount/legacy.go.
  */
-import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
 
 export const TOKEN_SECRET_TYPE = 'kubernetes.io/service-account-token';
 const NAME = 'kubernetes.io/service-account.name';

@@ -1,5 +1,5 @@
 /** Default service account of every namespace. Source: upstream's serviceaccounts_controller. */
-import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Namespace, ServiceAccount } from '../../../api/generated/core/v1.ts';
 
 export const DEFAULT_SERVICE_ACCOUNT = 'default';
 

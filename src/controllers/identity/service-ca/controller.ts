@@ -2,9 +2,9 @@
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
-} from 'kubernetes-types/admissionregistration/v1';
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { ConfigMap, Namespace, Secret, Service } from 'kubernetes-types/core/v1';
+} from '../../../api/generated/admissionregistration/v1.ts';
+import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';
+import type { ConfigMap, Namespace, Secret, Service } from '../../../api/generated/core/v1.ts';
 import type { APIService } from '../../../api/kinds/cluster/apiservices/conditions.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

@@ -3,8 +3,8 @@
  * pkg/controller/servingcert and pkg/controller/cabundleinjector.
  */
 
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { ConfigMap, Namespace, Secret, Service } from 'kubernetes-types/core/v1';
+import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';
+import type { ConfigMap, Namespace, Secret, Service } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 const PREFIX = 'service.beta.openshift.io';

@@ -2,8 +2,8 @@
  * Automatic approval of certificate signing requests. Source: upstream's certificate approver for kubelet clients,
  * OpenShift's machine approver for serving certificates and for bootstrap identities.
  */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import {
   CLIENT_KEY,
   EXPIRED_NODES_GROUP,

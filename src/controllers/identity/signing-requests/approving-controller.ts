@@ -2,8 +2,8 @@
  * Approves kubelet client and serving certificate requests according to the rules of
  * controllers/identity/signing-requests.
  */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
-import type { Node, Secret } from 'kubernetes-types/core/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
+import type { Node, Secret } from '../../../api/generated/core/v1.ts';
 import { isOurSigner, NODE_PREFIX, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';

@@ -1,5 +1,5 @@
 /** Deletes certificate signing requests that are finished, expired or were never approved. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';

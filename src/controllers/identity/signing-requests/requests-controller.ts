@@ -1,5 +1,5 @@
 /** Code shared by the three controllers of certificate signing requests. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ControllerHandle } from '../../framework/framework.ts';

@@ -1,5 +1,5 @@
 /** Collects the evidence that proves the names of kubelet serving certificates. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import { SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import { SOURCE_EXTRA } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';

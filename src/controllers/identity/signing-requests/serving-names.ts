@@ -2,7 +2,7 @@
  * Decides which names a kubelet's serving certificate may contain. Every name must be proven by a record that the node
  * cannot write, and must not belong to a service, to the control plane or to another node.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { APPROVED_ANNOTATION, DECLARED_ANNOTATION, namesIn } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { isInNetwork, peerAddress } from '../../../base/addresses/addresses.ts';
 import { addressKind } from '../../../base/addresses/destinations.ts';

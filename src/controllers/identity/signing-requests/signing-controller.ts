@@ -1,5 +1,5 @@
 /** Signs approved certificate signing requests of the built-in signers. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import { authorityOf, isOurSigner, objection } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import { resources } from '../../../api/resources.ts';
 import { timestamp } from '../../framework/core/plan-context.ts';

@@ -1,5 +1,5 @@
 /** Mirrors Endpoints of services without selector as slices. Plan in controllers/network/endpoint-slice-mirroring. */
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';

@@ -2,8 +2,8 @@
  * Endpoint slices that mirror user-managed Endpoints of a service without a selector. Source: KEP-752, upstream's
  * pkg/controller/endpointslicemirroring.
  */
-import type { EndpointAddress, Endpoints, Service } from 'kubernetes-types/core/v1';
-import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { EndpointAddress, Endpoints, Service } from '../../../api/generated/core/v1.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import {
   arrangeSlices,

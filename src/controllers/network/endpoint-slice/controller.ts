@@ -1,5 +1,5 @@
 /** Endpoint slices of services with a selector. Plan in controllers/network/endpoint-slice. */
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

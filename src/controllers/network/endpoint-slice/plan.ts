@@ -2,9 +2,9 @@
  * Endpoint slices of a service, updated with few changes. Source: KEP-752, KEP-1672, upstream's endpointslice
  * reconciler.
  */
-import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
-import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { Node, Pod, Service } from '../../../api/generated/core/v1.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../../../api/generated/discovery/v1.ts';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
@@ -304,7 +304,7 @@ function reuse(plan: SlicePlan): SlicePlan {
         labels: wanted.metadata?.labels ?? {},
         ...(wanted.metadata?.annotations === undefined ? {} : { annotations: wanted.metadata.annotations }),
       },
-      endpoints: wanted.endpoints,
+      endpoints: wanted.endpoints ?? [],
       ...(wanted.ports === undefined ? {} : { ports: wanted.ports }),
     });
   }

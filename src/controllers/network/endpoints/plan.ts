@@ -1,5 +1,12 @@
 /** Endpoints of a service in one object. Source: upstream's endpoint controller and RepackSubsets. */
-import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service } from 'kubernetes-types/core/v1';
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  Endpoints,
+  Pod,
+  Service,
+} from '../../../api/generated/core/v1.ts';
 import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import { backendHostname, isBackend, isHeadless, targetPort } from '../service-backends/plan.ts';

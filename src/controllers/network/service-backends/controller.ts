@@ -1,5 +1,5 @@
 /** Pods behind a service, for the endpoints and endpoint slice controllers. */
-import type { Pod, Service } from 'kubernetes-types/core/v1';
+import type { Pod, Service } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';

@@ -1,5 +1,5 @@
 /** Backend pods of a service and their ports. Shared by endpoints and endpoint slices. */
-import type { Pod, Service, ServicePort } from 'kubernetes-types/core/v1';
+import type { Pod, Service, ServicePort } from '../../../api/generated/core/v1.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 /**

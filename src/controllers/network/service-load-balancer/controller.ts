@@ -1,6 +1,6 @@
 /** Assigns addresses to services of type LoadBalancer. Plan in controllers/network/service-load-balancer. */
-import type { Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { parseAddressPool } from '../../../base/addresses/address-pool.ts';

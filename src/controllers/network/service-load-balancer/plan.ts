@@ -3,8 +3,8 @@
  * the nodes, where services share an address as long as their ports differ. Source: the page "Service", "type:
  * LoadBalancer"; k8s.io/cloud-provider/controllers/service; KEP-1860 (ipMode).
  */
-import type { LoadBalancerIngress, Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { LoadBalancerIngress, Node, Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import {
   isHostPort,
   type ReservedPort,
@@ -176,7 +176,7 @@ function nodeAddresses(
 /** Names of the nodes with an endpoint that accepts traffic. */
 export function nodesWithEndpoints(slices: readonly EndpointSlice[]): Set<string> {
   const names = new Set<string>();
-  for (const { endpoints } of slices)
+  for (const { endpoints = [] } of slices)
     for (const { conditions, nodeName } of endpoints)
       if (nodeName !== undefined && conditions?.ready !== false) names.add(nodeName);
   return names;

@@ -2,7 +2,7 @@
  * Scales the workloads of idled services up again when a router or proxy reports traffic by an Event. Source:
  * openshift/openshift-controller-manager pkg/unidling/controller.
  */
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../../api/generated/core/v1.ts';
 import {
   IDLED_AT,
   isIdled,

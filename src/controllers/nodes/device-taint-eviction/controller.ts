@@ -1,7 +1,8 @@
 /** Deletes pods whose devices were tainted. Plan in controllers/nodes/device-taint-eviction. */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import { slicesWithRules } from '../../../api/devices/taint-rules.ts';
 import type { DeviceTaintRule } from '../../../api/devices/types.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';

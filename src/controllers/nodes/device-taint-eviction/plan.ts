@@ -2,7 +2,7 @@
  * Pods whose allocated devices have NoExecute taints that the claims do not tolerate. Source: KEP-5055;
  * k8s.io/kubernetes/pkg/controller/devicetainteviction.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import type {
   AllocationResult,
   DeviceTaint,
@@ -11,6 +11,7 @@ import type {
   ResourceClaim,
   ResourceSlice,
 } from '../../../api/devices/types.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { timestamp } from '../../framework/core/plan-context.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 

@@ -1,5 +1,5 @@
 /** Allocates the pod CIDR of every node. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';

@@ -2,7 +2,7 @@
  * Pod networks of nodes, allocated from the cluster's network of either address family. Source: upstream's nodeipam
  * range allocator. OKD assigns an IPv4 /23 per node, upstream an IPv6 /64.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { type Network, networkText, parseNetwork, widthOf } from '../../../base/addresses/networks.ts';
 import { CodedError } from '../../../base/errors.ts';
 

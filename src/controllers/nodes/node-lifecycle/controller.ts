@@ -1,6 +1,6 @@
 /** Monitors nodes: missed heartbeats, conditions and taints. Plans in controllers/nodes/node-lifecycle. */
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node, NodeCondition, Pod } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../../api/generated/coordination/v1.ts';
+import type { Node, NodeCondition, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';

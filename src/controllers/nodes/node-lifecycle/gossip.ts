@@ -2,7 +2,7 @@
  * Marks a node not ready before its lease expires if the gossip ring has declared its host dead. Only the lease decides
  * about the eviction of its pods, because gossip can wrongly report a running host as dead.
  */
-import type { Node, NodeCondition } from 'kubernetes-types/core/v1';
+import type { Node, NodeCondition } from '../../../api/generated/core/v1.ts';
 import { FAILED_IN_RING, planUnknownConditions, readyCondition } from './health.ts';
 
 export interface RingMemberState {

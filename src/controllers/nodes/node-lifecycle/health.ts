@@ -3,8 +3,8 @@
  * for the grace period, the node's conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589
  * (node leases).
  */
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node, NodeCondition } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../../api/generated/coordination/v1.ts';
+import type { Node, NodeCondition } from '../../../api/generated/core/v1.ts';
 import { timestamp } from '../../framework/core/plan-context.ts';
 
 export interface HealthTimes {

@@ -2,7 +2,7 @@
  * Taints derived from a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and
  * Tolerations".
  */
-import type { Node, Taint } from 'kubernetes-types/core/v1';
+import type { Node, Taint } from '../../../api/generated/core/v1.ts';
 import { timestamp } from '../../framework/core/plan-context.ts';
 import { readyCondition } from './health.ts';
 

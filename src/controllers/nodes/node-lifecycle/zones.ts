@@ -2,7 +2,7 @@
  * State of zones. When many nodes stop reporting at once, the fault is probably in the network between this controller
  * and them. Source: upstream's nodelifecycle zone states.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 
 export interface NodeVerdict {
   readonly node: Node;

@@ -1,7 +1,8 @@
 /** Device claims of pods. Plan in controllers/nodes/resource-claim. */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import { extendedClaimStatus } from '../../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../../api/devices/types.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -2,8 +2,9 @@
  * Resource claims: created from templates for pods, released and deleted after their pods have finished. Source:
  * k8s.io/kubernetes/pkg/controller/resourceclaim; KEP-4381.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import type { ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { controllerReference, isControlledBy } from '../../framework/core/ownership.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 

@@ -2,7 +2,7 @@
  * Deletes pods that do not tolerate their node's NoExecute taints after the toleration period. Plan in
  * controllers/nodes/taint-eviction.
  */
-import type { Node, Pod, Taint } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Taint } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';

@@ -1,5 +1,5 @@
 /** Pods that a node's NoExecute taints evict, and when. Source: upstream's tainteviction controller. */
-import type { Node, Pod, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Taint, Toleration } from '../../../api/generated/core/v1.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 export type Eviction = { readonly kind: 'stay' } | { readonly kind: 'leave'; readonly inMs: number };

@@ -1,5 +1,5 @@
 /** Annotates nodes with the TTL of cached secrets and config maps, depending on the cluster size. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { planTtl, TTL_ANNOTATION, ttlSeconds } from './plan.ts';

@@ -1,7 +1,7 @@
 /**
  * Time for which kubelets may cache secrets and config maps, by size of the cluster. Source: upstream's ttl controller.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 
 export const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
 

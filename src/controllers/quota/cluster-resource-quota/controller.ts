@@ -3,7 +3,7 @@
  * on its own; the status only informs users. Usage is computed in api/quota. Source:
  * openshift/openshift-controller-manager pkg/quota/clusterquotareconciliation.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import {
   type ClusterResourceQuota,
   clusterResourceQuotas,

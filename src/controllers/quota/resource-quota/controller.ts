@@ -3,7 +3,7 @@
  * in full. Usage is computed in api/quota. The API server adds the usage of new objects itself. Source:
  * pkg/controller/resourcequota.
  */
-import type { Pod, ResourceQuota } from 'kubernetes-types/core/v1';
+import type { Pod, ResourceQuota } from '../../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { sameAmounts } from '../../../api/quota/amounts.ts';

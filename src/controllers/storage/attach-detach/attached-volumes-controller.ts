@@ -4,8 +4,8 @@
  * pkg/controller/volume/attachdetach/cache actual_state_of_world.go.
  */
 import { createHash } from 'node:crypto';
-import type { Node, PersistentVolume } from 'kubernetes-types/core/v1';
-import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolume } from '../../../api/generated/core/v1.ts';
+import type { VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOfUnique, isCsiName, isInTreeName, uniqueNameOf } from '../../../api/volumes/attachment.ts';

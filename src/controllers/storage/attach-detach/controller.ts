@@ -2,8 +2,8 @@
  * Attaches volumes to the nodes of their pods and detaches them. Each volume is handled by one worker at a time, for
  * all nodes. Plan in controllers/storage/attach-detach.
  */
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver, VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { uniqueNameOf } from '../../../api/volumes/attachment.ts';
 import type { WorkQueue } from '../../../client/types.ts';

@@ -2,7 +2,7 @@
  * Plans for one volume the nodes to which it is attached and from which it is detached. Source:
  * pkg/controller/volume/attachdetach/reconciler.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 
 /** Upstream's maxWaitForUnmountDuration. */
 export const UNMOUNT_LIMIT_MS = 360_000;

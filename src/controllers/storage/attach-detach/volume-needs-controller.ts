@@ -1,6 +1,6 @@
 /** Volumes that pods on nodes need. Source: pkg/controller/volume/attachdetach/cache desired_state_of_world.go. */
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { CSIDriver } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import {
   isForOneNode,

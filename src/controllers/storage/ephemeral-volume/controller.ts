@@ -1,5 +1,5 @@
 /** Creates the claims of generic ephemeral volumes. Plan in controllers/storage/ephemeral-volume. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

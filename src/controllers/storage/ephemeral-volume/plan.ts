@@ -1,5 +1,5 @@
 /** The claims of a pod's generic ephemeral volumes. Source: pkg/controller/volume/ephemeral. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { controllerReference, isControlledBy } from '../../framework/core/ownership.ts';
 
 export interface EphemeralPlan {

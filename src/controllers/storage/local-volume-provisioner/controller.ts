@@ -1,7 +1,7 @@
 /**
  * Creates and deletes volumes of the embedded local provisioner. Plan in controllers/storage/local-volume-provisioner.
  */
-import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

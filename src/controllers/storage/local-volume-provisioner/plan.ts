@@ -1,6 +1,6 @@
 /** Volumes of the embedded local provisioner: the volume to create for a claim, and when its data is deleted. */
-import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
+import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import { annotationOf, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER } from '../../../api/volumes/binding.ts';
 import {
   LOCAL_CLASS,

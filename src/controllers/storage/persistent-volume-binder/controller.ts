@@ -1,5 +1,5 @@
 /** Binds claims to volumes. Plan in controllers/storage/persistent-volume-binder. */
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -3,8 +3,8 @@
  * caller plans again with its result until no write is left, so that the next run repairs a crash between two writes.
  * Source: pkg/controller/volume/persistentvolume pv_controller.go.
  */
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import {
   annotationOf,
   BETA_STORAGE_PROVISIONER,

@@ -1,5 +1,5 @@
 /** Removes the protection finalizer of deleted claims once no pod on a node uses them. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';

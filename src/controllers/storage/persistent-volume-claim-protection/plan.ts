@@ -1,5 +1,5 @@
 /** Keeps a deleted claim while a pod on a node uses it. Source: pkg/controller/volume/pvcprotection. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 import { type ProtectionPlan, planFinalizer } from '../../framework/core/protection-finalizer.ts';

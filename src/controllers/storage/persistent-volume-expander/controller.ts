@@ -1,5 +1,5 @@
 /** Expands volumes to the size that their claims request. Plan in controllers/storage/persistent-volume-expander. */
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';

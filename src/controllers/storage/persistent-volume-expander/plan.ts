@@ -2,7 +2,7 @@
  * Expansion of claims. A volume of the embedded provisioner gets its new size here and waits for its node. Volumes of
  * drivers are expanded by the driver's own controller. Source: pkg/controller/volume/expand; KEP-1790.
  */
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import {
   type ExpandingStatus,

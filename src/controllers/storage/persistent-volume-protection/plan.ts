@@ -1,5 +1,5 @@
 /** Keeps a deleted volume while a claim is bound to it. Source: pkg/controller/volume/pvprotection. */
-import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import type { PersistentVolume } from '../../../api/generated/core/v1.ts';
 import { VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
 import { type ProtectionPlan, planFinalizer } from '../../framework/core/protection-finalizer.ts';
 

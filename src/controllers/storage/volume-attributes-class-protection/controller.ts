@@ -1,7 +1,7 @@
 /**
  * Protects a VolumeAttributesClass while claims or volumes reference it. Source: pkg/controller/volume/vacprotection.
  */
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { ATTRIBUTES_CLASS_PROTECTION, attributesClassesOf } from '../../../api/volumes/attributes-class.ts';

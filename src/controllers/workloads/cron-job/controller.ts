@@ -1,5 +1,5 @@
 /** Cron jobs. Plans in controllers/workloads/cron-job. */
-import type { CronJob, CronJobStatus, Job } from 'kubernetes-types/batch/v1';
+import type { CronJob, CronJobStatus, Job } from '../../../api/generated/batch/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

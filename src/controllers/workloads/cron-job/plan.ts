@@ -1,8 +1,8 @@
 /**
  * Cron jobs: the job that is due, the old jobs to delete, and the status. Source: upstream's cronjob_controllerv2.go.
  */
-import type { CronJob, CronJobStatus, Job } from 'kubernetes-types/batch/v1';
-import type { ObjectReference } from 'kubernetes-types/core/v1';
+import type { CronJob, CronJobStatus, Job } from '../../../api/generated/batch/v1.ts';
+import type { ObjectReference } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { type PlanContext, type PlannedEvent, timeMs, timestamp } from '../../framework/core/plan-context.ts';

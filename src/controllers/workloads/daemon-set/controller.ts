@@ -2,8 +2,8 @@
  * Daemon sets. Plans in controllers/workloads/daemon-set; the scheduler's rules determine whether a node suits a pod.
  */
 
-import type { ControllerRevision, DaemonSet } from 'kubernetes-types/apps/v1';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, DaemonSet } from '../../../api/generated/apps/v1.ts';
+import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { matchesNode } from '../../../api/podspec/scheduling/node-affinity.ts';

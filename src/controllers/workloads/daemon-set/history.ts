@@ -1,6 +1,6 @@
 /** Revisions of a daemon set. Source: upstream's daemon/update.go. */
-import type { ControllerRevision, DaemonSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, DaemonSet } from '../../../api/generated/apps/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { hasTemplate, obsoleteRevisions, planRevision } from '../../framework/core/controller-revisions.ts';
 import { REVISION_HASH } from './pod.ts';
 

@@ -1,6 +1,6 @@
 /** Pod of a daemon set for a node, with its tolerations and node affinity. Source: upstream's daemon/util. */
-import type { DaemonSet } from 'kubernetes-types/apps/v1';
-import type { NodeAffinity, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
+import type { DaemonSet } from '../../../api/generated/apps/v1.ts';
+import type { NodeAffinity, NodeSelectorTerm, Pod, PodSpec, Toleration } from '../../../api/generated/core/v1.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 
 export const REVISION_HASH = 'controller-revision-hash';

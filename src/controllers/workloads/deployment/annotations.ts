@@ -2,7 +2,7 @@
  * Revisions and sizes that a deployment keeps in annotations of its replica sets. Source: upstream's
  * deployment_util.go.
  */
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { Deployment, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 
 export const REVISION = 'deployment.kubernetes.io/revision';
 export const REVISION_HISTORY = 'deployment.kubernetes.io/revision-history';

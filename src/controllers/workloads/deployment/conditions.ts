@@ -1,5 +1,5 @@
 /** Conditions of a deployment. `kubectl rollout status` reads these reasons. */
-import type { DeploymentCondition } from 'kubernetes-types/apps/v1';
+import type { DeploymentCondition } from '../../../api/generated/apps/v1.ts';
 import { timestamp } from '../../framework/core/plan-context.ts';
 
 export type ConditionType = 'Available' | 'Progressing' | 'ReplicaFailure';

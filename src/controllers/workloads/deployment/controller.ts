@@ -1,7 +1,7 @@
 /** Deployments. Decisions are in controllers/workloads/deployment. */
 
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Deployment, ReplicaSet } from '../../../api/generated/apps/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Copies of replica sets that a plan modifies, with a record of those that must be written. */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { PlannedEvent } from '../../framework/core/plan-context.ts';
 import { DESIRED_REPLICAS, MAX_REPLICAS } from './annotations.ts';
 import { type Sizes, specReplicas } from './sizes.ts';

@@ -2,8 +2,8 @@
  * Deployments: the replica sets to create, resize, annotate with revisions and delete, and the status. Source:
  * upstream's pkg/controller/deployment (sync.go, rolling.go, recreate.go).
  */
-import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { type PlanContext, type PlannedEvent, timeMs } from '../../framework/core/plan-context.ts';

@@ -2,7 +2,7 @@
  * Sizes of replica sets during a rolling update and while a deployment is scaled. Source: upstream's rolling.go and
  * sync.go.
  */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { timeMs } from '../../framework/core/plan-context.ts';
 import { maxReplicasOf } from './annotations.ts';
 import type { Draft } from './draft.ts';

@@ -1,5 +1,5 @@
 /** Limits on the number of pods during a roll-out. Source: upstream's deployment_util.go. */
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { Deployment, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 
 export interface Sizes {

@@ -3,9 +3,9 @@
  * of pods that were not disrupted after all. Plans in controllers/workloads/disruption. Evictions in the API server
  * decrease the allowed number.
  */
-import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
-import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
+import type { Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { Pod, ReplicationController } from '../../../api/generated/core/v1.ts';
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';

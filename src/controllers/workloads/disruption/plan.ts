@@ -2,9 +2,9 @@
  * Status of a disruption budget: the number of healthy pods, the required number, and the evictions allowed now.
  * Source: pkg/controller/disruption.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { Condition, OwnerReference } from 'kubernetes-types/meta/v1';
-import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { Condition, OwnerReference } from '../../../api/generated/meta/v1.ts';
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';

@@ -1,7 +1,7 @@
 /** Number of replicas that a pod's controller specifies. Source: pkg/controller/disruption, its finders. */
-import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { ReplicationController } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { ReplicationController } from '../../../api/generated/core/v1.ts';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 

@@ -2,7 +2,7 @@
  * Stale `DisruptionTarget` conditions: a pod that was to be disrupted but still runs loses the condition after a while.
  * Source: pkg/controller/disruption.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { timeMs } from '../../framework/core/plan-context.ts';
 import { isPodTerminal, podCondition } from '../../framework/core/pods.ts';
 

@@ -2,8 +2,8 @@
  * Horizontal pod autoscalers. Plans in controllers/workloads/horizontal-pod-autoscaler, metrics in
  * `autoscaler-metrics.ts`.
  */
-import type { HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus } from 'kubernetes-types/autoscaling/v2';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus } from '../../../api/generated/autoscaling/v2.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';

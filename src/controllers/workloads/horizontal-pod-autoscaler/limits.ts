@@ -1,5 +1,5 @@
 /** Limits of replica changes: stabilization windows and rates. Source: KEP-853, upstream's horizontal.go. */
-import type { HPAScalingPolicy, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
+import type { HPAScalingPolicy, HPAScalingRules } from '../../../api/generated/autoscaling/v2.ts';
 
 /** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
 const DOWN_STABILIZATION_SECONDS = 300;

@@ -2,8 +2,8 @@
  * Reads the metrics of an autoscaler from `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`.
  * Aggregated servers serve them, so responses are validated here.
  */
-import type { MetricSpec } from 'kubernetes-types/autoscaling/v2';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { MetricSpec } from '../../../api/generated/autoscaling/v2.ts';
+import type { LabelSelector } from '../../../api/generated/meta/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';

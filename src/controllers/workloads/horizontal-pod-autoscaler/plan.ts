@@ -11,8 +11,8 @@ import type {
   MetricStatus,
   MetricTarget,
   MetricValueStatus,
-} from 'kubernetes-types/autoscaling/v2';
-import type { Pod } from 'kubernetes-types/core/v1';
+} from '../../../api/generated/autoscaling/v2.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
 import { type PlanContext, type PlannedEvent, timestamp } from '../../framework/core/plan-context.ts';

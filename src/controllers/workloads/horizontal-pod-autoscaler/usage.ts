@@ -2,7 +2,7 @@
  * Number of replicas that a metric requires. Values are in thousandths of their unit. Source: upstream's podautoscaler
  * replica_calculator.go.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';
 import { timeMs } from '../../framework/core/plan-context.ts';
 import { isPodReady, podCondition } from '../../framework/core/pods.ts';

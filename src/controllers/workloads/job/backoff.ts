@@ -1,5 +1,5 @@
 /** Exponential delay before a failed pod is replaced. Source: upstream's backoff_utils.go. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { finishedMs } from './pod.ts';
 
 const INITIAL_MS = 10_000;

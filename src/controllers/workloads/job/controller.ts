@@ -1,6 +1,6 @@
 /** Jobs. Plans in controllers/workloads/job. */
-import type { Job } from 'kubernetes-types/batch/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Job } from '../../../api/generated/batch/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';

@@ -1,6 +1,6 @@
 /** Jobs: the pods to create, delete and count, and the status. Source: upstream's pkg/controller/job. */
-import type { Job, JobCondition, JobStatus } from 'kubernetes-types/batch/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Job, JobCondition, JobStatus } from '../../../api/generated/batch/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { type PlanContext, type PlannedEvent, timestamp } from '../../framework/core/plan-context.ts';
 import { isPodReady, podsToDelete } from '../../framework/core/pods.ts';

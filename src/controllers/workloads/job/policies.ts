@@ -1,8 +1,12 @@
 /**
  * Evaluation of a job's pod failure and success policies. Source: upstream's pod_failure_policy.go, success_policy.go.
  */
-import type { Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule } from 'kubernetes-types/batch/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type {
+  Job,
+  PodFailurePolicyOnExitCodesRequirement,
+  PodFailurePolicyRule,
+} from '../../../api/generated/batch/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { Indexes } from './indexes.ts';
 import { containerStatusesOf } from './pod.ts';
 

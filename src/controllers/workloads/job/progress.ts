@@ -3,8 +3,8 @@
  * `uncountedTerminatedPods`, its finalizer is removed, and only then it is added to the counters. Source: KEP-2307,
  * upstream's job_controller.go.
  */
-import type { Job } from 'kubernetes-types/batch/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Job } from '../../../api/generated/batch/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { isPodActive, isPodTerminal } from '../../framework/core/pods.ts';
 import { Indexes } from './indexes.ts';
 import { failuresBefore, indexOf, isIndexed, isPodFailed, isTracked, uidOf } from './pod.ts';

@@ -1,5 +1,5 @@
 /** Replica sets. The decisions are in controllers/workloads/replica-set. */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { labelSelectorOf } from '../../../base/selector.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';

@@ -3,8 +3,8 @@
  * upstream's pkg/controller/replicaset.
  */
 
-import type { ReplicaSet, ReplicaSetStatus } from 'kubernetes-types/apps/v1';
-import type { Pod, PodTemplateSpec, ReplicationControllerCondition } from 'kubernetes-types/core/v1';
+import type { ReplicaSet, ReplicaSetStatus } from '../../../api/generated/apps/v1.ts';
+import type { Pod, PodTemplateSpec, ReplicationControllerCondition } from '../../../api/generated/core/v1.ts';
 import type { ObjectMeta } from '../../../api/meta/object.ts';
 import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';

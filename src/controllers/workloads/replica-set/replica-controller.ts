@@ -1,5 +1,5 @@
 /** Executor shared by replica sets and replication controllers. Decisions are in controllers/workloads/replica-set. */
-import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { Pod, PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import { type KubeObject, objectKey, type ResourceType, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Replication controllers. The decisions are in controllers/workloads/replica-set. */
-import type { ReplicationController } from 'kubernetes-types/core/v1';
+import type { ReplicationController } from '../../../api/generated/core/v1.ts';
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { selectorOfLabels } from '../../../base/selector.ts';

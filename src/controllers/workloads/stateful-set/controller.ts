@@ -1,6 +1,6 @@
 /** Stateful sets. Plans in controllers/workloads/stateful-set. */
-import type { ControllerRevision, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

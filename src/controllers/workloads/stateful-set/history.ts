@@ -1,6 +1,6 @@
 /** Revisions of a stateful set: the current one and the one to which it is updated. Source: stateful_set_control.go. */
-import type { ControllerRevision, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { hasTemplate, obsoleteRevisions, planRevision } from '../../framework/core/controller-revisions.ts';
 import { REVISION_LABEL, STATEFUL_SET } from './pod.ts';
 

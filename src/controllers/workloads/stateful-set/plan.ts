@@ -2,9 +2,9 @@
  * Stateful sets: the pods to create, replace or delete next, and the status. Ordered sets perform one action at a time
  * and wait until the pod is available; parallel sets perform all at once. Source: upstream's stateful_set_control.go.
  */
-import type { StatefulSet, StatefulSetStatus } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { StatefulSet, StatefulSetStatus } from '../../../api/generated/apps/v1.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { templateOf } from '../../framework/core/controller-revisions.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';

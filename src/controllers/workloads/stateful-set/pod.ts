@@ -1,6 +1,6 @@
 /** Identity, storage and template of a stateful set's pods. Source: upstream's stateful_set_utils.go. */
-import type { StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod, PodTemplateSpec, Volume } from 'kubernetes-types/core/v1';
+import type { StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { PersistentVolumeClaim, Pod, PodTemplateSpec, Volume } from '../../../api/generated/core/v1.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { podFromTemplate } from '../replica-set/plan.ts';
 

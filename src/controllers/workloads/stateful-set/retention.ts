@@ -2,9 +2,9 @@
  * Owner references of a stateful set's claims. With an owner, the garbage collector can delete the claim. Source:
  * KEP-1847, upstream's stateful_set_utils.go updateClaimOwnerRefForSetAndPod.
  */
-import type { StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { StatefulSet } from '../../../api/generated/apps/v1.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { STATEFUL_SET } from './pod.ts';
 

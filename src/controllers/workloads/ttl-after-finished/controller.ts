@@ -1,5 +1,5 @@
 /** Deletes finished jobs after `ttlSecondsAfterFinished`. */
-import type { Job } from 'kubernetes-types/batch/v1';
+import type { Job } from '../../../api/generated/batch/v1.ts';
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Exclusive CPUs of containers. Source: pkg/kubelet/cm/cpumanager/policy_static.go. */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { amountOf, qosClassOf } from './resources.ts';
 
 /**

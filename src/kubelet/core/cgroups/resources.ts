@@ -2,7 +2,7 @@
  * Resources of a pod and their kernel settings. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
  * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { type QosClass, qosClassOf } from '../../../api/podspec/qos.ts';
 import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../../base/quantity.ts';
 

@@ -3,7 +3,7 @@
  * manages the container level. Source: pkg/kubelet/cm node_container_manager, qos_container_manager,
  * pod_container_manager.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { type CgroupPath, kubepodsPath, podPath, qosPath, rootComponents } from './names.ts';
 import {
   amountOf,

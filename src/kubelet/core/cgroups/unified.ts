@@ -2,7 +2,7 @@
  * cgroup v2 files that the runtime specification does not cover: swap limits and memory protection. Sources: KEP-2400
  * (node swap), KEP-2570 (memory QoS); pkg/kubelet/kuberuntime/kuberuntime_container_linux.go.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { amountOf, qosClassOf } from './resources.ts';
 
 const PAGE_BYTES = 4096;

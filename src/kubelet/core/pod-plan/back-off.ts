@@ -3,7 +3,7 @@
  * each further wait doubles up to 300 s. After twice the longest wait without a failure the back-off is reset. Source:
  * client-go util/flowcontrol Backoff as kuberuntime's doBackOff uses it.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 
 export interface BackOffEntry {
   readonly delayMs: number;

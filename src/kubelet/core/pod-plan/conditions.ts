@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { ContainerStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { type ContainerStatuses, timestamp } from './container-status.ts';
 import type { PodPhase } from './phase.ts';

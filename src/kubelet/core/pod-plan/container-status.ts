@@ -9,7 +9,7 @@ import type {
   EphemeralContainer,
   VolumeMount,
   VolumeMountStatus,
-} from 'kubernetes-types/core/v1';
+} from '../../../api/generated/core/v1.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { shouldStart } from './restart.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Container } from 'kubernetes-types/core/v1';
+import type { Container } from '../../../api/generated/core/v1.ts';
 
 /** Fields whose change does not require a new container (resources are changed in place). */
 const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readinessProbe', 'startupProbe']);

@@ -1,4 +1,4 @@
-import type { Container, ContainerStatus, Pod } from 'kubernetes-types/core/v1';
+import type { Container, ContainerStatus, Pod } from '../../../api/generated/core/v1.ts';
 import type { ContainerStatuses } from './container-status.ts';
 import { restartsAfter } from './restart.ts';
 import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';

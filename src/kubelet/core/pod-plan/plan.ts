@@ -3,7 +3,7 @@
  * actions, observes again and plans again until no actions are left. Source: kuberuntime computePodActions, KEP-753
  * (sidecars), KEP-277 (ephemeral containers).
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import type { ContainerStatus, SandboxStatus } from '../../../runtime/port.ts';
 import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';
 import { containerHash } from './hash.ts';

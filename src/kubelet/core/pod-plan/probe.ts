@@ -1,5 +1,5 @@
 /** Probe state machines: results of single probes become a verdict. Source: pkg/kubelet/prober/worker.go. */
-import type { Probe } from 'kubernetes-types/core/v1';
+import type { Probe } from '../../../api/generated/core/v1.ts';
 import { MAX_TIMER_MS } from '../../../base/clock.ts';
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup';

@@ -3,7 +3,7 @@
  * rules. Source: KEP-5307 (container restart rules), KEP-5532 (restart of all containers);
  * pkg/kubelet/container/helpers.go ShouldContainerBeRestarted.
  */
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { containersOf, initContainersOf, type RestartPolicy, restartPolicyOf } from './snapshot.ts';
 

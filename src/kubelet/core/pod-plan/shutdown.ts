@@ -2,7 +2,7 @@
  * Order in which pods are stopped when their node shuts down. Source: KEP-2000, KEP-2712;
  * pkg/kubelet/nodeshutdown/nodeshutdown_manager.go.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 
 export interface ShutdownPeriod {
   /** Lowest priority of the pods in this period. */

@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, Pod, PodStatus } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod, PodStatus } from '../../../api/generated/core/v1.ts';
 import type { ContainerStatus, SandboxStatus } from '../../../runtime/port.ts';
 import type { BackOffEntry } from './back-off.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Computes the PodStatus to report from snapshot and plan. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus.
  */
-import type { PodStatus as ApiPodStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { PodStatus as ApiPodStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { podConditions } from './conditions.ts';
 import { containerStatuses, timestamp } from './container-status.ts';

@@ -1,5 +1,5 @@
 /** Recursive read-only mounts (KEP-3857). Source: pkg/kubelet resolveRecursiveReadOnly. */
-import type { VolumeMount } from 'kubernetes-types/core/v1';
+import type { VolumeMount } from '../../../api/generated/core/v1.ts';
 
 /** Whether the mount is made recursively read-only. Throws an Error if this is required but not supported. */
 export function isRecursivelyReadOnly(mount: VolumeMount, supported: boolean): boolean {

@@ -3,7 +3,7 @@
  * kuberuntime_container_linux.go, security_context.go.
  */
 import { join } from 'node:path';
-import type { AppArmorProfile, Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { AppArmorProfile, Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
 import { parseBytes } from '../../../base/quantity.ts';
 import type { ContainerConfig, ContainerSecurity, ImageStatus, LinuxResources, Mount } from '../../../runtime/port.ts';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../core/cgroups/resources.ts';

@@ -1,5 +1,5 @@
 /** Environment of a container. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables. */
-import type { Container, EnvVar, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Container, EnvVar, Pod, Service } from '../../../api/generated/core/v1.ts';
 import type { Quantity } from '../../../base/quantity.ts';
 import { type ConfigReader, decodingOnce } from '../../volumes/config-objects.ts';
 import { ExpansionBudget, expand, MAX_CONTAINER_BYTES } from './expansion.ts';

@@ -1,5 +1,5 @@
 /** Values of downward API references. Source: pkg/fieldpath, pkg/api/v1/resource ExtractContainerResourceValue. */
-import type { Container, Pod, ResourceFieldSelector } from 'kubernetes-types/core/v1';
+import type { Container, Pod, ResourceFieldSelector } from '../../../api/generated/core/v1.ts';
 import { parseQuantity, type Quantity, quantityOf, quantityOfMilli } from '../../../base/quantity.ts';
 
 const KEYED = /^metadata\.(annotations|labels)\['(.+)'\]$/;

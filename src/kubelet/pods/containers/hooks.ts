@@ -1,5 +1,5 @@
 /** Runs postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
-import type { Container, LifecycleHandler } from 'kubernetes-types/core/v1';
+import type { Container, LifecycleHandler } from '../../../api/generated/core/v1.ts';
 import { type Clock, MAX_TIMER_MS } from '../../../base/clock.ts';
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import type { Runtime } from '../../../runtime/port.ts';

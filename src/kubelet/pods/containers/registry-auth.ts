@@ -1,4 +1,4 @@
-import type { Pod, Secret } from 'kubernetes-types/core/v1';
+import type { Pod, Secret } from '../../../api/generated/core/v1.ts';
 import { pullCredentials } from '../../../api/kinds/identity/secrets/pull-credentials.ts';
 import type { RegistryAuth } from '../../../runtime/port.ts';
 import type { PodServices } from '../services.ts';

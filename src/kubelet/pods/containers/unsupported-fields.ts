@@ -3,7 +3,7 @@
  * because the scheduler does not consider the rule and a controller would create the pod again and again. Source:
  * pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
  */
-import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
 import type { RuntimeFeatures } from '../../../runtime/port.ts';
 import type { Rejection } from '../admission.ts';
 

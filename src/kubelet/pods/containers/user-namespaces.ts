@@ -3,7 +3,7 @@
  * stored in a file of the pod for the next kubelet. Source: pkg/kubelet/userns/userns_manager.go.
  */
 import { join } from 'node:path';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { IdMapping, RuntimeFeatures } from '../../../runtime/port.ts';
 import type { KubeletDeps } from '../../deps.ts';

@@ -2,7 +2,7 @@
  * Keeps the volume limits of drivers in the CSINode current: calls NodeGetInfo every
  * `nodeAllocatableUpdatePeriodSeconds` of the CSIDriver. Source: KEP-4876, pkg/volume/csi csi_node_updater.go.
  */
-import type { CSIDriver } from 'kubernetes-types/storage/v1';
+import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, RandomSource, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';

@@ -3,8 +3,8 @@
  * pkg/kubelet/volumemanager/reconciler.
  */
 import { createHash } from 'node:crypto';
-import type { Node } from 'kubernetes-types/core/v1';
-import type { VolumeAttachment, VolumeError } from 'kubernetes-types/storage/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import type { VolumeAttachment, VolumeError } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../api/volumes/attachment.ts';

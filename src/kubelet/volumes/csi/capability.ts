@@ -1,6 +1,6 @@
 /** Volume capability in CSI terms. Source: pkg/volume/csi csi_client.go, csi_mounter.go. */
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { CSIDriver } from 'kubernetes-types/storage/v1';
+import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import type { VolumeRequest } from '../request.ts';
 import type { CsiAccessMode, CsiNodeCapability, CsiVolumeCapability } from './port.ts';
 

@@ -1,6 +1,6 @@
 /** Additional data for driver calls: secrets, pod information and tokens. Source: pkg/volume/csi csi_mounter.go. */
-import type { Pod, SecretReference } from 'kubernetes-types/core/v1';
-import type { CSIDriver } from 'kubernetes-types/storage/v1';
+import type { Pod, SecretReference } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { VolumeRequest } from '../request.ts';

@@ -1,6 +1,6 @@
 /** CSI drivers registered on this node, and its CSINode object. Source: pkg/volume/csi/nodeinfomanager. */
-import type { Node } from 'kubernetes-types/core/v1';
-import type { CSIDriver, CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver, CSINode, CSINodeDriver } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Log } from '../../../base/log.ts';

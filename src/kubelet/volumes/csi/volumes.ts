@@ -3,8 +3,8 @@
  * Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
  */
 import { dirname, join } from 'node:path';
-import type { CSIPersistentVolumeSource } from 'kubernetes-types/core/v1';
-import type { CSIDriver } from 'kubernetes-types/storage/v1';
+import type { CSIPersistentVolumeSource } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';

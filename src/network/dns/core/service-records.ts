@@ -1,8 +1,8 @@
 /**
  * DNS records of a Service and its EndpointSlices. Source: Kubernetes DNS-Based Service Discovery 1.1, §2.3 to §2.5.
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { canonicalAddress, ipFamilyOf } from '../../../base/addresses/addresses.ts';
 import { type DnsRecord, fitsOnTheWire } from './records.ts';
 import { addressLabel, reverseName } from './reverse.ts';

@@ -3,8 +3,8 @@
  * cluster's ranges. Sources: Kubernetes DNS-Based Service Discovery 1.1; RFC 2308 and 8020 (NXDOMAIN and no data); RFC
  * 6303 (private reverse zones); RFC 6761 (localhost).
  */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { ipFamilyOf } from '../../../base/addresses/addresses.ts';
 import { type DnsRecord, isBelow, RCODE, type RecordType } from './records.ts';
 import { addressOfLabel, addressOfReverse, isInAny, REVERSE_V4, REVERSE_V6 } from './reverse.ts';

@@ -1,5 +1,5 @@
 /** Facts about Nodes that a host saves for times without an API server: those that routes and service rules need. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 
 /** Returns a copy without status reports, which change every few seconds. */
 export function lastKnownNode({ apiVersion, kind, metadata, spec, status }: Node): Node {

@@ -1,6 +1,6 @@
 /** Compiles network policies for the planner. Source: KEP-2079 (endPort), networking.k8s.io/v1. */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
-import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
+import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from '../../../api/generated/networking/v1.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
 import {
   formatLabelSelector,

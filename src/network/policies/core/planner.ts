@@ -4,7 +4,7 @@
  * packets that none of them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so a
  * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';

@@ -2,7 +2,7 @@
  * Permits the hosts' routers to read exactly the secrets that listeners of Gateways reference: one Role with a binding
  * in each namespace that has such secrets.
  */
-import type { Role } from 'kubernetes-types/rbac/v1';
+import type { Role } from '../../../api/generated/rbac/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Informer } from '../../../client/types.ts';

@@ -2,9 +2,9 @@
  * Cluster part of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
  * Gateway API objects. Uses the same admission as each host's router, from network/router/core.
  */
-import type { Node, Secret, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Node, Secret, Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
+import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Certificates and keys in secrets, and the check for certificates of routes and listeners. */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../../api/generated/core/v1.ts';
 import { decodeBase64 } from '../../../api/validation/base64.ts';
 import type { Route } from '../kinds/routes/types.ts';
 import type { Certificate } from './port.ts';

@@ -2,7 +2,7 @@
  * Times at which an object claimed its hosts. Admission records the time of each claim that an update adds. Claims
  * without a record are as old as the object.
  */
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../api/generated/networking/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Route } from '../kinds/routes/types.ts';
 import { type Age, ageOf } from './rows.ts';

@@ -1,7 +1,7 @@
 /** Ingresses as rows of the table. Source: networking.k8s.io/v1, "Ingress" of the Kubernetes documentation. */
 
-import type { Service } from 'kubernetes-types/core/v1';
-import type { Ingress, IngressBackend, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
+import type { Ingress, IngressBackend, IngressClass } from '../../../api/generated/networking/v1.ts';
 import { claimAge, classClaim, classOf, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
 import { readOptions } from './options.ts';

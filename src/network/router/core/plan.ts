@@ -1,7 +1,7 @@
 /**
  * Computes the routing table and the status of all objects. Every host and the leader's controller get the same result.
  */
-import type { Ingress, IngressClass } from 'kubernetes-types/networking/v1';
+import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import type { Route } from '../kinds/routes/types.ts';
 import type { CertificateCheck } from './certificate-check.ts';

@@ -1,6 +1,6 @@
 /** Plans a table from lists of objects, to print it once. */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { type HaproxyFiles, haproxyConfig } from './haproxy.ts';
 import { planRouting, type RoutingInput } from './plan.ts';
 

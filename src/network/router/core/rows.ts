@@ -1,6 +1,6 @@
 /** Rows of the table before hosts are claimed: the common form of routes, ingresses and HTTP routes. */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { isIdled } from '../../../api/kinds/network/services/idling.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Backend, Certificate, Endpoint, Pool } from './port.ts';

@@ -3,8 +3,8 @@
  * ports of hosts, loopback, link-local addresses and other services' cluster IPs are not available to them
  * (CVE-2020-8554, CVE-2020-8558).
  */
-import type { Node } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { isHostPort, type ReservedPort, reservedPortsOf } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { isInPool, parseAddressPool } from '../../../base/addresses/address-pool.ts';
@@ -82,7 +82,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       reserve(address, reservedPortsOf(node));
     }
   }
-  for (const { ports = [], endpoints } of cluster.apiServers) {
+  for (const { ports = [], endpoints = [] } of cluster.apiServers) {
     const taken = ports.map(({ protocol = 'TCP', port = 0 }) => ({ protocol: protocol as Protocol, port }));
     for (const ip of endpoints.flatMap(({ addresses }) => addresses)) reserve(ip, taken);
   }

@@ -2,7 +2,7 @@
  * Selection of the endpoints to which a node forwards a service port. Source: kube-proxy's topology rules; KEP-1669
  * (terminating endpoints), KEP-2433 (zone hints), KEP-3015 (trafficDistribution: zone and node hints).
  */
-import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Endpoint, EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { canonicalAddress } from '../../../base/addresses/addresses.ts';
 import type { Family, Protocol, ProxyEndpoint } from './service-port.ts';
 
@@ -49,7 +49,7 @@ export function chooseEndpoints(
       (each) => (each.name ?? '') === port.name && (each.protocol ?? 'TCP') === port.protocol,
     );
     if (found?.port === undefined) continue;
-    for (const endpoint of slice.endpoints) {
+    for (const endpoint of slice.endpoints ?? []) {
       const into = isReady(endpoint) ? ready : isServingLast(endpoint) ? terminating : undefined;
       for (const address of into === undefined ? [] : endpoint.addresses) {
         // Only canonical addresses may become part of nft programs.

@@ -2,8 +2,8 @@
  * Service ports of one node, planned from API objects. A change replans only the affected services: the changed one,
  * and those that share an external address with it or use an address of a host that was added or removed.
  */
-import type { Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { RESERVED_PORTS_ANNOTATION, type ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { objectKey } from '../../../api/meta/object.ts';
@@ -142,7 +142,7 @@ export class ServicePlanner {
     this.#failedNodes = names;
     if (changed.size === 0) return;
     for (const [service, slices] of this.#slices)
-      for (const { endpoints } of slices.values())
+      for (const { endpoints = [] } of slices.values())
         if (this.#services.has(service) && endpoints.some(({ nodeName }) => changed.has(nodeName ?? '')))
           this.#dirty.add(service);
   }

@@ -1,5 +1,5 @@
-import type { ServicePort as ApiServicePort, Service, ServiceSpec } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { ServicePort as ApiServicePort, Service, ServiceSpec } from '../../../api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
 import type { Destinations } from './destinations.ts';

@@ -1,5 +1,5 @@
 /** Maintains the DaemonSet `machine-config-daemon` in the profile `okd` and deletes it in other profiles. */
-import type { DaemonSet } from 'kubernetes-types/apps/v1';
+import type { DaemonSet } from '../../../api/generated/apps/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { createUnlessPresent } from '../../../controllers/framework/create-unless-present.ts';
 import type { ControllerSpec } from '../../../controllers/framework/framework.ts';

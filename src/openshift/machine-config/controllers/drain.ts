@@ -3,7 +3,7 @@
  * single-node cluster is only cordoned, because its pods cannot run elsewhere. Source: pkg/controller/drain of
  * openshift/machine-config-operator 4.12.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';

@@ -2,7 +2,7 @@
  * Labels and taints masters according to the Scheduler object `cluster`. Plans in
  * openshift/machine-config/core/pools/masters.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../../controllers/framework/framework.ts';
 import { planMaster } from '../core/pools/masters.ts';

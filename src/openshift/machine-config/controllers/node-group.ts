@@ -3,7 +3,7 @@
  * openshift/machine-config/core/pools/node-group. Hosts apply the Node labels and the arguments that KubeletConfig does
  * not support.
  */
-import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, NODE_GROUPS } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { resources } from '../../../api/resources.ts';

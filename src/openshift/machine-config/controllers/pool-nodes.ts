@@ -2,7 +2,7 @@
  * Assigns the nodes of each pool their configuration, a few at a time, and reports the progress in the pool's status.
  * Plans in openshift/machine-config/core/pools. Source: pkg/controller/node of openshift/machine-config-operator.
  */
-import type { Node, Taint } from 'kubernetes-types/core/v1';
+import type { Node, Taint } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';

@@ -2,7 +2,7 @@
  * Renders the configuration of each pool from its fragments. Plan in openshift/machine-config/core/pools/render.
  * Source: pkg/controller/render of openshift/machine-config-operator.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';

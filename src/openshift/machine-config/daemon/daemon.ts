@@ -3,7 +3,7 @@
  * reports drift. It reacts to changes of the Node and of files and does not poll while idle. Source:
  * openshift/machine-config-operator docs/MachineConfigDaemon.md.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Timer } from '../../../base/clock.ts';

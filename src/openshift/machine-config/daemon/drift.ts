@@ -1,5 +1,5 @@
 /** Detects files that differ from the config, and reports or repairs them according to the pool. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { ON_DRIFT } from '../kinds/machine-config-types.ts';
 import { planChange } from './change.ts';

@@ -1,5 +1,5 @@
 /** Annotations of the host's Node. Source: openshift/machine-config-operator pkg/daemon/writer.go. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import {

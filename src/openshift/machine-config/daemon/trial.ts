@@ -2,7 +2,7 @@
  * Checks after a change that the API server reports the Node as Ready and that it stays so. Otherwise the host rolls
  * back.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { checkRunningKernel } from './change.ts';

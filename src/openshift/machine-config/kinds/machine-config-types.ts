@@ -3,8 +3,8 @@
  * controllers and hosts exchange state. Source: openshift/api machineconfiguration/v1; pkg/daemon/constants and
  * pkg/controller/common of openshift/machine-config-operator.
  */
-import type { ObjectReference } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { ObjectReference } from '../../../api/generated/core/v1.ts';
+import type { LabelSelector } from '../../../api/generated/meta/v1.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 
 export const MACHINE_CONFIG_GROUP = 'machineconfiguration.openshift.io';

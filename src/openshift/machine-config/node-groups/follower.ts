@@ -1,5 +1,5 @@
 /** Host part of node groups: watches the ConfigMap of its group and claims the group for its Node. */
-import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';

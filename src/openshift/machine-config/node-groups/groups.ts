@@ -1,5 +1,5 @@
 /** Node groups of OKD 3.11: ConfigMaps in `openshift-node` with a NodeConfig under `node-config.yaml`. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import { NODE_GROUPS } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 
 export const { namespace: GROUP_NAMESPACE, key: GROUP_KEY } = NODE_GROUPS;

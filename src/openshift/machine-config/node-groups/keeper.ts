@@ -4,7 +4,7 @@
  * A Node without it gets the group that it had when its host deleted it, otherwise, once, the group that its host
  * claims. Labels of masters are never granted by a claim.
  */
-import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { DELETED_NODES, GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

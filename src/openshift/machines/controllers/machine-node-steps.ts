@@ -1,5 +1,5 @@
 /** Steps of a machine's plan that act on its Node and pods. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';

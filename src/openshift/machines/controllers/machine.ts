@@ -1,5 +1,5 @@
 /** Machines claim hosts, install them and release them. Plan in openshift/machines/core/machine.ts. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,5 +1,5 @@
 /** Pods to evict from a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { timeMs } from '../../../controllers/framework/core/plan-context.ts';
 
 /** Deleted pods on an unreachable node never terminate, so they are skipped after this time. */

@@ -2,7 +2,7 @@
  * Machine health checks: the unhealthy machines, and whether they may be deleted. Source:
  * openshift/machine-api-operator pkg/controller/machinehealthcheck.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { resolveIntOrPercent } from '../../../controllers/framework/core/int-or-percent.ts';

@@ -2,7 +2,7 @@
  * Labels, taints and annotations that a Node receives from its machine. Source: openshift/machine-api-operator
  * pkg/controller/nodelink.
  */
-import type { Node, Taint } from 'kubernetes-types/core/v1';
+import type { Node, Taint } from '../../../api/generated/core/v1.ts';
 import { type BareMetalHost, MACHINE_ANNOTATION, type Machine } from '../kinds/machine-types.ts';
 
 const POOL_PREFIX = 'node-role.kubernetes.io/';

@@ -2,7 +2,7 @@
  * Machine sets: the machines to adopt, create and delete, and the status. Source: openshift/machine-api-operator
  * pkg/controller/machineset, its delete policies.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { claimObjects } from '../../../controllers/framework/core/ownership.ts';
 import { type PlanContext, timeMs } from '../../../controllers/framework/core/plan-context.ts';

@@ -1,8 +1,8 @@
 /**
  * Types of machines, machine sets, health checks, bare-metal hosts and host offers, with the fields that are used here.
  */
-import type { NodeAddress, ObjectReference, Taint } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { NodeAddress, ObjectReference, Taint } from '../../../api/generated/core/v1.ts';
+import type { LabelSelector } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 export const MACHINE_GROUP = 'machine.openshift.io';

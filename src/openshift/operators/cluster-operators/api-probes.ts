@@ -1,5 +1,5 @@
 /** Probes of the leading master through the API: configuration pools, storage classes and metrics. */
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,6 +1,6 @@
 /** Collects the facts of all probes for the leading master. */
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Lease } from '../../../api/generated/coordination/v1.ts';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { hostReportOf } from '../../../api/kinds/nodes/nodes/host-report.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

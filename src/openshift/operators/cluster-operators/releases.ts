@@ -1,5 +1,5 @@
 /** Imported releases, each verified with the keys that this host trusts. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import {
   type Announcement,
   announcementOf,

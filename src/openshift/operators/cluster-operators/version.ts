@@ -1,7 +1,7 @@
 /**
  * Maintains the ClusterVersion `version` while this master leads, and requests updates from hosts one after the other.
  */
-import type { Namespace, Node } from 'kubernetes-types/core/v1';
+import type { Namespace, Node } from '../../../api/generated/core/v1.ts';
 import {
   hostReportOf,
   hostUpdateOf,

@@ -2,7 +2,7 @@
  * Assigns each namespace a block of user IDs and an SELinux level for its pods, in both profiles. Plans in
  * openshift/security-context-constraints/core.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ResourceClient } from '../../../client/types.ts';

@@ -2,7 +2,7 @@
  * Selects the security context constraints that admit a pod, and applies them. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/sccadmission.
  */
-import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';

@@ -2,7 +2,7 @@
  * Defaults and checks of constraints for each container. Fields of the pod apply if the container has none. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/{user,capabilities,sccmatching}.
  */
-import type { Container, Pod, SecurityContext } from 'kubernetes-types/core/v1';
+import type { Container, Pod, SecurityContext } from '../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import { SECCOMP_CONTAINER } from '../../../api/podspec/annotations.ts';
 import type { SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';

@@ -2,7 +2,7 @@
  * UID ranges and SELinux levels of namespaces: one block of 10,000 UIDs per namespace, starting at 1,000,000,000.
  * Source: openshift/cluster-policy-controller pkg/security/controller, openshift/library-go pkg/security/{uid,mcs}.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
 import type { RangeAllocation } from '../kinds/rangeallocations/index.ts';
 

@@ -2,7 +2,7 @@
  * Defaults and checks of constraints at pod level. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/{group,selinux,sysctl,sccmatching}.
  */
-import type { Pod, PodSecurityContext, PodSpec, SELinuxOptions, Volume } from 'kubernetes-types/core/v1';
+import type { Pod, PodSecurityContext, PodSpec, SELinuxOptions, Volume } from '../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import { SECCOMP_POD } from '../../../api/podspec/annotations.ts';
 import type { GroupStrategy, SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';

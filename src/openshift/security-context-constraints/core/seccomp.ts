@@ -2,7 +2,7 @@
  * Seccomp profiles of pods: fields, the older annotations, and the profile names in constraints. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/seccomp.
  */
-import type { Container, Pod, SeccompProfile } from 'kubernetes-types/core/v1';
+import type { Container, Pod, SeccompProfile } from '../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import { SECCOMP_CONTAINER, SECCOMP_POD } from '../../../api/podspec/annotations.ts';
 

@@ -1,6 +1,7 @@
 /** Builds a claim's allocation from the selected devices. Source: k8s.io/api/resource/v1 AllocationResult. */
-import type { Node, NodeSelector } from 'kubernetes-types/core/v1';
+
 import type { AllocatedConfiguration, AllocationResult, ResourceClaim } from '../../../api/devices/types.ts';
+import type { Node, NodeSelector } from '../../../api/generated/core/v1.ts';
 import { formatQuantity } from '../../../base/quantity.ts';
 import { type Alternative, type Candidate, type Chosen, isShareable, type RequiredDevice } from './device-search.ts';
 

@@ -4,8 +4,8 @@
  * (devices that several claims share); k8s.io/dynamic-resource-allocation/structured.
  */
 
-import type { Node } from 'kubernetes-types/core/v1';
 import type { Amount, Device, DeviceToleration, ResourceClaim, ResourceSlice } from '../../../api/devices/types.ts';
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import type { Amounts } from '../../../api/podspec/scheduling/node-resources.ts';
 import { FIXTURE_PREFIX, RIG_GROUP } from '../../../rigs/kinds/rig-types.ts';

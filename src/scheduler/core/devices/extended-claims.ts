@@ -2,13 +2,14 @@
  * Claim for a pod's extended resources on a node: those that device classes provide and the node itself does not.
  * Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
  */
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+
 import {
   EXTENDED_CLAIM_ANNOTATION,
   mayBeDevices,
   type RequestMapping,
 } from '../../../api/devices/extended-resources.ts';
 import type { DeviceRequest, ResourceClaim } from '../../../api/devices/types.ts';
+import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { type Amounts, amountsOf } from '../../../api/podspec/scheduling/node-resources.ts';
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { DeviceLister } from './device-lister.ts';

@@ -2,7 +2,7 @@
  * Volumes that pods cannot share: ReadWriteOncePod claims, and disks that a pod spec references directly. Source:
  * upstream's volumerestrictions plug-in, KEP-2485.
  */
-import type { Volume } from 'kubernetes-types/core/v1';
+import type { Volume } from '../../../api/generated/core/v1.ts';
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import { type Filter, type NodeCheck, reject } from './filter.ts';
 

@@ -2,8 +2,14 @@
  * Requirements of a pod's claims on its node, and the bindings they need there. Source:
  * pkg/scheduler/framework/plugins/volumebinding.
  */
-import type { Node, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
+import type {
+  Node,
+  NodeSelectorTerm,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+} from '../../../api/generated/core/v1.ts';
+import type { CSINode, StorageClass } from '../../../api/generated/storage/v1.ts';
 import {
   annotationOf,
   classNameOf,

@@ -2,8 +2,8 @@
  * Whether a CSI driver has capacity for a new volume on a node. Source: KEP-1472;
  * pkg/scheduler/framework/plugins/volumebinding hasEnoughCapacity.
  */
-import type { Node, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { CSIDriver, CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
+import type { Node, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
+import type { CSIDriver, CSIStorageCapacity, StorageClass } from '../../../api/generated/storage/v1.ts';
 import { quantityValue, tryParseQuantity } from '../../../base/quantity.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 

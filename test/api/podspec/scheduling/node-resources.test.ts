@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
 import { assumedRequests, heldRequests, podRequests } from '../../../../src/api/podspec/scheduling/node-resources.ts';
 import { podInfoOf } from '../../../../src/api/podspec/scheduling/pod-info.ts';
 

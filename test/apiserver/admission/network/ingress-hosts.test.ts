@@ -1,7 +1,7 @@
 /** Admission of Ingress hosts in profile okd. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../../src/api/generated/networking/v1.ts';
 import { ingressHosts } from '../../../../src/apiserver/admission/network/ingress-hosts.ts';
 import type { AdmissionRequest } from '../../../../src/apiserver/pipeline/admission.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ClusterRole, ClusterRoleBinding, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, RoleBinding } from '../../../../src/api/generated/rbac/v1.ts';
 import type { UserInfo } from '../../../../src/api/registry/definition.ts';
 import {
   type Action,

@@ -8,7 +8,7 @@ import type {
   RoleBinding,
   RoleRef,
   Subject,
-} from 'kubernetes-types/rbac/v1';
+} from '../../../../src/api/generated/rbac/v1.ts';
 import type { UserInfo } from '../../../../src/api/registry/definition.ts';
 import {
   type Action,

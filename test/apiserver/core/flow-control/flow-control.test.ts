@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import {
   mandatoryLevels,
   mandatorySchemas,
   suggestedLevels,
   suggestedSchemas,
 } from '../../../../src/api/flow-control/defaults.ts';
+import type { FlowSchema, PriorityLevelConfiguration } from '../../../../src/api/generated/flowcontrol/v1.ts';
 import { FlowControl } from '../../../../src/apiserver/core/flow-control/flow-control.ts';
 import { FlowRequest } from '../../../../src/apiserver/core/flow-control/flow-queue.ts';
 import type { Requester, RequestTarget } from '../../../../src/apiserver/core/flow-control/types.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { mandatoryLevels, suggestedSchemas } from '../../../../src/api/flow-control/defaults.ts';
+import type { FlowSchema } from '../../../../src/api/generated/flowcontrol/v1.ts';
 import { type AllocationClass, allocate } from '../../../../src/apiserver/core/flow-control/allocation.ts';
 import { SeatDemand } from '../../../../src/apiserver/core/flow-control/demand.ts';
 import { reconcileFlowObject } from '../../../../src/apiserver/core/flow-control/maintain.ts';

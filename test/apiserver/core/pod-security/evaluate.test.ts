@@ -1,7 +1,7 @@
 /** The pod security standards, check by check: upstream's messages for violations, and pods without violations. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PodSpec } from 'kubernetes-types/core/v1';
+import type { PodSpec } from '../../../../src/api/generated/core/v1.ts';
 import type { PodLike } from '../../../../src/apiserver/core/pod-security/check.ts';
 import { detailsText, evaluatePod } from '../../../../src/apiserver/core/pod-security/evaluate.ts';
 import { ExistingPods } from '../../../../src/apiserver/core/pod-security/existing.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../../src/api/generated/apiextensions/v1.ts';
 import {
   beginMigration,
   endMigration,

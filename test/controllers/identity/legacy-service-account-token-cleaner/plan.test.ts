@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod, Secret } from 'kubernetes-types/core/v1';
+import type { Pod, Secret } from '../../../../src/api/generated/core/v1.ts';
 import { planLegacyToken } from '../../../../src/controllers/identity/legacy-service-account-token-cleaner/plan.ts';
 
 const NOW = Date.parse('2026-06-01T00:00:00Z');

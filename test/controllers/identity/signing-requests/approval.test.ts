@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { CertificateSigningRequest } from '../../../../src/api/generated/certificates/v1.ts';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import {
   authorityOf,
   objection,

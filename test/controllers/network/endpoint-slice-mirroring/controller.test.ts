@@ -16,7 +16,7 @@ test('mirrors Endpoints of a service without selector, follows changes and delet
     (
       await plane.of(resources.endpointSlices).list({ namespace, labelSelector: `kubernetes.io/service-name=${name}` })
     ).items
-      .map((slice) => slice.endpoints.map((each) => each.addresses.join()).join())
+      .map((slice) => (slice.endpoints ?? []).map((each) => each.addresses.join()).join())
       .sort();
   const subsets = (...ips: string[]) => [
     { addresses: ips.map((ip) => ({ ip })), ports: [{ name: 'sql', port: 5432 }] },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Endpoints, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Endpoints, Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { planMirror } from '../../../../src/controllers/network/endpoint-slice-mirroring/plan.ts';
 
 const service = (selector?: Record<string, string>): Service => ({
@@ -35,7 +35,7 @@ test('creates a slice per family and set of ports, with readiness, labels and an
   const shown = create.map((slice) => [
     slice.addressType,
     slice.ports?.[0]?.port,
-    slice.endpoints.map((each) => `${each.addresses.join()}=${each.conditions?.ready}`).join(' '),
+    slice.endpoints?.map((each) => `${each.addresses.join()}=${each.conditions?.ready}`).join(' '),
   ]);
   assert.deepEqual(shown, [
     ['IPv4', 5432, '192.0.2.1=true 192.0.2.2=false'],
@@ -57,7 +57,7 @@ test('updates existing slices, and writes nothing without a change', () => {
   assert.deepEqual(plan(before, existing), { create: [], update: [], delete: [] });
   const after = plan(endpoints([{ addresses: [{ ip: '192.0.2.9' }], ports }]), existing);
   assert.deepEqual([after.create.length, after.delete.length], [0, 0]);
-  assert.deepEqual(after.update[0]?.endpoints[0]?.addresses, ['192.0.2.9']);
+  assert.deepEqual(after.update[0]?.endpoints?.[0]?.addresses, ['192.0.2.9']);
   assert.deepEqual(plan(endpoints([]), existing).delete, existing);
 });
 

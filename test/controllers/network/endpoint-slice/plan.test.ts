@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { planEndpointSlices, type SlicePlan } from '../../../../src/controllers/network/endpoint-slice/plan.ts';
 import { nextUid, node, pod, seeded, service } from '../../objects.ts';
 
@@ -22,7 +22,7 @@ const writes = (each: SlicePlan): number => each.create.length + each.update.len
 test('puts at most a hundred endpoints into a slice', () => {
   const { create } = plan(backends(250), []);
   assert.deepEqual(
-    create.map((slice) => slice.endpoints.length),
+    create.map((slice) => slice.endpoints?.length),
     [100, 100, 50],
   );
   const [slice] = create;
@@ -39,17 +39,17 @@ test('sets the conditions ready, serving and terminating', () => {
     [pod({ ip: '10.0.0.1', ready: true, deleting: true }), { ready: false, serving: true, terminating: true }],
   ] as const;
   for (const [backend, conditions] of cases) {
-    assert.deepEqual(plan([backend], []).create[0]?.endpoints[0]?.conditions, conditions);
+    assert.deepEqual(plan([backend], []).create[0]?.endpoints?.[0]?.conditions, conditions);
   }
   const eager = service({ selector: { app: 'a' }, publishNotReadyAddresses: true, ports: [{ port: 80 }] });
-  const early = plan([pod({ ip: '10.0.0.1', ready: false })], [], eager).create[0]?.endpoints[0];
+  const early = plan([pod({ ip: '10.0.0.1', ready: false })], [], eager).create[0]?.endpoints?.[0];
   assert.equal(early?.conditions?.ready, true);
 });
 
 test('omits finished pods and pods without an address; a service without backends has an empty slice', () => {
   const { create } = plan([pod({ ready: true }), pod({ ip: '10.0.0.1', phase: 'Failed' })], []);
   assert.deepEqual(
-    create.map((slice) => slice.endpoints.length),
+    create.map((slice) => slice.endpoints?.length),
     [0],
   );
   assert.equal(writes(plan([], apply([], { create, update: [], delete: [] }))), 0);
@@ -63,7 +63,7 @@ test('resolves a named port by pod', () => {
     return each;
   };
   const { create } = plan([withPort('10.0.0.1', 80), withPort('10.0.0.2', 81), withPort('10.0.0.3', 80)], [], named);
-  const sizes = create.map((slice) => [slice.ports?.[0]?.port, slice.endpoints.length]).sort();
+  const sizes = create.map((slice) => [slice.ports?.[0]?.port, slice.endpoints?.length]).sort();
   assert.deepEqual(sizes, [
     [80, 2],
     [81, 1],
@@ -95,8 +95,8 @@ test('sets zone and node name', () => {
     existing: [],
     nodeOf: (name) => node(name, { labels: { 'topology.kubernetes.io/zone': 'z' } }),
   });
-  assert.equal(create[0]?.endpoints[0]?.zone, 'z');
-  assert.equal(create[0]?.endpoints[0]?.nodeName, 'n');
+  assert.equal(create[0]?.endpoints?.[0]?.zone, 'z');
+  assert.equal(create[0]?.endpoints?.[0]?.nodeName, 'n');
 });
 
 test('sets hints for zones and nodes of ready endpoints with trafficDistribution', () => {
@@ -106,7 +106,7 @@ test('sets hints for zones and nodes of ready endpoints with trafficDistribution
       pods: [pod({ ip: '10.0.0.1', ready, node: 'n' })],
       existing: [],
       nodeOf: (name) => node(name, { labels: { 'topology.kubernetes.io/zone': 'z' } }),
-    }).create[0]?.endpoints[0]?.hints;
+    }).create[0]?.endpoints?.[0]?.hints;
   assert.deepEqual(hints('PreferSameZone'), { forZones: [{ name: 'z' }] });
   assert.deepEqual(hints('PreferClose'), { forZones: [{ name: 'z' }] });
   assert.deepEqual(hints('PreferSameNode'), { forNodes: [{ name: 'n' }], forZones: [{ name: 'z' }] });
@@ -125,11 +125,13 @@ test('contains every backend once after random changes, and converges', () => {
         pods.push(pod({ ip: `10.${step + 1}.0.${index}`, ready: random() < 0.5 }));
       }
       slices = apply(slices, plan(pods, slices));
-      const listed = slices.flatMap((slice) => slice.endpoints.map((endpoint) => endpoint.targetRef?.uid ?? ''));
+      const listed = slices.flatMap((slice) =>
+        (slice.endpoints ?? []).map((endpoint) => endpoint.targetRef?.uid ?? ''),
+      );
       assert.equal(new Set(listed).size, listed.length, `seed ${seed}`);
       assert.deepEqual(new Set(listed), new Set(pods.map((each) => each.metadata?.uid)), `seed ${seed}`);
       assert.ok(
-        slices.every((slice) => slice.endpoints.length <= 100),
+        slices.every((slice) => (slice.endpoints ?? []).length <= 100),
         `seed ${seed}`,
       );
       assert.equal(writes(plan(pods, slices)), 0, `seed ${seed}`);

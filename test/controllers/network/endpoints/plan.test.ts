@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { planEndpoints } from '../../../../src/controllers/network/endpoints/plan.ts';
 import { pod, service } from '../../objects.ts';
 

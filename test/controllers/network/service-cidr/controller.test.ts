@@ -1,7 +1,7 @@
 /** ServiceCIDRs and IPAddresses, with the API server's and the controllers' parts together (KEP-1880). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
 import type { ServiceCidr } from '../../../../src/api/kinds/network/servicecidrs/index.ts';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';

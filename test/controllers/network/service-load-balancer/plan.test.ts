@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Service, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Node, Service, ServiceSpec } from '../../../../src/api/generated/core/v1.ts';
 import { isInPool, parseAddressPool, parseAddressRange } from '../../../../src/base/addresses/address-pool.ts';
 import {
   type LoadBalancerInput,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { createEventRecorder } from '../../../../src/client/index.ts';

@@ -1,7 +1,7 @@
 /** Nodes of hosts that the gossip ring has declared dead. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { createInformerFactory } from '../../../../src/client/index.ts';
 import { followFailedHosts } from '../../../../src/controllers/nodes/node-lifecycle/failed-hosts-controller.ts';

@@ -1,8 +1,8 @@
 /** Device claims with a simulated driver and scheduler. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { ResourceClaim } from '../../../../src/api/devices/types.ts';
+import type { Pod, PodSpec } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { startServer, type TestServer } from '../../../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';

@@ -1,7 +1,7 @@
 /** Quota controller on a real API server: reports the usage, detects deletions and never admits more than the limit. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Pod, ResourceQuota } from 'kubernetes-types/core/v1';
+import type { Pod, ResourceQuota } from '../../../../src/api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../../src/api/meta/object.ts';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';

@@ -1,8 +1,8 @@
 /** Volumes restricted to one node, on a real API server. Drivers, kubelets and the scheduler are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Event, Node, PersistentVolumeSpec, Pod } from 'kubernetes-types/core/v1';
-import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { Event, Node, PersistentVolumeSpec, Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { VolumeAttachment } from '../../../../src/api/generated/storage/v1.ts';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { uniqueIscsiName, uniqueVolumeName } from '../../../../src/api/volumes/attachment.ts';

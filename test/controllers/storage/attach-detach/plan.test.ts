@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { type HeldNode, planVolume, type VolumeView } from '../../../../src/controllers/storage/attach-detach/plan.ts';
 
 const pod = (name: string, namespace = 'x'): Pod => ({ metadata: { name, namespace, uid: name } });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Node, PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolume, PersistentVolumeClaim } from '../../../../src/api/generated/core/v1.ts';
 import { volumeNames } from '../../../../src/api/volumes/local.ts';
 import {
   localStorageClass,

@@ -1,8 +1,8 @@
 /** Executes the writes of binder plans on a store in memory. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { StorageClass } from '../../../../src/api/generated/storage/v1.ts';
 import { defaultClassOf } from '../../../../src/api/volumes/binding.ts';
 import {
   type BinderPlan,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../../../src/api/generated/core/v1.ts';
 import { awaitsNodeExpansion, expandedStatus } from '../../../../src/api/volumes/expansion.ts';
 import { planExpansion } from '../../../../src/controllers/storage/persistent-volume-expander/plan.ts';
 

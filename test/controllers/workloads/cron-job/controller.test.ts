@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { CronJobSpec, Job } from 'kubernetes-types/batch/v1';
+import type { CronJobSpec, Job } from '../../../../src/api/generated/batch/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { run } from '../../../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';

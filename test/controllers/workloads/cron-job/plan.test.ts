@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CronJob, CronJobStatus, Job } from 'kubernetes-types/batch/v1';
+import type { CronJob, CronJobStatus, Job } from '../../../../src/api/generated/batch/v1.ts';
 import { planCronJob, withStarted } from '../../../../src/controllers/workloads/cron-job/plan.ts';
 
 const CREATED = '2026-01-01T00:00:30Z';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ControllerRevision, DaemonSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, DaemonSet } from '../../../../src/api/generated/apps/v1.ts';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { planHistory } from '../../../../src/controllers/workloads/daemon-set/history.ts';
 import {
   type DaemonSnapshot,

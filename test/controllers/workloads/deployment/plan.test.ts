@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { Deployment, ReplicaSet } from '../../../../src/api/generated/apps/v1.ts';
 import { timestamp } from '../../../../src/controllers/framework/core/plan-context.ts';
 import { maxRevision, REVISION, revisionOf } from '../../../../src/controllers/workloads/deployment/annotations.ts';
 import { type DeploymentPlan, planDeployment } from '../../../../src/controllers/workloads/deployment/plan.ts';

@@ -3,8 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
-import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../../src/api/generated/policy/v1.ts';
 import { type ApiError, isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import type { Deployment, ReplicaSet, StatefulSet } from '../../../../src/api/generated/apps/v1.ts';
+import type { Pod, ReplicationController } from '../../../../src/api/generated/core/v1.ts';
+import type { OwnerReference } from '../../../../src/api/generated/meta/v1.ts';
+import type { PodDisruptionBudget } from '../../../../src/api/generated/policy/v1.ts';
 import { timestamp } from '../../../../src/controllers/framework/core/plan-context.ts';
 import {
   controllersToAsk,

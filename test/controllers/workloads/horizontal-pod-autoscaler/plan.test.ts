@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HorizontalPodAutoscaler, MetricSpec } from 'kubernetes-types/autoscaling/v2';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { HorizontalPodAutoscaler, MetricSpec } from '../../../../src/api/generated/autoscaling/v2.ts';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
   behaviorOf,
   limit,

@@ -1,6 +1,6 @@
 /** Jobs, their pods, and a simulation that executes their plans. */
-import type { Job, JobSpec, JobStatus } from 'kubernetes-types/batch/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Job, JobSpec, JobStatus } from '../../../../src/api/generated/batch/v1.ts';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { type Backoff, NO_BACKOFF } from '../../../../src/controllers/workloads/job/backoff.ts';
 import { type JobPlan, planJob } from '../../../../src/controllers/workloads/job/plan.ts';
 import { TRACKING_FINALIZER } from '../../../../src/controllers/workloads/job/pod.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { labelSelectorOf } from '../../../../src/base/selector.ts';
 import { podsToDelete } from '../../../../src/controllers/framework/core/pods.ts';
 import {

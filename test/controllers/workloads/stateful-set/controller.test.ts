@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { StatefulSet } from 'kubernetes-types/apps/v1';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { StatefulSet } from '../../../../src/api/generated/apps/v1.ts';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { run } from '../../../apiserver/harness.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ControllerRevision, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import type { ControllerRevision, StatefulSet } from '../../../../src/api/generated/apps/v1.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../../src/api/generated/core/v1.ts';
 import { planStatefulHistory } from '../../../../src/controllers/workloads/stateful-set/history.ts';
 import { planStatefulSet, type StatefulAction } from '../../../../src/controllers/workloads/stateful-set/plan.ts';
 import { statefulPod } from '../../../../src/controllers/workloads/stateful-set/pod.ts';

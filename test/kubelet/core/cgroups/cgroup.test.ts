@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
   cgroupfsName,
   podPath,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
 import { oomScoreAdjOf, podAmount } from '../../../../src/kubelet/core/cgroups/resources.ts';
 import { podNode, reservedTree } from '../../../../src/kubelet/core/cgroups/tree.ts';
 import { memoryProtection, swapLimit } from '../../../../src/kubelet/core/cgroups/unified.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Container, PodSpec } from 'kubernetes-types/core/v1';
+import type { Container, PodSpec } from '../../../../src/api/generated/core/v1.ts';
 import { World } from './world.ts';
 
 const app = (name: string, more: Partial<Container> = {}): Container => ({ name, image: 'i', ...more });

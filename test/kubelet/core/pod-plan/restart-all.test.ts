@@ -1,7 +1,7 @@
 /** A rule that restarts all containers of a pod in its sandbox (KEP-5532). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { World } from './world.ts';
 
 const rules = [

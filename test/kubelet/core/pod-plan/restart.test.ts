@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Container, Pod } from 'kubernetes-types/core/v1';
+import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
 import { restartsAfter } from '../../../../src/kubelet/core/pod-plan/restart.ts';
 
 const restarts = (podPolicy: string, container: object, exitCode: number): boolean =>

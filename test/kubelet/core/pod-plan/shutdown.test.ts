@@ -1,7 +1,7 @@
 /** Groups of pods that terminate together when a node shuts down, and their grace periods. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { periodsOf, shutdownGraceSeconds, shutdownGroups } from '../../../../src/kubelet/core/pod-plan/shutdown.ts';
 
 const pod = (name: string, priority?: number, grace?: number): Pod => ({

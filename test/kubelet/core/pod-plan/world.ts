@@ -1,5 +1,5 @@
 /** Simulation that executes plans at once, to test pods without a runtime. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../../src/kubelet/core/pod-plan/back-off.ts';
 import { containerHash } from '../../../../src/kubelet/core/pod-plan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../../src/kubelet/core/pod-plan/plan.ts';

@@ -1,6 +1,6 @@
 /** Simple model of the zone: a list of all records of all services, searched sequentially. */
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 
 export interface Line {
   readonly name: string;
@@ -37,7 +37,7 @@ export function allLines(services: readonly Service[], slices: readonly Endpoint
       for (const slice of slices) {
         if (slice.metadata?.namespace !== service.metadata?.namespace) continue;
         if (slice.metadata?.labels?.['kubernetes.io/service-name'] !== service.metadata?.name) continue;
-        for (const endpoint of slice.endpoints) {
+        for (const endpoint of slice.endpoints ?? []) {
           if (endpoint.conditions?.ready === false && service.spec.publishNotReadyAddresses !== true) continue;
           for (const ip of endpoint.addresses) {
             const host = `${endpoint.hostname ?? ip.replaceAll(/[.:]/g, '-')}.${name}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { ClusterZone, type RecordType, type ZoneAnswer } from '../../../../src/network/dns/core/index.ts';
 import { generator } from '../../../support/random.ts';
 import { allLines, exists, reverse } from './oracle.ts';
@@ -20,7 +20,7 @@ const service = (name: string, spec: Service['spec'], namespace = 'default'): Se
 
 const slice = (
   of: string,
-  endpoints: EndpointSlice['endpoints'],
+  endpoints: NonNullable<EndpointSlice['endpoints']>,
   more: Partial<EndpointSlice> = {},
 ): EndpointSlice => ({
   metadata: { name: `${of}-1`, namespace: 'default', labels: { 'kubernetes.io/service-name': of } },

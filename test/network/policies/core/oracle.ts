@@ -1,7 +1,11 @@
 /** Decides about a connection directly from the objects, as the API documentation specifies. */
-import type { Namespace, Pod } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
-import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
+import type { Namespace, Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { LabelSelector } from '../../../../src/api/generated/meta/v1.ts';
+import type {
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+} from '../../../../src/api/generated/networking/v1.ts';
 import { isInNetwork } from '../../../../src/base/addresses/addresses.ts';
 import type { Packet } from './table.ts';
 

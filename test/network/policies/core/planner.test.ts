@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Namespace, Pod } from 'kubernetes-types/core/v1';
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { Namespace, Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { NetworkPolicy } from '../../../../src/api/generated/networking/v1.ts';
 import { policyPodOf } from '../../../../src/network/policies/core/compile.ts';
 import { PolicyPlanner } from '../../../../src/network/policies/core/planner.ts';
 import { allowed } from './oracle.ts';

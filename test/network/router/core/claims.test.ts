@@ -1,7 +1,7 @@
 /** Assignment of hosts to namespaces: the first claim wins, and names of the cluster are reserved. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../../src/api/generated/networking/v1.ts';
 import type { KubeObject } from '../../../../src/api/meta/object.ts';
 import { Mutation } from '../../../../src/apiserver/admission/admission.ts';
 import { hostClaims } from '../../../../src/apiserver/admission/network/host-claims.ts';

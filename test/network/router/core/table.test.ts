@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../../src/api/generated/networking/v1.ts';
 import {
   Balancer,
   type CertificateCheck,

@@ -1,6 +1,6 @@
 /** Plans all objects at once and returns the result, for tests. */
-import type { Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import type { HealthCheck, ServicePort } from '../../../../src/network/services/core/index.ts';
 import {
   type NftOptions,

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Service, ServicePort } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service, ServicePort } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { ServicePlanner } from '../../../../src/network/services/core/index.ts';
 import { type DesiredInput, desiredServicePorts, nftState } from './desired.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
+import type { Endpoint, EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { ServicePlanner } from '../../../../src/network/services/core/index.ts';
 import { UdpZones } from '../../../../src/network/services/core/zones.ts';
 import { desiredServicePorts, nftState } from './desired.ts';

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { emptyNftState, MAP_NAMES } from '../../../../src/network/services/core/content.ts';
 import type { NftOptions, NftState, ServicePort } from '../../../../src/network/services/core/index.ts';
 import { difference, guardTable, needsReplace } from '../../../../src/network/services/core/nft.ts';
@@ -268,7 +268,7 @@ const service = (spec: Service['spec'], extra: Partial<Service> = {}): Service =
   ...(spec === undefined ? {} : { spec }),
   ...extra,
 });
-const slice = (endpoints: EndpointSlice['endpoints']): EndpointSlice => ({
+const slice = (endpoints: NonNullable<EndpointSlice['endpoints']>): EndpointSlice => ({
   addressType: 'IPv4',
   metadata: { namespace: 'ns', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
   ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
@@ -296,7 +296,7 @@ test('uses serving terminating endpoints only if no ready one is left', () => {
     conditions: { ready: false, serving: true, terminating: true },
   };
   const web = service({ clusterIP: '172.30.0.9', ports: [http] });
-  const ips = (endpoints: EndpointSlice['endpoints']): string[] =>
+  const ips = (endpoints: NonNullable<EndpointSlice['endpoints']>): string[] =>
     portsOf([web], [slice(endpoints)])[0]?.endpoints.map((each) => each.ip) ?? [];
   assert.deepEqual(ips([terminating, { addresses: ['10.128.0.2'], conditions: { ready: true } }]), ['10.128.0.2']);
   assert.deepEqual(ips([terminating]), ['10.128.0.3']);

@@ -1,8 +1,8 @@
 /** Compares incremental planning after random changes with a fresh planner for the final state. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Node, Service } from '../../../../src/api/generated/core/v1.ts';
+import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { objectKey } from '../../../../src/api/meta/object.ts';
 import { ServicePlanner, type ServicePort } from '../../../../src/network/services/core/index.ts';
 import type { RefusedAddress } from '../../../../src/network/services/core/services.ts';

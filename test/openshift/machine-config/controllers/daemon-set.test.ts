@@ -1,7 +1,7 @@
 /** The pods `machine-config-daemon` on a real API server: admitted, restored, and only in the profile `okd`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DaemonSet } from 'kubernetes-types/apps/v1';
+import type { DaemonSet } from '../../../../src/api/generated/apps/v1.ts';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import {

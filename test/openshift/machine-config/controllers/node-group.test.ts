@@ -1,7 +1,7 @@
 /** Node groups on a real API server: their arguments become KubeletConfigs of pools. The hosts are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_LABEL } from '../../../../src/api/kinds/nodes/nodes/own-labels.ts';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';

@@ -1,7 +1,7 @@
 /** Pools, rendering, roll-out and drains on a real API server. The daemons of hosts are simulated. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import {
   CONFIG_REASON,

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { ApiError } from '../../../../src/api/meta/status.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import type { ApiClient } from '../../../../src/client/types.ts';

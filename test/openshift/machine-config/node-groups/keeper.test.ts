@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConfigMap, Node } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Node } from '../../../../src/api/generated/core/v1.ts';
 import { GROUP_CLAIM, GROUP_LABEL } from '../../../../src/api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { silentLog } from '../../../../src/base/log.ts';

@@ -1,7 +1,7 @@
 /** Life cycle of machines: each plan contains one step for a snapshot. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
   FORGOTTEN_MS,
   planHost,

@@ -1,7 +1,7 @@
 /** Plans of machine sets and machine health checks. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { planHealthCheck } from '../../../../src/openshift/machines/core/health-check.ts';
 import { inOrderOfDeletion, planMachineSet } from '../../../../src/openshift/machines/core/machine-set.ts';
 import type {

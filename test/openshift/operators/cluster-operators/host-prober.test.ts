@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { hostReportOf, REPORT_ANNOTATION } from '../../../../src/api/kinds/nodes/nodes/host-report.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import type { ApiClient } from '../../../../src/client/index.ts';

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { PolicyRule } from '../../../../src/api/generated/rbac/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../../controllers/harness.ts';
 import { bundleOf, crdOf, csvOf, packageOf, writeCatalog } from './catalogs.ts';

@@ -1,7 +1,7 @@
 /** Tests the default security context constraints pod by pod: their defaults and rejections. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
   admitPod,
   errorsText,

@@ -1,7 +1,7 @@
 /** UID ranges and SELinux levels of namespaces, as OpenShift allocates them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../../src/api/generated/core/v1.ts';
 import {
   allocationOf,
   blockOf,

@@ -1,8 +1,8 @@
 /** Devices of a pool that share counters: partitions of a board (KEP-4815). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1';
 import type { ResourceClaim, ResourceSlice } from '../../../../src/api/devices/types.ts';
+import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import type { Allocation } from '../../../../src/scheduler/core/devices/device-results.ts';
 import { allocateDevices } from '../../../../src/scheduler/core/devices/devices.ts';
 

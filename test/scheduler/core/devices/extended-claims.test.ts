@@ -1,9 +1,9 @@
 /** Claims for extended resources that device classes provide (KEP-5004). */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Container, Node, Pod } from 'kubernetes-types/core/v1';
 import { classesByResource } from '../../../../src/api/devices/extended-resources.ts';
 import type { DeviceClass, ResourceClaim } from '../../../../src/api/devices/types.ts';
+import type { Container, Node, Pod } from '../../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../../src/api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../../../../src/scheduler/core/cluster.ts';
 import type { DeviceLister } from '../../../../src/scheduler/core/devices/device-lister.ts';

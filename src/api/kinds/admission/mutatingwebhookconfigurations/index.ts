@@ -2,8 +2,9 @@
  * Mutating webhook configurations. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration.
  */
-import type { MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
+
 import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../../admission-rules/webhooks.ts';
+import type { MutatingWebhookConfiguration } from '../../../generated/admissionregistration/v1.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';

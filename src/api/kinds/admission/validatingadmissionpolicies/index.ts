@@ -2,9 +2,10 @@
  * Validating admission policies. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy, pkg/apis/admissionregistration.
  */
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
 import { paramKindText, setPolicyDefaults, validatePolicyBasics } from '../../../admission-rules/policies.ts';
+import type { ValidatingAdmissionPolicy } from '../../../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, utf8Length } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -2,9 +2,10 @@
  * Bindings of validating admission policies. Source:
  * k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding.
  */
-import type { ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
+
 import { bindingKind } from '../../../admission-rules/bindings.ts';
 import { validateBindingBasics } from '../../../admission-rules/policies.ts';
+import type { ValidatingAdmissionPolicyBinding } from '../../../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { sameShape } from '../../../registry/versions.ts';
 import { validateOneOf } from '../../../validation/scalars.ts';

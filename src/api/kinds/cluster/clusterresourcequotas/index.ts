@@ -2,8 +2,8 @@
  * Quotas that span several projects. Source: openshift/api quota/v1, and pkg/quota/apis/quota/validation of
  * openshift/openshift-apiserver.
  */
-import type { ResourceQuotaSpec, ResourceQuotaStatus } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { ResourceQuotaSpec, ResourceQuotaStatus } from '../../../generated/core/v1.ts';
+import type { LabelSelector } from '../../../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { column, labelsText, nameColumn, selectorText } from '../../../printing/columns.ts';

@@ -1,6 +1,7 @@
 /** Config maps. Source: k8s.io/kubernetes/pkg/registry/core/configmap, pkg/apis/core/validation ValidateConfigMap. */
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+
 import { configMapKeyErrors } from '../../../../base/names.ts';
+import type { ConfigMap } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { utf8Length } from '../../../meta/validation.ts';

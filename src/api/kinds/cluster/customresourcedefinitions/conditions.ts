@@ -1,7 +1,7 @@
 /**
  * Conditions of a CustomResourceDefinition. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 
 export type ConditionType =
   | 'Established'

@@ -2,8 +2,9 @@
  * Validation of `spec.conversion`: the strategy and the conversion webhook. Source: apiextensions/validation
  * (ValidateCustomResourceConversion), util/webhook.
  */
-import type { CustomResourceConversion, WebhookClientConfig } from 'kubernetes-types/apiextensions/v1';
+
 import { dns1035LabelErrors } from '../../../../base/names.ts';
+import type { CustomResourceConversion, WebhookClientConfig } from '../../../generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../../../validation/webhook-client.ts';

@@ -1,5 +1,5 @@
 /** Custom resource definitions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import {

@@ -2,7 +2,7 @@
  * Decides which requested names of a definition are accepted. Source:
  * k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
  */
-import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../../generated/apiextensions/v1.ts';
 import type { Condition } from './conditions.ts';
 
 export interface NamingVerdict {

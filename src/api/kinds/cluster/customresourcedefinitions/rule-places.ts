@@ -3,7 +3,7 @@
  * share are named at the top of the spec (`spec.validation.openAPIV3Schema`), all others below their version. Source:
  * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
  */
-import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '../../../generated/apiextensions/v1.ts';
 import type { JsonValue } from '../../../meta/object.ts';
 import { type ParsedSchema, parseSchema, type Schema } from '../../../structural/schema.ts';
 import { commonParts } from './v1beta1.ts';

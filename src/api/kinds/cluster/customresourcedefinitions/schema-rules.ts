@@ -3,7 +3,7 @@
  * stored definition fulfilled. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation
  * (requireStructuralSchema and related functions).
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { isBeta } from '../../../registry/versions.ts';
 import { type SchemaDemands, STRICT } from '../../../structural/rules.ts';
 import { SCHEMA_TYPES, type Schema } from '../../../structural/schema.ts';

@@ -1,5 +1,5 @@
 /** The NonStructuralSchema condition. Source: k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonValue } from '../../../meta/object.ts';
 import { parseSchema } from '../../../structural/schema.ts';

@@ -3,6 +3,8 @@
  * unknown fields are kept by default. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/{v1,v1beta1}
  * conversion and defaults.
  */
+
+import { dns1035LabelErrors } from '../../../../base/names.ts';
 import type {
   CustomResourceColumnDefinition,
   CustomResourceConversion,
@@ -10,8 +12,7 @@ import type {
   CustomResourceDefinitionSpec,
   CustomResourceDefinitionVersion,
   WebhookClientConfig,
-} from 'kubernetes-types/apiextensions/v1';
-import { dns1035LabelErrors } from '../../../../base/names.ts';
+} from '../../../generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonValue, KubeObject } from '../../../meta/object.ts';
 import { isSet } from '../../../meta/validation.ts';

@@ -2,14 +2,15 @@
  * Validation of CustomResourceDefinitions. Source:
  * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
  */
+
+import { messageOf } from '../../../../base/errors.ts';
+import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinition,
   CustomResourceDefinitionVersion,
   CustomResourceSubresources,
-} from 'kubernetes-types/apiextensions/v1';
-import { messageOf } from '../../../../base/errors.ts';
-import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
+} from '../../../generated/apiextensions/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError, NULL } from '../../../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet } from '../../../meta/validation.ts';

@@ -5,7 +5,7 @@
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionVersion,
-} from 'kubernetes-types/apiextensions/v1';
+} from '../../../generated/apiextensions/v1.ts';
 import type { JsonValue, KubeObject } from '../../../meta/object.ts';
 import { ageColumn, nameColumn } from '../../../printing/columns.ts';
 import { humanDuration } from '../../../printing/duration.ts';

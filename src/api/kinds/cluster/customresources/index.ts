@@ -2,8 +2,9 @@
  * Kind definitions for custom resources. Each version has a definition of its own, because schema, columns and
  * subresources may differ between versions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
  */
-import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
+
 import { goText } from '../../../../base/go-text.ts';
+import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '../../../generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../meta/object.ts';
 import { nextGeneration } from '../../../meta/object.ts';

@@ -2,7 +2,7 @@
  * Conversion between core/v1 and events.k8s.io/v1, two API views of the same stored event. Source:
  * k8s.io/kubernetes/pkg/apis/events/v1 conversion.
  */
-import type { Event as CoreEvent } from 'kubernetes-types/core/v1';
+import type { Event as CoreEvent } from '../../../generated/core/v1.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 
 /** Field names in events.k8s.io/v1 and in core/v1. Other fields have the same name in both. */

@@ -1,5 +1,5 @@
 /** Events. Source: k8s.io/kubernetes/pkg/registry/core/event, pkg/apis/core/validation ValidateEventCreate. */
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../../generated/core/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { column, nameColumn } from '../../../printing/columns.ts';
 import { since } from '../../../printing/duration.ts';

@@ -1,6 +1,7 @@
 /** Validation of events. Source: k8s.io/kubernetes/pkg/apis/core/validation/events.go. */
-import type { Event } from 'kubernetes-types/core/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
+import type { Event } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, nameErrors, validateImmutable } from '../../../meta/validation.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Flow schemas. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema, pkg/apis/flowcontrol/{v1,validation}.
  */
-import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
+import type { FlowSchema } from '../../../generated/flowcontrol/v1.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, METADATA_AND_SPEC, restoreMetadata, specStatusStrategies } from '../../../registry/strategies.ts';

@@ -1,13 +1,14 @@
 /** Validation of flow schemas. Source: k8s.io/kubernetes/pkg/apis/flowcontrol/validation. */
+
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
+import { mandatorySchemas, mandatorySpec } from '../../../flow-control/defaults.ts';
 import type {
   FlowSchema,
   NonResourcePolicyRule,
   PolicyRulesWithSubjects,
   ResourcePolicyRule,
   Subject,
-} from 'kubernetes-types/flowcontrol/v1';
-import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
-import { mandatorySchemas, mandatorySpec } from '../../../flow-control/defaults.ts';
+} from '../../../generated/flowcontrol/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';

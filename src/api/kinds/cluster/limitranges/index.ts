@@ -1,7 +1,7 @@
 /**
  * Limit ranges. Source: k8s.io/kubernetes/pkg/registry/core/limitrange, pkg/apis/core/v1 SetDefaults_LimitRangeItem.
  */
-import type { LimitRange, LimitRangeItem } from 'kubernetes-types/core/v1';
+import type { LimitRange, LimitRangeItem } from '../../../generated/core/v1.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, metadataOf } from '../../../registry/strategies.ts';

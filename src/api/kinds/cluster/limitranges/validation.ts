@@ -1,5 +1,5 @@
 /** Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateLimitRange. */
-import type { LimitRange, LimitRangeItem } from 'kubernetes-types/core/v1';
+
 import {
   compareQuantity,
   formatQuantity,
@@ -8,6 +8,7 @@ import {
   quantityOf,
   tryParseQuantity,
 } from '../../../../base/quantity.ts';
+import type { LimitRange, LimitRangeItem } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isExtended, validateContainerResourceName } from '../../../podspec/containers/resources.ts';
 import { validateQualifiedName, validateResourceTypeName } from '../../../validation/resource-names.ts';

@@ -1,6 +1,7 @@
 /** Namespaces. Source: k8s.io/kubernetes/pkg/registry/core/namespace. */
-import type { Namespace } from 'kubernetes-types/core/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
+import type { Namespace } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

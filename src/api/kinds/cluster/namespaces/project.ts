@@ -2,7 +2,7 @@
  * The Project kind: namespaces as OpenShift presents them to users. Source: openshift/api project/v1; `oc get
  * projects`.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { column, nameColumn } from '../../../printing/columns.ts';
 import type { KindAlias } from '../../../registry/definition.ts';

@@ -2,8 +2,13 @@
  * Priority levels. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration,
  * pkg/apis/flowcontrol/{v1,validation}.
  */
-import type { LimitResponse, PriorityLevelConfiguration, QueuingConfiguration } from 'kubernetes-types/flowcontrol/v1';
+
 import { EXEMPT, mandatoryLevels, mandatorySpec } from '../../../flow-control/defaults.ts';
+import type {
+  LimitResponse,
+  PriorityLevelConfiguration,
+  QueuingConfiguration,
+} from '../../../generated/flowcontrol/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';

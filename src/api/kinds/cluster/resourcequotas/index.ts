@@ -1,5 +1,5 @@
 /** Resource quotas. Source: k8s.io/kubernetes/pkg/registry/core/resourcequota. */
-import type { ResourceQuota } from 'kubernetes-types/core/v1';
+import type { ResourceQuota } from '../../../generated/core/v1.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';

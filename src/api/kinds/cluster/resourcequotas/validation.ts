@@ -1,5 +1,5 @@
 /** Validation of resource quotas. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateResourceQuota. */
-import type { ResourceQuota, ResourceQuotaSpec } from 'kubernetes-types/core/v1';
+import type { ResourceQuota, ResourceQuotaSpec } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet } from '../../../meta/validation.ts';

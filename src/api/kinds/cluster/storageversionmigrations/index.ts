@@ -2,8 +2,9 @@
  * Requests to rewrite all objects of a resource in its storage version. Source:
  * k8s.io/kubernetes/pkg/registry/storagemigration, pkg/apis/storagemigration/validation; KEP-4192.
  */
-import type { Condition } from 'kubernetes-types/meta/v1';
+
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
+import type { Condition } from '../../../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { validateImmutable } from '../../../meta/validation.ts';

@@ -1,8 +1,8 @@
 /** Kinds that are used in subresources only, and the old top-level resource `bindings`. */
-import type { TokenRequest } from 'kubernetes-types/authentication/v1';
-import type { Scale } from 'kubernetes-types/autoscaling/v1';
-import type { Binding } from 'kubernetes-types/core/v1';
-import type { Eviction } from 'kubernetes-types/policy/v1';
+import type { TokenRequest } from '../../../generated/authentication/v1.ts';
+import type { Scale } from '../../../generated/autoscaling/v1.ts';
+import type { Binding } from '../../../generated/core/v1.ts';
+import type { Eviction } from '../../../generated/policy/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -2,8 +2,8 @@
  * Roles and bindings of authorization.openshift.io, OpenShift's older API for the RBAC objects. Source:
  * openshift/openshift-apiserver pkg/authorization, and openshift/api authorization/v1.
  */
-import type { ObjectReference } from 'kubernetes-types/core/v1';
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
+import type { ObjectReference } from '../../../generated/core/v1.ts';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from '../../../generated/rbac/v1.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindAlias, ServedNames, Verb } from '../../../registry/definition.ts';

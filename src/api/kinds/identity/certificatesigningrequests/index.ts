@@ -1,5 +1,5 @@
 /** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { CertificateSigningRequest } from '../../../generated/certificates/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import { humanDuration } from '../../../printing/duration.ts';

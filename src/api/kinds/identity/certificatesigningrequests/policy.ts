@@ -2,8 +2,9 @@
  * Requests that each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing
  * Requests", built-in signers.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
+import type { Node } from '../../../generated/core/v1.ts';
 import { hostReportOf } from '../../nodes/nodes/host-report.ts';
 import type { CertificateRequestFacts } from './signer-port.ts';
 

@@ -2,8 +2,12 @@
  * Validation of certificate signing requests. Source: k8s.io/kubernetes/pkg/apis/certificates/validation. The ASN.1 of
  * the request is parsed by the API server's admission and by the signer.
  */
-import type { CertificateSigningRequest, CertificateSigningRequestCondition } from 'kubernetes-types/certificates/v1';
+
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
+import type {
+  CertificateSigningRequest,
+  CertificateSigningRequestCondition,
+} from '../../../generated/certificates/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';

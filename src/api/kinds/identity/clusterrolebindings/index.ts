@@ -1,5 +1,5 @@
 /** Cluster role bindings. Source: k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding. */
-import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRoleBinding } from '../../../generated/rbac/v1.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';

@@ -1,5 +1,5 @@
 /** Cluster roles. Source: k8s.io/kubernetes/pkg/registry/rbac/clusterrole. */
-import type { ClusterRole } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole } from '../../../generated/rbac/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

@@ -1,5 +1,5 @@
 /** Table columns of role bindings and cluster role bindings. */
-import type { ClusterRoleBinding, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRoleBinding, RoleBinding } from '../../../generated/rbac/v1.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { Column } from '../../../registry/definition.ts';
 import { subjectsText } from './rules.ts';

@@ -2,8 +2,9 @@
  * Validation of roles and bindings. Privilege escalation is checked by the API server. Source:
  * k8s.io/kubernetes/pkg/apis/rbac/validation, pkg/apis/rbac/v1 defaults.
  */
-import type { PolicyRule, RoleRef, Subject } from 'kubernetes-types/rbac/v1';
+
 import { dns1123SubdomainErrors, pathSegmentErrors } from '../../../../base/names.ts';
+import type { PolicyRule, RoleRef, Subject } from '../../../generated/rbac/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';

@@ -2,13 +2,13 @@
  * Token and access reviews. They are answered and never stored. Source:
  * k8s.io/kubernetes/pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation.
  */
-import type { SelfSubjectReview, TokenReview } from 'kubernetes-types/authentication/v1';
+import type { SelfSubjectReview, TokenReview } from '../../../generated/authentication/v1.ts';
 import type {
   LocalSubjectAccessReview,
   SelfSubjectAccessReview,
   SelfSubjectRulesReview,
   SubjectAccessReview,
-} from 'kubernetes-types/authorization/v1';
+} from '../../../generated/authorization/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { isSet } from '../../../meta/validation.ts';

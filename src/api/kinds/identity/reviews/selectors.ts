@@ -2,8 +2,9 @@
  * Validation of label and field selectors in access reviews. Source:
  * k8s.io/kubernetes/pkg/apis/authorization/validation, k8s.io/apimachinery/pkg/apis/meta/v1/validation.
  */
-import type { ResourceAttributes } from 'kubernetes-types/authorization/v1';
+
 import { labelValueErrors, qualifiedNameErrors } from '../../../../base/names.ts';
+import type { ResourceAttributes } from '../../../generated/authorization/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 
 export interface WrittenSelector {

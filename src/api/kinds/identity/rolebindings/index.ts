@@ -1,5 +1,5 @@
 /** Role bindings. Source: k8s.io/kubernetes/pkg/registry/rbac/rolebinding. */
-import type { RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { RoleBinding } from '../../../generated/rbac/v1.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';

@@ -1,5 +1,5 @@
 /** Roles. Source: k8s.io/kubernetes/pkg/registry/rbac/role. */
-import type { Role } from 'kubernetes-types/rbac/v1';
+import type { Role } from '../../../generated/rbac/v1.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';

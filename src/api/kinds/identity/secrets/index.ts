@@ -1,6 +1,7 @@
 /** Secrets. Source: k8s.io/kubernetes/pkg/registry/core/secret, pkg/apis/core/validation ValidateSecret. */
-import type { Secret } from 'kubernetes-types/core/v1';
+
 import { configMapKeyErrors } from '../../../../base/names.ts';
+import type { Secret } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';

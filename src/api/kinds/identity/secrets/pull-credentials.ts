@@ -1,5 +1,5 @@
 /** Registry credentials in image pull secrets. Source: k8s.io/kubernetes/pkg/credentialprovider (keyring.go). */
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { Secret } from '../../../generated/core/v1.ts';
 import { decodeBase64 } from '../../../validation/base64.ts';
 
 export interface PullCredentials {

@@ -1,5 +1,5 @@
 /** Service accounts. Source: k8s.io/kubernetes/pkg/registry/core/serviceaccount. */
-import type { ServiceAccount } from 'kubernetes-types/core/v1';
+import type { ServiceAccount } from '../../../generated/core/v1.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';

@@ -1,6 +1,7 @@
 /** Endpoints. Source: k8s.io/kubernetes/pkg/registry/core/endpoint, pkg/apis/core/validation ValidateEndpoints. */
-import type { EndpointAddress, EndpointSubset, Endpoints } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../../base/names.ts';
+import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, limitedList, NONE, nameColumn } from '../../../printing/columns.ts';

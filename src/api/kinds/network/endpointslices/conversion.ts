@@ -2,7 +2,7 @@
  * Conversion of v1beta1 endpoint slices, which have the location of an endpoint in a topology map. Source:
  * k8s.io/kubernetes/pkg/apis/discovery/v1beta1 conversion.
  */
-import type { Endpoint, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { Endpoint, EndpointSlice } from '../../../generated/discovery/v1.ts';
 import type { KindAlias } from '../../../registry/definition.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';

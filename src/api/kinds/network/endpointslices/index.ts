@@ -1,5 +1,5 @@
 /** Endpoint slices. Source: k8s.io/kubernetes/pkg/registry/discovery/endpointslice, pkg/apis/discovery/validation. */
-import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
+
 import { ipFamilyOf } from '../../../../base/addresses/addresses.ts';
 import {
   dns1123LabelErrors,
@@ -7,6 +7,7 @@ import {
   labelValueErrors,
   qualifiedNameErrors,
 } from '../../../../base/names.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../../../generated/discovery/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { nextGeneration } from '../../../meta/object.ts';

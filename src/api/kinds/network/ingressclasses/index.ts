@@ -1,6 +1,7 @@
 /** Ingress classes. Source: k8s.io/kubernetes/pkg/registry/networking/ingressclass, pkg/apis/networking/validation. */
-import type { IngressClass } from 'kubernetes-types/networking/v1';
+
 import { dns1123LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../../../base/names.ts';
+import type { IngressClass } from '../../../generated/networking/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';

@@ -2,7 +2,7 @@
  * Conversion of v1beta1 ingresses of the groups extensions and networking.k8s.io. Source:
  * k8s.io/kubernetes/pkg/apis/{networking,extensions}/v1beta1 conversion and defaults.
  */
-import type { Ingress, IngressBackend, IngressSpec } from 'kubernetes-types/networking/v1';
+import type { Ingress, IngressBackend, IngressSpec } from '../../../generated/networking/v1.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { isSet } from '../../../meta/validation.ts';
 import type { KindAlias } from '../../../registry/definition.ts';

@@ -1,5 +1,5 @@
 /** Ingresses. Source: k8s.io/kubernetes/pkg/registry/networking/ingress, pkg/printers/internalversion. */
-import type { Ingress } from 'kubernetes-types/networking/v1';
+import type { Ingress } from '../../../generated/networking/v1.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';

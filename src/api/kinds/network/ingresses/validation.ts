@@ -1,5 +1,5 @@
 /** Source: k8s.io/kubernetes/pkg/apis/networking/validation ValidateIngress. */
-import type { HTTPIngressPath, Ingress, IngressBackend, IngressSpec } from 'kubernetes-types/networking/v1';
+
 import { ipFamilyOf } from '../../../../base/addresses/addresses.ts';
 import {
   dns1035LabelErrors,
@@ -7,6 +7,7 @@ import {
   pathSegmentErrors,
   wildcardSubdomainErrors,
 } from '../../../../base/names.ts';
+import type { HTTPIngressPath, Ingress, IngressBackend, IngressSpec } from '../../../generated/networking/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import {

@@ -2,7 +2,7 @@
  * Network policies. Source: k8s.io/kubernetes/pkg/registry/networking/networkpolicy,
  * pkg/apis/networking/{v1,validation}.
  */
-import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from 'kubernetes-types/networking/v1';
+import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from '../../../generated/networking/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn, selectorText } from '../../../printing/columns.ts';

@@ -2,8 +2,9 @@
  * Address ranges for services. Source: k8s.io/kubernetes/pkg/registry/networking/servicecidr,
  * pkg/apis/networking/validation, pkg/printers/internalversion.
  */
-import type { Condition } from 'kubernetes-types/meta/v1';
+
 import { ipFamilyOf } from '../../../../base/addresses/addresses.ts';
+import type { Condition } from '../../../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { IMMUTABLE_MESSAGE } from '../../../meta/validation.ts';

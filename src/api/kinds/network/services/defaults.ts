@@ -2,7 +2,7 @@
  * Defaults of services, and adjustments after a change of type. Source: k8s.io/kubernetes/pkg/apis/core/v1
  * SetDefaults_Service; pkg/registry/core/service.
  */
-import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Service, ServicePort, ServiceSpec } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { isSet } from '../../../meta/validation.ts';
 

@@ -2,8 +2,9 @@
  * Assignment of IP families to services, in single-stack and dual-stack clusters. Source:
  * k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
  */
-import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
+
 import { ipFamilyOf } from '../../../../base/addresses/addresses.ts';
+import type { Service, ServiceSpec } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 

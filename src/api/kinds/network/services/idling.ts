@@ -1,5 +1,5 @@
 /** Services whose workloads were scaled to zero by `oc idle`. Source: openshift/api unidling/v1alpha1. */
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../generated/core/v1.ts';
 
 export const IDLED_AT = 'idling.alpha.openshift.io/idled-at';
 export const UNIDLE_TARGETS = 'idling.alpha.openshift.io/unidle-targets';

@@ -1,5 +1,5 @@
 /** Services. The API server allocates addresses and node ports. Source: k8s.io/kubernetes/pkg/registry/core/service. */
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service } from '../../../generated/core/v1.ts';
 import { ageColumn, column, labelsText, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';

@@ -1,9 +1,10 @@
 /**
  * Validation of services. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateService, ValidateServiceUpdate.
  */
-import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
+
 import { ipFamilyOf } from '../../../../base/addresses/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../../base/names.ts';
+import type { Service, ServicePort, ServiceSpec } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateLabels } from '../../../meta/validation.ts';
 import {

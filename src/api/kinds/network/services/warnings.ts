@@ -1,5 +1,5 @@
 /** Warnings for services. Source: k8s.io/kubernetes/pkg/api/service/warnings.go. */
-import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Service, ServiceSpec } from '../../../generated/core/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { addressWarnings, networkWarnings } from '../../../validation/address-warnings.ts';
 

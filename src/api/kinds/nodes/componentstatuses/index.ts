@@ -2,7 +2,7 @@
  * Component statuses, deprecated since 1.19 in favour of the health endpoints. The kind is still in discovery; its list
  * is always empty. Source: k8s.io/kubernetes/pkg/registry/core/componentstatus.
  */
-import type { ComponentStatus } from 'kubernetes-types/core/v1';
+import type { ComponentStatus } from '../../../generated/core/v1.ts';
 import { column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 

@@ -1,5 +1,5 @@
 /** Leases. Source: k8s.io/kubernetes/pkg/registry/coordination/lease, pkg/apis/coordination/validation. */
-import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Lease } from '../../../generated/coordination/v1.ts';
 import type { FieldError } from '../../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

@@ -2,7 +2,7 @@
  * Ports on which the host itself listens: API server, controllers, etcd, kubelet and gossip. The kubelet publishes them
  * in an annotation of the Node, so that the scheduler and the service proxies of other nodes keep them free.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../generated/core/v1.ts';
 
 export interface ReservedPort {
   readonly protocol: 'TCP' | 'UDP' | 'SCTP';

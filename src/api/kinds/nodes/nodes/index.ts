@@ -1,5 +1,5 @@
 /** Nodes. Source: k8s.io/kubernetes/pkg/registry/core/node. */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../generated/core/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

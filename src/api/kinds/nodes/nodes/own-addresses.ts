@@ -2,9 +2,10 @@
  * Addresses that are accepted as a node's own. A node writes its own `status.addresses`, so the status alone is not
  * trusted.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+
 import { canonicalAddress } from '../../../../base/addresses/addresses.ts';
 import { addressKind } from '../../../../base/addresses/destinations.ts';
+import type { Node } from '../../../generated/core/v1.ts';
 import { APPROVED_ANNOTATION, DECLARED_ANNOTATION, namesIn } from './serving-addresses.ts';
 
 export interface OwnAddresses {

@@ -1,6 +1,7 @@
 /** Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateNode, ValidateNodeUpdate. */
-import type { Node, NodeSpec, Taint } from 'kubernetes-types/core/v1';
+
 import { labelValueErrors, qualifiedNameErrors } from '../../../../base/names.ts';
+import type { Node, NodeSpec, Taint } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { validateResourceQuantity } from '../../../podspec/containers/resources.ts';

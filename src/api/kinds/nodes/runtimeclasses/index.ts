@@ -1,6 +1,7 @@
 /** Runtime classes. Source: k8s.io/kubernetes/pkg/registry/node/runtimeclass, pkg/apis/node/validation. */
-import type { RuntimeClass } from 'kubernetes-types/node/v1';
+
 import { dns1123LabelErrors } from '../../../../base/names.ts';
+import type { RuntimeClass } from '../../../generated/node/v1.ts';
 import type { FieldError } from '../../../meta/field-error.ts';
 import { validateImmutable, validateLabels } from '../../../meta/validation.ts';
 import { deprecatedLabel } from '../../../podspec/checks/warnings.ts';

@@ -1,5 +1,5 @@
 /** CSI drivers. Source: k8s.io/kubernetes/pkg/registry/storage/csidriver, pkg/apis/storage/{v1,validation}. */
-import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
+import type { CSIDriver, CSIDriverSpec } from '../../../generated/storage/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

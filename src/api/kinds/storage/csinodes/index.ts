@@ -2,8 +2,9 @@
  * The CSINode kind: CSI drivers that run on a node. Source: k8s.io/kubernetes/pkg/registry/storage/csinode,
  * pkg/apis/storage/validation.
  */
-import type { CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
+import type { CSINode, CSINodeDriver } from '../../../generated/storage/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, utf8Length, validateImmutable } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -2,9 +2,10 @@
  * The CSIStorageCapacity kind: free capacity that a CSI driver reports. Source:
  * k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity, pkg/apis/storage/validation.
  */
-import type { CSIStorageCapacity } from 'kubernetes-types/storage/v1';
+
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
 import { formatQuantity, tryParseQuantity } from '../../../../base/quantity.ts';
+import type { CSIStorageCapacity } from '../../../generated/storage/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';
 import { column, nameColumn } from '../../../printing/columns.ts';

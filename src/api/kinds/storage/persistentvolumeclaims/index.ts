@@ -2,8 +2,9 @@
  * Persistent volume claims. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim,
  * pkg/apis/core/validation.
  */
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
+
 import { compareQuantity, tryParseQuantity } from '../../../../base/quantity.ts';
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';

@@ -1,5 +1,5 @@
 /** Persistent volumes. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolume, pkg/apis/core/validation. */
-import type { PersistentVolume, VolumeNodeAffinity } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, VolumeNodeAffinity } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';

@@ -1,6 +1,7 @@
 /** Storage classes. Source: k8s.io/kubernetes/pkg/registry/storage/storageclass, pkg/apis/storage/{v1,validation}. */
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
+import type { StorageClass } from '../../../generated/storage/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';

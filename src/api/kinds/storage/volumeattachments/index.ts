@@ -1,6 +1,7 @@
 /** Volume attachments. Source: k8s.io/kubernetes/pkg/registry/storage/volumeattachment, pkg/apis/storage/validation. */
-import type { VolumeAttachment, VolumeError } from 'kubernetes-types/storage/v1';
+
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
+import type { VolumeAttachment, VolumeError } from '../../../generated/storage/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, utf8Length, validateImmutable } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -1,5 +1,5 @@
 /** Controller revisions. Source: k8s.io/kubernetes/pkg/registry/apps/controllerrevision. */
-import type { ControllerRevision } from 'kubernetes-types/apps/v1';
+import type { ControllerRevision } from '../../../generated/apps/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';

@@ -1,5 +1,5 @@
 /** Cron jobs. Source: k8s.io/kubernetes/pkg/registry/batch/cronjob, pkg/apis/batch/{v1,validation}. */
-import type { CronJob, CronJobSpec } from 'kubernetes-types/batch/v1';
+import type { CronJob, CronJobSpec } from '../../../generated/batch/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { isNewSpec, podNameWarnings } from '../../../podspec/checks/workload-warnings.ts';

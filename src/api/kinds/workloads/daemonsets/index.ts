@@ -1,5 +1,5 @@
 /** Daemon sets. Source: k8s.io/kubernetes/pkg/registry/apps/daemonset. */
-import type { DaemonSet, DaemonSetSpec } from 'kubernetes-types/apps/v1';
+import type { DaemonSet, DaemonSetSpec } from '../../../generated/apps/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';

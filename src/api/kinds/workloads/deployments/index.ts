@@ -2,7 +2,7 @@
  * Deployments. Source: k8s.io/kubernetes/pkg/registry/apps/deployment, pkg/apis/apps/v1 defaults,
  * pkg/apis/apps/validation.
  */
-import type { Deployment, DeploymentSpec } from 'kubernetes-types/apps/v1';
+import type { Deployment, DeploymentSpec } from '../../../generated/apps/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../../meta/validation.ts';
 import { namedWorkloadWarnings } from '../../../podspec/checks/workload-warnings.ts';

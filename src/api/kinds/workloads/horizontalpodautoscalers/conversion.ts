@@ -2,8 +2,9 @@
  * Conversion of autoscalers in v1 and v2beta1. v2 fields that these versions lack are shown in annotations. Source:
  * k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
  */
-import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
+
 import { parseJson } from '../../../../base/json/json.ts';
+import type { HorizontalPodAutoscaler } from '../../../generated/autoscaling/v2.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../meta/object.ts';
 import type { KindAlias } from '../../../registry/definition.ts';
 import { pruneAndCheck } from '../../../schema/decode.ts';

@@ -1,5 +1,5 @@
 /** Source: k8s.io/kubernetes/pkg/apis/autoscaling/v2 defaults. */
-import type { HorizontalPodAutoscaler, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
+import type { HorizontalPodAutoscaler, HPAScalingRules } from '../../../generated/autoscaling/v2.ts';
 
 const CPU_UTILIZATION = 80;
 

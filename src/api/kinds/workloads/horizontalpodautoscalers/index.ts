@@ -2,7 +2,7 @@
  * Horizontal pod autoscalers. Source: k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler,
  * pkg/printers/internalversion.
  */
-import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from 'kubernetes-types/autoscaling/v2';
+import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from '../../../generated/autoscaling/v2.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';

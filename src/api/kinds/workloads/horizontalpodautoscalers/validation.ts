@@ -1,4 +1,7 @@
 /** Source: k8s.io/kubernetes/pkg/apis/autoscaling/validation. */
+
+import { dns1123LabelErrors, pathSegmentErrors } from '../../../../base/names.ts';
+import { tryParseQuantity } from '../../../../base/quantity.ts';
 import type {
   CrossVersionObjectReference,
   HorizontalPodAutoscaler,
@@ -6,9 +9,7 @@ import type {
   MetricIdentifier,
   MetricSpec,
   MetricTarget,
-} from 'kubernetes-types/autoscaling/v2';
-import { dns1123LabelErrors, pathSegmentErrors } from '../../../../base/names.ts';
-import { tryParseQuantity } from '../../../../base/quantity.ts';
+} from '../../../generated/autoscaling/v2.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { validateNameRule, validateNonNegative, validateOneOf } from '../../../validation/scalars.ts';

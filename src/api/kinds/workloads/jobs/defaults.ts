@@ -1,5 +1,5 @@
 /** Source: k8s.io/kubernetes/pkg/apis/batch/v1 SetDefaults_Job. */
-import type { JobSpec } from 'kubernetes-types/batch/v1';
+import type { JobSpec } from '../../../generated/batch/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../../podspec/defaults.ts';
 

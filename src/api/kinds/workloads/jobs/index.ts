@@ -1,5 +1,5 @@
 /** Jobs. Source: k8s.io/kubernetes/pkg/registry/batch/job, pkg/apis/batch/v1 defaults, pkg/printers/internalversion. */
-import type { Job } from 'kubernetes-types/batch/v1';
+import type { Job } from '../../../generated/batch/v1.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../../printing/columns.ts';
 import { humanDuration } from '../../../printing/duration.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

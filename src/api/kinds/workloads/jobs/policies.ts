@@ -2,8 +2,9 @@
  * Validation of podFailurePolicy and successPolicy, which end a job before all of its pods have ended. Source:
  * k8s.io/kubernetes/pkg/apis/batch/validation.
  */
-import type { JobSpec } from 'kubernetes-types/batch/v1';
+
 import { qualifiedNameErrors } from '../../../../base/names.ts';
+import type { JobSpec } from '../../../generated/batch/v1.ts';
 import { type FieldError, fieldError, OMITTED } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { validateNameRule, validateNonNegative, validateOneOf } from '../../../validation/scalars.ts';

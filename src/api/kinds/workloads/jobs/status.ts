@@ -1,7 +1,7 @@
 /**
  * Validation of status updates of jobs. Source: k8s.io/kubernetes/pkg/apis/batch/validation, pkg/registry/batch/job.
  */
-import type { Job, JobStatus } from 'kubernetes-types/batch/v1';
+import type { Job, JobStatus } from '../../../generated/batch/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError, OMITTED } from '../../../meta/field-error.ts';
 import { validateNonNegative } from '../../../validation/scalars.ts';

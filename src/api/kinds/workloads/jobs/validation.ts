@@ -1,9 +1,9 @@
 /** Validation of jobs. Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
 
-import type { Job, JobSpec } from 'kubernetes-types/batch/v1';
-import type { PodSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors } from '../../../../base/names.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
+import type { Job, JobSpec } from '../../../generated/batch/v1.ts';
+import type { PodSpec } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';

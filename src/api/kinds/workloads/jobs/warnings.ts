@@ -1,5 +1,5 @@
 /** Warnings about jobs. Source: k8s.io/kubernetes/pkg/api/job WarningsForJobSpec, pkg/registry/batch/job. */
-import type { Job, JobSpec } from 'kubernetes-types/batch/v1';
+import type { Job, JobSpec } from '../../../generated/batch/v1.ts';
 import { templateWarnings } from '../../../podspec/checks/warnings.ts';
 import { isNewSpec, podNameWarnings } from '../../../podspec/checks/workload-warnings.ts';
 

@@ -2,7 +2,7 @@
  * Pod disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget,
  * pkg/apis/policy/validation.
  */
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import type { PodDisruptionBudget } from '../../../generated/policy/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -1,6 +1,7 @@
 /** Pods. Source: k8s.io/kubernetes/pkg/registry/core/pod. */
-import type { Pod } from 'kubernetes-types/core/v1';
+
 import { dns1123LabelErrors } from '../../../../base/names.ts';
+import type { Pod } from '../../../generated/core/v1.ts';
 import { appArmorWarnings, fillAppArmorFields } from '../../../podspec/annotations.ts';
 import { templateWarnings } from '../../../podspec/checks/warnings.ts';
 import { takeResizeOnly, validatePodResize } from '../../../podspec/containers/resize.ts';

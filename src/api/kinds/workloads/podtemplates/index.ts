@@ -1,5 +1,5 @@
 /** Pod templates. Source: k8s.io/kubernetes/pkg/registry/core/podtemplate. */
-import type { PodTemplate } from 'kubernetes-types/core/v1';
+import type { PodTemplate } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { nextGeneration } from '../../../meta/object.ts';
 import { changedTemplateWarnings } from '../../../podspec/checks/workload-warnings.ts';

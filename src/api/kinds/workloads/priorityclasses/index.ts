@@ -1,7 +1,7 @@
 /**
  * Priority classes. Source: k8s.io/kubernetes/pkg/registry/scheduling/priorityclass, pkg/apis/scheduling/validation.
  */
-import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import type { PriorityClass } from '../../../generated/scheduling/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

@@ -1,5 +1,5 @@
 /** Replica sets. Source: k8s.io/kubernetes/pkg/registry/apps/replicaset. */
-import type { ReplicaSet, ReplicaSetSpec } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet, ReplicaSetSpec } from '../../../generated/apps/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';
 import { namedWorkloadWarnings } from '../../../podspec/checks/workload-warnings.ts';

@@ -1,8 +1,9 @@
 /**
  * Replication controllers. Source: k8s.io/kubernetes/pkg/registry/core/replicationcontroller, pkg/apis/core/validation.
  */
-import type { ReplicationController } from 'kubernetes-types/core/v1';
+
 import { formatLabelSelector, matchesLabels, selectorOfLabels } from '../../../../base/selector.ts';
+import type { ReplicationController } from '../../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { namedWorkloadWarnings } from '../../../podspec/checks/workload-warnings.ts';
 import { setPodTemplateDefaults } from '../../../podspec/defaults.ts';

@@ -1,5 +1,5 @@
 /** Stateful sets. Source: k8s.io/kubernetes/pkg/registry/apps/statefulset, pkg/apis/apps/v1 defaults. */
-import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
+import type { StatefulSet, StatefulSetSpec } from '../../../generated/apps/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { isNewSpec, workloadWarnings } from '../../../podspec/checks/workload-warnings.ts';
 import { setPodTemplateDefaults } from '../../../podspec/defaults.ts';

@@ -1,6 +1,6 @@
 /** Validation of stateful sets. Source: k8s.io/kubernetes/pkg/apis/apps/validation ValidateStatefulSet. */
-import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
-import type { Volume } from 'kubernetes-types/core/v1';
+import type { StatefulSet, StatefulSetSpec } from '../../../generated/apps/v1.ts';
+import type { Volume } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';

@@ -1,7 +1,8 @@
 /** Validation rules that workload kinds share. Source: k8s.io/kubernetes/pkg/apis/apps/validation. */
-import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+
 import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
+import type { PodTemplateSpec } from '../../../generated/core/v1.ts';
+import type { LabelSelector } from '../../../generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validatePodTemplate } from '../../../podspec/validate.ts';
 import { validateNonNegative } from '../../../validation/scalars.ts';

@@ -1,6 +1,6 @@
 /** Bindings of admission policies: where a policy applies, and with which parameters. */
 
-import type { ParamRef, ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
+import type { ParamRef, ValidatingAdmissionPolicyBinding } from '../../../../api/generated/admissionregistration/v1.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { Kinds } from '../../../pipeline/kinds.ts';
 import { compileMatch, type MatchSpec, matchRules, type NamespaceSource, selects } from '../../matching.ts';

@@ -1,8 +1,9 @@
 /** Shared parts of admission policies: expressions, match conditions and variables. */
-import type { MatchCondition, MatchResources, Variable } from 'kubernetes-types/admissionregistration/v1';
+
 import type { Program } from '../../../../api/cel/part.ts';
 import { DYN, listOf, mapOf, type Type } from '../../../../api/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../api/cel/values.ts';
+import type { MatchCondition, MatchResources, Variable } from '../../../../api/generated/admissionregistration/v1.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import { rethrowPending } from '../../authorizer.ts';
 import {

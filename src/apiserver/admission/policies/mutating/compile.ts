@@ -1,7 +1,7 @@
 /**
  * Mutating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go.
  */
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import type { ValidatingAdmissionPolicy } from '../../../../api/generated/admissionregistration/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import {
   compileShared,

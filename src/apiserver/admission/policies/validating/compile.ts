@@ -1,7 +1,7 @@
 /**
  * Validating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/plugin.go.
  */
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import type { ValidatingAdmissionPolicy } from '../../../../api/generated/admissionregistration/v1.ts';
 import {
   compileShared,
   type Expression,

@@ -3,9 +3,10 @@
  * change, and rules may match more kinds. Source:
  * k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+
 import { typeOfNode, typeOfPublished } from '../../../../api/cel/kinds.ts';
 import { DYN, type Type } from '../../../../api/cel/types.ts';
+import type { ValidatingAdmissionPolicy } from '../../../../api/generated/admissionregistration/v1.ts';
 import { schemaOfType } from '../../../../api/schema/index.ts';
 import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
 import { compileExpression, explainProblem } from '../../expressions.ts';

@@ -1,6 +1,6 @@
 /** ValidatingAdmissionPolicy. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go. */
 
-import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import type { ValidatingAdmissionPolicy } from '../../../../api/generated/admissionregistration/v1.ts';
 import type { JsonValue, KubeObject } from '../../../../api/meta/object.ts';
 import { ApiError, type StatusReason } from '../../../../api/meta/status.ts';
 import { messageOf } from '../../../../base/errors.ts';

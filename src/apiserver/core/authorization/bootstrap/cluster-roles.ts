@@ -1,4 +1,4 @@
-import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { NODE_RULES } from './node-rules.ts';
 import { aggregatedRole, aggregateTo, clusterRole, eventsRule, READ, rule, urlRule, WRITE } from './notation.ts';
 

@@ -1,4 +1,4 @@
-import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { IMAGE_AND_TEMPLATE_CONTROLLERS } from './image-and-template-roles.ts';
 import { MACHINE_CONFIG_CONTROLLERS } from './machine-config.ts';
 import { MACHINE_CONTROLLERS } from './machine-roles.ts';

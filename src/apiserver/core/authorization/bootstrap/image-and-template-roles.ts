@@ -1,5 +1,5 @@
 /** Rules and roles of image.openshift.io and template.openshift.io. Source: openshift/openshift-apiserver. */
-import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { aggregateTo, clusterRole, eventsRule, READ, rule, WRITE } from './notation.ts';
 
 const IMAGE = 'image.openshift.io';

@@ -2,7 +2,7 @@
  * Permissions of controllers, hosts and the machine config server. A MachineConfig writes files of hosts as root, so
  * only cluster-admin may write them. Source: manifests of openshift/machine-config-operator 4.10.
  */
-import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import {
   aggregateTo,
   clusterRole,

@@ -1,5 +1,5 @@
 /** Rules of the machine controllers and of blank hosts. */
-import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { clusterRole, clusterRoleBinding, eventsRule, group, READ, rule } from './notation.ts';
 
 const MACHINES = 'machine.openshift.io';

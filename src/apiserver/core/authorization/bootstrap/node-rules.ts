@@ -1,4 +1,4 @@
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { eventsRule, READ, rule, urlRule } from './notation.ts';
 
 /**

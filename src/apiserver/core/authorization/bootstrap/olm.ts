@@ -2,7 +2,7 @@
  * Permissions of users of operators and of the controllers that install them. Source: operator-lifecycle-manager's
  * manifests (aggregate-olm-edit, aggregate-olm-view, system:controller:operator-lifecycle-manager).
  */
-import type { ClusterRole, ClusterRoleBinding, PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { aggregateTo, clusterRole, clusterRoleBinding, eventsRule, READ, rule, urlRule, user } from './notation.ts';
 
 const OLM = 'operators.coreos.com';

@@ -2,7 +2,7 @@
  * Permissions of OpenShift's router and of users of routes. The rules of admin, edit and view for routes are in
  * openshift.ts. Source: openshift/openshift-apiserver pkg/bootstrappolicy/policy.go.
  */
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from '../../../../api/generated/rbac/v1.ts';
 import {
   aggregateTo,
   clusterRole,

@@ -2,7 +2,7 @@
  * OpenShift's default roles. Source: openshift/openshift-apiserver pkg/bootstrappolicy, without kinds that this server
  * does not serve (builds, deployment configurations).
  */
-import type { ClusterRole, ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding } from '../../../../api/generated/rbac/v1.ts';
 import {
   aggregatedRole,
   aggregateTo,

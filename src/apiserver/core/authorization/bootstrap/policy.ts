@@ -4,7 +4,14 @@
  * system:sdn-readers.
  */
 
-import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
+import type {
+  ClusterRole,
+  ClusterRoleBinding,
+  PolicyRule,
+  Role,
+  RoleBinding,
+  Subject,
+} from '../../../../api/generated/rbac/v1.ts';
 import { EXPIRED_NODES_GROUP } from '../../../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { aggregateAll } from '../aggregation.ts';
 import { breakDown, covers } from '../rules.ts';

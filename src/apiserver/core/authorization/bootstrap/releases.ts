@@ -1,5 +1,5 @@
 /** Permissions of hosts to read announced releases with their files and trusted keys, and operator catalogs. */
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from '../../../../api/generated/rbac/v1.ts';
 import { CATALOG_PATH } from '../../../../api/kinds/nodes/nodes/catalog-report.ts';
 import { KEYS_NAME, KEYS_NAMESPACE, RELEASE_NAMESPACE, RELEASE_PATH } from '../../../../api/releases/announcement.ts';
 import { clusterRole, clusterRoleBinding, group, READ, role, roleBinding, rule, urlRule } from './notation.ts';

@@ -2,7 +2,7 @@
  * Permissions on security.openshift.io. Source: openshift/cluster-kube-apiserver-operator
  * bindata/bootkube/scc-manifests, openshift/openshift-apiserver pkg/bootstrappolicy.
  */
-import type { ClusterRole, ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, ClusterRoleBinding } from '../../../../api/generated/rbac/v1.ts';
 import { aggregateTo, clusterRole, clusterRoleBinding, group, READ, rule, serviceAccount, user } from './notation.ts';
 
 const SECURITY = 'security.openshift.io';

@@ -2,7 +2,7 @@
  * CustomResourceDefinitions of the Gateway API kinds that this router serves, created at start. The schemas contain the
  * supported fields of release 1. Other fields are preserved, and reported as unsupported in the routes' conditions.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 
 const GROUP = 'gateway.networking.k8s.io';
 const text = { type: 'string' } as const;

@@ -4,7 +4,7 @@
  * last. Source: getAllCandidateMachines and sortNodeList in pkg/controller/node of openshift/machine-config-operator
  * 4.12.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
 import { resolveIntOrPercent } from '../../../../controllers/framework/core/int-or-percent.ts';
 import { DESIRED_CONFIG, MASTER_POOL, type MachineConfigPool } from '../../kinds/machine-config-types.ts';
 import { annotationOf, isFailing, isReady, isUnavailable } from './node-state.ts';

@@ -3,7 +3,7 @@
  * log and the host's files below `/rootfs`, where OpenShift tools expect both. It costs one idle `tail` process of the
  * host. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
  */
-import type { DaemonSet } from 'kubernetes-types/apps/v1';
+import type { DaemonSet } from '../../../../api/generated/apps/v1.ts';
 import { HOST_ROOT_IMAGE } from '../../../../api/podspec/host-root-image.ts';
 
 export const DAEMON_NAMESPACE = 'openshift-machine-config-operator';

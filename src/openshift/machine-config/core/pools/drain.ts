@@ -3,7 +3,7 @@
  * waits for the response. Source: pkg/controller/drain of openshift/machine-config-operator 4.12; filters of `kubectl
  * drain` with --force, --ignore-daemonsets and --delete-emptydir-data.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod } from '../../../../api/generated/core/v1.ts';
 import { controllerOf } from '../../../../controllers/framework/core/ownership.ts';
 import { DESIRED_DRAIN, LAST_APPLIED_DRAIN } from '../../kinds/machine-config-types.ts';
 import { annotationOf } from './node-state.ts';

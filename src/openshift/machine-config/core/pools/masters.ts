@@ -2,7 +2,7 @@
  * Whether pods may run on masters, according to spec.mastersSchedulable of the Scheduler `cluster`. Source:
  * makeMastersSchedulable and makeMasterUnSchedulable in pkg/controller/node of openshift/machine-config-operator.
  */
-import type { Node, Taint } from 'kubernetes-types/core/v1';
+import type { Node, Taint } from '../../../../api/generated/core/v1.ts';
 
 export const MASTER_LABEL = 'node-role.kubernetes.io/master';
 const WORKER_LABEL = 'node-role.kubernetes.io/worker';

@@ -2,7 +2,7 @@
  * Node groups as KubeletConfigs: the arguments of a group's NodeConfig become a KubeletConfig for the pools with the
  * group's label. Masters stay in their pool; the workers of a group get their own pool.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
 import { GROUP_LABEL } from '../../../../api/kinds/nodes/nodes/own-labels.ts';
 import { semanticEqual } from '../../../../api/meta/equality.ts';
 import type { JsonObject } from '../../../../api/meta/object.ts';

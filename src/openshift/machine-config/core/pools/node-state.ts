@@ -2,7 +2,7 @@
  * Configuration state of a node according to its annotations and conditions. Source: pkg/controller/node/status.go of
  * openshift/machine-config-operator.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
 import { CONFIG_REASON, CONFIG_STATE, CURRENT_CONFIG, DESIRED_CONFIG } from '../../kinds/machine-config-types.ts';
 
 export function annotationOf(node: Node, name: string): string {

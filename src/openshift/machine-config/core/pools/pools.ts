@@ -3,8 +3,8 @@
  * master pool. A pool created from a node group has lower precedence than other pools. Source: getPoolsForNode in
  * pkg/controller/node of openshift/machine-config-operator.
  */
-import type { Node } from 'kubernetes-types/core/v1';
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
+import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
 import { isEverything, labelSelectorOf, matchesLabels, nothing } from '../../../../base/selector.ts';
 import { MASTER_POOL, type MachineConfigPool, OF_GROUP, WORKER_POOL } from '../../kinds/machine-config-types.ts';
 

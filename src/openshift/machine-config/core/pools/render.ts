@@ -2,7 +2,7 @@
  * Rendered MachineConfig of a pool; openshift/machine-config/core/ignition merges the fragments. Source:
  * pkg/controller/render of openshift/machine-config-operator.
  */
-import type { ObjectReference } from 'kubernetes-types/core/v1';
+import type { ObjectReference } from '../../../../api/generated/core/v1.ts';
 import { canonicalJson } from '../../../../controllers/framework/core/equality.ts';
 import { controllerReference } from '../../../../controllers/framework/core/ownership.ts';
 import {

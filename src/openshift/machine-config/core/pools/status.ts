@@ -1,7 +1,7 @@
 /**
  * Counts and conditions of a pool. Source: calculateStatus in pkg/controller/node of openshift/machine-config-operator.
  */
-import type { Node } from 'kubernetes-types/core/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../../api/meta/equality.ts';
 import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
 import type { MachineConfigPool, MachineConfigPoolStatus, StatusCondition } from '../../kinds/machine-config-types.ts';

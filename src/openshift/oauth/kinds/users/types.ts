@@ -1,5 +1,5 @@
 /** Types of user.openshift.io/v1. Source: openshift/api user/v1 of release 4.10. */
-import type { ObjectReference } from 'kubernetes-types/core/v1';
+import type { ObjectReference } from '../../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 
 export interface User extends KubeObject {

@@ -2,8 +2,8 @@
  * Compares the copies of a catalog directory on the masters and announces the newest to masters that lack it. Their
  * host processes fetch it from the API servers of the other masters.
  */
-import type { Node } from 'kubernetes-types/core/v1';
-import type { Condition } from 'kubernetes-types/meta/v1';
+import type { Node } from '../../../../api/generated/core/v1.ts';
+import type { Condition } from '../../../../api/generated/meta/v1.ts';
 import {
   CATALOGS_WANTED_ANNOTATION,
   type CatalogCopy,

@@ -1,5 +1,5 @@
 /** Deletes objects of a version outside its namespace, which owner references cannot cover. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';
 import { ignoreNotFound } from '../../../../controllers/framework/ignore-not-found.ts';

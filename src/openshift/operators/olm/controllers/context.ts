@@ -1,6 +1,6 @@
 /** Context shared by the parts of the operator lifecycle manager. */
-import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { Namespace, Node, ServiceAccount } from 'kubernetes-types/core/v1';
+import type { Deployment } from '../../../../api/generated/apps/v1.ts';
+import type { Namespace, Node, ServiceAccount } from '../../../../api/generated/core/v1.ts';
 import type { Informer } from '../../../../client/types.ts';
 import type { ControllerHandle, RunScope } from '../../../../controllers/framework/framework.ts';
 import type {

@@ -1,5 +1,5 @@
 /** Operator groups: their namespaces, and the APIs that their operators provide. */
-import type { Condition } from 'kubernetes-types/meta/v1';
+import type { Condition } from '../../../../api/generated/meta/v1.ts';
 import { objectKey } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';
 import { COPIED_LABEL, PROVIDED_APIS, providedApis, targetNamespaces } from '../core/index.ts';

@@ -3,7 +3,7 @@
  * manager if none is set. Source: operator-lifecycle-manager pkg/controller/operators/catalog (ExecutePlan) and
  * https://olm.operatorframework.io/docs/advanced-tasks/operator-scoping-with-operatorgroups/.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';

@@ -1,7 +1,7 @@
 /** Executes the install strategy of a version and checks whether it runs. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { Secret } from 'kubernetes-types/core/v1';
+import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
+import type { Deployment } from '../../../../api/generated/apps/v1.ts';
+import type { Secret } from '../../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../../api/meta/status.ts';

@@ -1,6 +1,6 @@
 /** Reads the cluster state that the requirements of a version are compared with. */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
+import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
 import { covers } from '../../../../apiserver/core/authorization/index.ts';

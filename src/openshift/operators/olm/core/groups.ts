@@ -2,7 +2,7 @@
  * Operator groups: the namespaces that the operators of a namespace watch, and whether a version supports that. Source:
  * operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
  */
-import type { Namespace } from 'kubernetes-types/core/v1';
+import type { Namespace } from '../../../../api/generated/core/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
 import type { ClusterServiceVersion, InstallMode, OperatorGroup } from '../kinds/types.ts';
 

@@ -2,8 +2,15 @@
  * Service accounts and RBAC of a version. Source: operator-lifecycle-manager pkg/controller/registry/resolver/rbac.go
  * and pkg/controller/operators/olm/operatorgroup.go.
  */
-import type { ServiceAccount } from 'kubernetes-types/core/v1';
-import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
+import type { ServiceAccount } from '../../../../api/generated/core/v1.ts';
+import type {
+  ClusterRole,
+  ClusterRoleBinding,
+  PolicyRule,
+  Role,
+  RoleBinding,
+  Subject,
+} from '../../../../api/generated/rbac/v1.ts';
 import type { ClusterServiceVersion, CrdDescription, StrategyPermissions } from '../kinds/types.ts';
 import { labelValue, nameWithDigest, ownerLabels } from './names.ts';
 

@@ -1,5 +1,5 @@
 /** Requirements of a version on the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import type { ClusterServiceVersion, RequirementStatus } from '../kinds/types.ts';
 import { compareVersions, parseVersion } from './catalog/semver.ts';
 import { serviceAccountNames } from './rbac.ts';

@@ -2,9 +2,9 @@
  * Running parts of a version: deployments, services and their certificates, webhooks and aggregated APIs. Source:
  * operator-lifecycle-manager pkg/controller/install.
  */
-import type { Deployment } from 'kubernetes-types/apps/v1';
-import type { Container, EnvVar, PodSpec, Service, Volume, VolumeMount } from 'kubernetes-types/core/v1';
-import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { Deployment } from '../../../../api/generated/apps/v1.ts';
+import type { Container, EnvVar, PodSpec, Service, Volume, VolumeMount } from '../../../../api/generated/core/v1.ts';
+import type { OwnerReference } from '../../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import type {
   ClusterServiceVersion,

@@ -1,5 +1,5 @@
 /** Types of operators.coreos.com with the fields that controllers use. Source: operator-framework/api. */
-import type { DeploymentSpec } from 'kubernetes-types/apps/v1';
+import type { DeploymentSpec } from '../../../../api/generated/apps/v1.ts';
 import type {
   Affinity,
   EnvFromSource,
@@ -9,9 +9,9 @@ import type {
   Toleration,
   Volume,
   VolumeMount,
-} from 'kubernetes-types/core/v1';
-import type { Condition, LabelSelector } from 'kubernetes-types/meta/v1';
-import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+} from '../../../../api/generated/core/v1.ts';
+import type { Condition, LabelSelector } from '../../../../api/generated/meta/v1.ts';
+import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 
 export const OLM_GROUP = 'operators.coreos.com';

@@ -2,7 +2,7 @@
  * Restrictions on the subjects of role bindings. Source: openshift/api authorization/v1, and
  * pkg/authorization/apis/authorization/validation of openshift/kubernetes.
  */
-import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { isSet } from '../../../../api/meta/validation.ts';

@@ -2,7 +2,7 @@
  * Reviews of pods against security context constraints. They are answered and never stored. Source: openshift/api
  * security/v1, openshift/openshift-apiserver pkg/security/apis/security/validation.
  */
-import type { ObjectReference, PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { ObjectReference, PodTemplateSpec } from '../../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { isSet } from '../../../../api/meta/validation.ts';

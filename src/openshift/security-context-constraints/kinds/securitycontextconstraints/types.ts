@@ -1,5 +1,5 @@
 /** Types of security.openshift.io/v1. Source: openshift/api security/v1 of release 4.10. */
-import type { SELinuxOptions } from 'kubernetes-types/core/v1';
+import type { SELinuxOptions } from '../../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 
 /** Inclusive range. */
