@@ -44,6 +44,11 @@ test('restores deleted routes, addresses and tables within seconds', { timeout: 
   const service = expectedTables.find((each) => /^table ip \S*hyperedge-[0-9a-f]{6}$/.test(each)) ?? '';
   const rules = async (): Promise<string> => inside('nft', '-t', 'list', ...service.split(' '));
   const expectedRules = (await rules()).length;
+  const of = service.split(' ').slice(1);
+  const serviceIps = async (): Promise<string> =>
+    (await inside('nft', 'list', 'map', ...of, 'service_ips')).replaceAll(/\s/g, '');
+  const expectedIps = await serviceIps();
+  assert.match(expectedIps, /172\.30\.0\.1/);
   const damages: readonly (readonly [string, readonly string[]])[] = [
     ['service route', ['ip', 'route', 'del', '172.30.0.0/16']],
     ['address of the DNS service', ['ip', 'addr', 'del', '172.30.0.10/32', 'dev', dnsLink]],
@@ -51,7 +56,8 @@ test('restores deleted routes, addresses and tables within seconds', { timeout: 
     ['bridge', ['ip', 'link', 'del', bridge]],
     ['service rules', ['nft', 'delete', ...service.split(' ')]],
     ['all rules', ['nft', 'flush', 'ruleset']],
-    ['one chain', ['nft', 'flush', 'chain', ...service.split(' ').slice(1), 'nat_prerouting']],
+    ['one chain', ['nft', 'flush', 'chain', ...of, 'nat_prerouting']],
+    ['elements of one map', ['nft', 'flush', 'map', ...of, 'service_ips']],
   ];
   for (const [what, [file = '', ...args]] of damages) {
     // Restored rules are read back shortly afterwards; only then are changes detected.
@@ -63,6 +69,7 @@ test('restores deleted routes, addresses and tables within seconds', { timeout: 
       assert.deepEqual(await tables(), expectedTables);
       assert.ok(addresses.includes('172.30.0.10/32'));
       assert.equal((await rules()).length, expectedRules);
+      assert.equal(await serviceIps(), expectedIps);
       return true;
     });
   }

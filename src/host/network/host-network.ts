@@ -8,13 +8,20 @@ import type { PodNetwork } from '../../runtime/oci/port.ts';
 import { podLinksOf } from '../config/node-addresses.ts';
 import type { Settings } from '../config/settings.ts';
 
+export type FilterChanged = (foreign: ReadonlySet<string> | undefined) => void;
+
 export interface HostNetwork extends PodNetwork {
   /** Undefined with CNI plug-ins, which set the MTU and the routes to pods of other hosts themselves. */
   readonly setMtu?: (mtu: number) => Promise<void>;
   /** Undefined with CNI plug-ins, which maintain their own links. */
   readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
-  /** Calls `changed` after each change of the packet filter. */
-  readonly watchFilter?: (changed: () => void) => { isRunning(): boolean; stop(): void };
+  /**
+   * Calls `changed` after each change of the packet filter, with this host's tables that another program has changed,
+   * as `FAMILY NAME`; undefined when changes may have been missed.
+   */
+  readonly watchFilter?: (changed: FilterChanged) => { isRunning(): boolean; stop(): void };
+  /** Tables of the packet filter whose content is restored, as `FAMILY NAME`. */
+  readonly filterTables?: () => readonly string[];
   /** The fault that prevents forwarding of pod packets. */
   readonly forwarding?: () => Promise<string | undefined>;
   /** The fault that the last `reconcile` could not repair. */
@@ -24,19 +31,19 @@ export interface HostNetwork extends PodNetwork {
   destroy(): Promise<void>;
 }
 
+/** Tables of the packet filter whose content is restored. */
+const filterTables = (name: string): string[] => [
+  name,
+  ...['pods', 'policy', 'idle', 'overlay'].map((part) => `${name}-${part}`),
+];
+
 /** Names and numbers of everything that this instance creates on the host's network. */
 export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNetworkRecord {
   const { bridge, nftTable, clusterCidrs } = network;
   return {
     links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link, probeLinks(bridge)[0]])],
-    tables: [
-      nftTable,
-      `${nftTable}-pods`,
-      `${nftTable}-policy`,
-      `${nftTable}-idle`,
-      `${nftTable}-overlay`,
-      `${nftTable}-pods-probe`,
-    ],
+    // The probe replaces its table itself.
+    tables: [...filterTables(nftTable), `${nftTable}-pods-probe`],
     routeProtocols: [podNetwork.routeProtocol],
     clusterCidrs,
   };
@@ -56,7 +63,8 @@ export async function createHostNetwork(
   if (cni !== undefined) {
     const { file, config } = cni;
     log.info('CNI plug-ins set up the pod network', { file, network: config.name });
-    return createCniNetwork({ config, stateDirectory, pluginDirectories: PLUGIN_DIRECTORIES, log });
+    const network = createCniNetwork({ config, stateDirectory, pluginDirectories: PLUGIN_DIRECTORIES, log });
+    return Object.assign(network, followedFilter(settings, log));
   }
   const bridge = createBridgeNetwork({
     stateDirectory,
@@ -76,10 +84,19 @@ export async function createHostNetwork(
     setPodCidrs: (cidrs) => bridge.setPodCidrs(cidrs),
     setMtu: (mtu) => bridge.setMtu(mtu),
     reconcile: (options) => bridge.reconcile(options),
-    watchFilter: (changed) => watchFilter({ nft: 'nft', changed, log }),
+    ...followedFilter(settings, log),
     problem: () => bridge.problem,
     forwarding: () => bridge.forwarding(),
     holds: (address) => bridge.holds(address),
     destroy: () => bridge.destroy(),
+  };
+}
+
+/** With CNI plug-ins too, services and policies have tables of this host. */
+function followedFilter({ network }: Settings, log: Log): Pick<HostNetwork, 'watchFilter' | 'filterTables'> {
+  const tables = filterTables(network.nftTable);
+  return {
+    watchFilter: (changed) => watchFilter({ nft: 'nft', tables, changed, log }),
+    filterTables: () => tables.flatMap((name) => ['ip', 'ip6', 'inet'].map((family) => `${family} ${name}`)),
   };
 }

@@ -19,8 +19,8 @@ export interface PolicyGate {
   guard(network: PodAttachments): PodAttachments;
   /** Starts to enforce policies. */
   open(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): void;
-  /** Restores rules that other programs have removed. */
-  verify(): void;
+  /** Restores rules that other programs have removed, and tables in `damaged`. */
+  verify(damaged: ReadonlySet<string>): Promise<void>;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function createPolicyGate(): PolicyGate {
         log.error('network policies are not enforced', { error: messageOf(error) });
       });
     },
-    verify: () => policies?.verify(),
+    verify: async (damaged) => policies?.verify(damaged),
     stop: async (options) => policies?.stop(options),
   };
 }

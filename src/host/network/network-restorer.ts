@@ -4,17 +4,26 @@
  * and of everything every few minutes, detects unreported changes.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { HostCondition } from '../../kubelet/index.ts';
 import type { HostNetwork } from './host-network.ts';
+
+/**
+ * Compares one component with the kernel and restores it; tables of the packet filter in `damaged` (`FAMILY NAME`) are
+ * replaced in any case. Resolves when the component is restored.
+ */
+export type Verify = (damaged: ReadonlySet<string>) => Promise<void> | void;
 
 export interface NetworkRestorer {
   /** The fault of this host's pod network that could not be repaired. */
   problem(): string | undefined;
   /** The fault that prevents forwarding of pod packets. */
   forwarding(): string | undefined;
-  /** Each function starts a comparison of one component. */
-  start(verify: readonly (() => void)[]): void;
+  /** The change of the packet filter by another program that is not repaired yet. */
+  filterProblem(): string | undefined;
+  /** Starts to follow changes. */
+  start(verify: readonly Verify[]): void;
   /** Handles a line of `ip monitor` about a deleted address, route or link; empty if lines may have been missed. */
   lost(line: string): void;
   stop(): void;
@@ -35,7 +44,7 @@ const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
 
 export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: Log): NetworkRestorer {
-  let verifiers: readonly (() => void)[] = [];
+  let verifiers: readonly Verify[] = [];
   let timer: Timer | undefined;
   let dueMs = Number.POSITIVE_INFINITY;
   let isStopped = true;
@@ -47,6 +56,11 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
   let fault: string | undefined;
   let checkedMs = Number.NEGATIVE_INFINITY;
   let isForwardingDue = false;
+  /** Tables changed by other programs that are not restored yet, each with the number of the report. */
+  const damaged = new Map<string, number>();
+  let reports = 0;
+  let missedMs = Number.NEGATIVE_INFINITY;
+  let isMissed = false;
   const checkForwarding = async (): Promise<void> => {
     const changedMs = fault === undefined ? FORWARDING_APART_MS : FORWARDING_FAULT_MS;
     const isDue = isForwardingDue || fault !== undefined || filter?.isRunning() !== true;
@@ -70,11 +84,27 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
     if (isStopped) return;
     if (isFull) {
       fullMs = comparedMs;
-      for (const verify of verifiers) verify();
+      verifyAll();
     }
     if (isFullDue) changed();
     schedule(EVERY_MS);
     await checkForwarding();
+  };
+  const verifyAll = (): void => {
+    const known = [...damaged];
+    const tables = new Set(known.map(([table]) => table));
+    if (isMissed && comparedMs - missedMs >= FULL_EVERY_MS) {
+      // The missed changes may have been made by this program, in which case they are missed again.
+      missedMs = comparedMs;
+      isMissed = false;
+      for (const table of network.filterTables?.() ?? []) tables.add(table);
+    }
+    Promise.all(verifiers.map((verify) => verify(tables))).then(
+      () => {
+        for (const [table, report] of known) if (damaged.get(table) === report) damaged.delete(table);
+      },
+      (error: unknown) => log.warn('packet filter not restored', { error: messageOf(error) }),
+    );
   };
   const schedule = (delayMs: number): void => {
     const nextMs = clock.monotonicMs() + delayMs;
@@ -91,12 +121,21 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
   return {
     problem: () => network.problem?.(),
     forwarding: () => fault,
+    filterProblem: () =>
+      damaged.size === 0
+        ? undefined
+        : `packet filter changed by another program and not restored yet: table ${[...damaged.keys()].join(', table ')}`,
     start(verify) {
-      // CNI plug-ins maintain their own links.
-      if (network.reconcile === undefined) return;
       verifiers = verify;
       isStopped = false;
-      filter = network.watchFilter?.(changed);
+      filter = network.watchFilter?.((foreign) => {
+        if (foreign === undefined) isMissed = true;
+        for (const table of foreign ?? []) {
+          if (!damaged.has(table)) log.warn('packet filter changed by another program; it is restored', { table });
+          damaged.set(table, ++reports);
+        }
+        changed();
+      });
       schedule(EVERY_MS);
     },
     lost(line) {

@@ -48,7 +48,7 @@ export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPo
   });
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
-  restorer.start([() => proxy.verify(), () => runtime.policies.verify(), () => dns.verify()]);
+  restorer.start([proxy.verify, runtime.policies.verify, () => podRoutes.verify(), () => dns.verify()]);
   return {
     async stop(keepPods) {
       const rules = { keepRules: keepPods };

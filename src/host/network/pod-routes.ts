@@ -35,7 +35,7 @@ export function startPodRoutes(parts: PodRoutesParts): PodRoutes {
   const { setMtu } = network;
   if (setMtu === undefined) {
     const stop = kernel.watch(() => void addresses.refresh());
-    return { start: () => {}, stop: async () => stop() };
+    return { start: () => {}, verify: () => {}, stop: async () => stop() };
   }
   const routes = createPodRoutes({
     informers,

@@ -22,7 +22,7 @@ import { within } from '../process/process.ts';
 
 interface EmbeddedParts extends Pick<ImageDrops, 'settings' | 'recorder' | 'log'> {
   readonly api: OpenedClient;
-  readonly restorer: Pick<NetworkRestorer, 'forwarding' | 'problem'>;
+  readonly restorer: Pick<NetworkRestorer, 'forwarding' | 'problem' | 'filterProblem'>;
   readonly kubelet: Pick<RestartableKubelet, 'restart' | 'forgetBackOff'>;
   readonly prepared: Pick<ProbedHost, 'cgroups' | 'driver'> & {
     readonly runtime: Pick<HostRuntime, 'network' | 'runtime'>;
@@ -61,7 +61,7 @@ export async function startEmbedded(
       settings,
       ...prepared,
       ownBridge,
-      networkProblem: () => restorer.problem() ?? restorer.forwarding(),
+      networkProblem: () => restorer.problem() ?? restorer.filterProblem() ?? restorer.forwarding(),
       nodeName,
       api,
       informers,

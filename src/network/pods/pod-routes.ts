@@ -35,6 +35,8 @@ export interface PodRoutesDeps {
 
 export interface PodRoutes {
   start(): void;
+  /** Compares everything soon. */
+  verify(): void;
   /** `keepRoutes` keeps traffic flowing, for a restart of the host process. */
   stop(options: { readonly keepRoutes: boolean }): Promise<void>;
 }
@@ -91,6 +93,10 @@ class NodePodRoutes implements PodRoutes {
     );
     this.#nodes.start();
     void this.#nodes.synced.then(wake, () => {});
+  }
+
+  verify(): void {
+    this.#schedule(COALESCE_MS);
   }
 
   async stop({ keepRoutes }: { readonly keepRoutes: boolean }): Promise<void> {

@@ -43,8 +43,11 @@ export interface NetworkPolicies {
   admit(namespace: string, name: string, ips: readonly string[]): Promise<void>;
   /** Handles released addresses of a pod. */
   release(namespace: string, name: string): void;
-  /** Compares the rules with the kernel's and restores removed ones. */
-  verify(): void;
+  /**
+   * Compares the rules with the kernel's and restores removed ones. A table in `damaged` (`FAMILY NAME`) is replaced in
+   * any case. Resolves when the rules are applied.
+   */
+  verify(damaged: ReadonlySet<string>): Promise<void>;
   /** `keepRules` leaves the rules in force, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
@@ -161,9 +164,12 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
       planner.detach(namespace, name);
       loop?.touch();
     },
-    verify() {
+    async verify(damaged) {
+      if (loop === undefined) return;
       isDue = true;
-      loop?.touch();
+      if (damaged.has(`inet ${table}`)) planner.reset();
+      loop.touch();
+      await loop.settled();
     },
     async stop(options) {
       stopped = true;

@@ -79,8 +79,10 @@ export function createFilterMode(deps: Deps): ProxyMode {
     change(services) {
       for (const [service, ports] of services) for (const each of tables) each.set(service, ports);
     },
-    verify() {
+    verify(damaged) {
       isDue = true;
+      for (const [index, { family }] of options.entries())
+        if (damaged.has(`${TABLE_FAMILIES[family]} ${table}`)) tables[index]?.reset();
     },
     async sync() {
       if (isDue) {

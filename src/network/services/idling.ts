@@ -27,8 +27,8 @@ export interface IdlingDeps {
 }
 
 export interface Idling {
-  /** Applies the table again if it was deleted. */
-  verify(): void;
+  /** Applies the table again if it was deleted or if it is in `damaged`. */
+  verify(damaged: ReadonlySet<string>): void;
   /** Call after the proxy has planned services again. */
   planned(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
@@ -119,10 +119,12 @@ export function startIdling(deps: IdlingDeps): Idling {
   ];
   loop.touch();
   return {
-    verify: () => {
+    verify: (damaged) => {
       if (!holdsAny()) return;
       const lost = async ([family, keys]: readonly [Family, ReadonlyMap<string, string>]): Promise<void> => {
-        if (keys.size === 0 || (await packetFilter.outline(family, table)) !== undefined) return;
+        if (keys.size === 0) return;
+        const isDamaged = damaged.has(`${family === 6 ? 'ip6' : 'ip'} ${table}`);
+        if (!isDamaged && (await packetFilter.outline(family, table)) !== undefined) return;
         isKnown = false;
         loop.touch();
       };

@@ -34,8 +34,11 @@ export interface ProxyMode {
   prepare(): Promise<void>;
   /** Sets the ports of these services, by `namespace/name`, for the next `sync`. Services without ports are removed. */
   change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
-  /** The next `sync` compares with the kernel first and restores removed rules. */
-  verify?(): void;
+  /**
+   * The next `sync` compares the rules with the kernel's first and restores removed ones. It replaces the tables in
+   * `damaged` (`FAMILY NAME`) in any case.
+   */
+  verify?(damaged: ReadonlySet<string>): void;
   /** `all` returns the ports of all services. */
   sync(all: () => readonly ServicePort[]): Promise<void>;
   /** Removes everything that it created. */

@@ -38,8 +38,11 @@ export interface Proxy {
   start(): Promise<void>;
   /** Excludes endpoints on these nodes, whose hosts the gossip ring has declared dead. */
   setFailedNodes(names: ReadonlySet<string>): void;
-  /** Compares rules and routes with the kernel's and restores removed ones. */
-  verify(): void;
+  /**
+   * Compares rules and routes with the kernel's and restores removed ones. Tables in `damaged` (`FAMILY NAME`) are
+   * replaced in any case. Resolves when the rules are applied.
+   */
+  verify(damaged: ReadonlySet<string>): Promise<void>;
   /** `keepRules` keeps traffic flowing, for a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
@@ -146,11 +149,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
       planner.setFailedNodes(names);
       loop?.touch();
     },
-    verify() {
+    async verify(damaged) {
       if (loop === undefined) return;
-      mode?.verify?.();
-      idling?.verify();
+      mode?.verify?.(damaged);
+      idling?.verify(damaged);
       loop.touch();
+      await loop.settled();
     },
     async stop(options) {
       stopped = true;

@@ -218,6 +218,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
       ['tunnel', () => two.ip('link', 'del', 'hyper0-vx4')],
       ['packet filter', () => inside('nft', 'flush', 'ruleset')],
       ['one chain', () => inside('nft', 'flush', 'chain', 'ip', 'hyperedge-pods', 'source_guard')],
+      ['hosts of the tunnel', () => inside('nft', 'flush', 'set', 'inet', 'hyperedge-overlay', 'hosts4')],
       ['forwarding', () => inside('sysctl', '-qw', 'net.ipv4.ip_forward=0')],
     ];
     for (const [what, damage] of damages) {

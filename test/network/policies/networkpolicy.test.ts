@@ -22,6 +22,7 @@ test('enforces policies on real connections of both families within a second of 
     notSelected: [ALL, ALL, ALL],
     established: true,
     fromTheHost: true,
+    damaged: [ALL, ''],
     allowed: ['tcp4 tcp6', 'udp4 udp6', ALL, ''],
     namespaceRelabelled: '',
     otherNamespace: ALL,

@@ -15,6 +15,7 @@ import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { PodEndpoint, PodNetwork } from '../../../../runtime/oci/port.ts';
 import { RuntimeError } from '../../../../runtime/port.ts';
+import { ownTransaction } from '../../core/index.ts';
 import { command } from '../command.ts';
 import { podTable } from '../filter/filter.ts';
 import { createForwarding, type Forwarding } from '../filter/forwarding.ts';
@@ -427,7 +428,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     for (const { family } of ranges) {
       if (this.#unfiltered.has(family)) continue;
       const table = `table ${family === 4 ? 'ip' : 'ip6'} ${this.#options.nftTable}`;
-      await command(this.#nft, ['-f', '-'], `add ${table}\ndelete ${table}\n`).catch(() => {});
+      await command(this.#nft, ['-f', '-'], ownTransaction(`add ${table}\ndelete ${table}\n`)).catch(() => {});
     }
   }
 
@@ -452,7 +453,7 @@ class NftBridgeNetwork implements BridgeNetwork {
           ...this.#attachments.values(),
         ]);
         try {
-          await command(this.#nft, ['-f', '-'], text);
+          await command(this.#nft, ['-f', '-'], ownTransaction(text));
           this.#listings.set(range.family, (await this.#listing(range.family)) ?? '');
         } catch (error) {
           if (onError === undefined) throw error;

@@ -1,39 +1,46 @@
 /** Restricts the VXLAN devices of a host to frames from hosts of its cluster. */
 import { isIP } from 'node:net';
 import { messageOf } from '../../../../base/errors.ts';
+import { ownTransaction } from '../../core/index.ts';
 import { command } from '../command.ts';
 import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 
 /** Position and length of the identifier after the UDP header. Source: RFC 7348 §5. */
 const IDENTIFIER = `@th,96,24 ${VXLAN_ID}`;
+const MAX_LISTING = 16 * 1024 * 1024;
 
 /**
- * Returns a function that applies the guard for these hosts and restores a deleted table; undefined removes it. Throws
+ * Returns a function that applies the guard for these hosts and restores a changed table; undefined removes it. Throws
  * RuntimeError 'network'.
  */
 export function createTunnelGuard(nft: string, name: string): (hosts: readonly string[] | undefined) => Promise<void> {
   const table = `inet ${name}`;
   let applied: string | undefined;
+  /** Listing of the table after it was applied. */
+  let listing: string | undefined;
   return async (hosts) => {
     if (hosts === undefined) {
       if (applied === '') return;
-      await command(nft, ['-f', '-'], `add table ${table}\ndelete table ${table}\n`);
+      await command(nft, ['-f', '-'], ownTransaction(`add table ${table}\ndelete table ${table}\n`));
       applied = '';
       return;
     }
     const text = program(table, hosts);
-    if (text === applied && (await exists(nft, name))) return;
-    await command(nft, ['-f', '-'], text);
+    // After a failed listing the state of the table is unknown, so it counts as unchanged.
+    if (text === applied && (await list(nft, name).catch(() => listing)) === listing) return;
+    applied = undefined;
+    await command(nft, ['-f', '-'], ownTransaction(text));
+    listing = await list(nft, name);
     applied = text;
   };
 }
 
-async function exists(nft: string, name: string): Promise<boolean> {
-  const listed = await command(nft, ['list', 'table', 'inet', name]).catch((error: unknown) =>
-    /No such file or directory/.test(messageOf(error)) ? '' : undefined,
-  );
-  // After any other failure the state of the table is unknown, so it counts as present.
-  return listed === undefined || listed.includes(IDENTIFIER.split(' ')[0] ?? '');
+/** Returns '' if the table does not exist. */
+async function list(nft: string, name: string): Promise<string> {
+  return command(nft, ['list', 'table', 'inet', name], '', MAX_LISTING).catch((error: unknown) => {
+    if (/No such file or directory/.test(messageOf(error))) return '';
+    throw error;
+  });
 }
 
 function program(table: string, hosts: readonly string[]): string {

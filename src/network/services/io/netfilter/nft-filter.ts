@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
+import { ownTransaction } from '../../../pods/core/index.ts';
 import type { PacketFilter, TimedMembers } from '../../core/port.ts';
 
 export interface NftOptions {
@@ -37,7 +38,7 @@ export function createNftFilter(options: NftOptions): PacketFilter {
     },
     async apply(program) {
       options.log.v(8, 'nft transaction', { program });
-      await run(nft, ['-f', '-'], program);
+      await run(nft, ['-f', '-'], ownTransaction(program));
     },
     async elements(family, table, set) {
       const text = await run(nft, ['-j', 'list', 'set', family === 6 ? 'ip6' : 'ip', table, set], '');

@@ -1,0 +1,6 @@
+/** Table that only this program's transactions name. */
+export const OWN_MARK = 'inet hyperedge-own';
+
+/** nft program with a mark by which the packet filter's watch recognizes the transaction as this program's own. */
+export const ownTransaction = (program: string): string =>
+  `add table ${OWN_MARK}\ndelete table ${OWN_MARK}\n${program}`;
