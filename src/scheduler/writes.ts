@@ -1,8 +1,10 @@
 /** Writes of the scheduler: bindings, the PodScheduled condition, nominations and evictions. */
+
 import type { Pod, PodCondition } from '../api/generated/core/v1.ts';
 import { isApiError } from '../api/meta/status.ts';
 import { observedGeneration } from '../api/podspec/generation.ts';
 import { resources } from '../api/resources.ts';
+import { timestamp } from '../base/times.ts';
 import type { ApiClient } from '../client/types.ts';
 
 export interface SchedulingWrites {
@@ -16,7 +18,7 @@ export interface SchedulingWrites {
 
 export function createWrites(client: ApiClient, nowMs: () => number): SchedulingWrites {
   const pods = client.resource(resources.pods);
-  const now = (): string => new Date(nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+  const now = (): string => timestamp(nowMs());
   const patchStatus = async (pod: Pod, status: object): Promise<void> => {
     const { name = '', namespace, uid } = pod.metadata ?? {};
     await pods.patch(name, namespace, 'strategic', { metadata: { uid }, status }, { subresource: 'status' });

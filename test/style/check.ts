@@ -44,6 +44,10 @@ const IMPURE_GLOBALS = new Set([
   'setTimeout',
 ]);
 const IMPURE_MEMBERS = new Set(['Date.now', 'Math.random']);
+/** Code that one module does for all: its pattern, the module, and files that may contain it besides. */
+const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegExp])[] = [
+  [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/times.ts'],
+];
 /** Caches, outputs and logs that belong to a machine and not to the repository. */
 const OUTPUT = /(?:^|\/)\.(?:kube|cache|npm|tap)\/|(?:^|\/)(?:dist|node_modules|coverage)\/|\.(?:log|db|sqlite|tar)$/;
 
@@ -68,6 +72,9 @@ for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z
     const place = `${path}:${index + 1}`;
     const banned = BANNED.exec(line);
     if (banned !== null) violations.push(`${place}: "${banned[0]}"; use the field's word, see docs/glossary.md`);
+    for (const [pattern, module, others] of SHARED)
+      if (path.startsWith('src/') && path !== module && others?.test(path) !== true && pattern.test(line))
+        violations.push(`${place}: a copy of what ${module} does; use that module`);
     if ([...line].length > MAX_COLUMNS && isProse(path, line))
       violations.push(`${place}: ${[...line].length} columns; at most ${MAX_COLUMNS}`);
   }

@@ -2,6 +2,7 @@
  * Checks the availability of aggregated API servers when an APIService, its service or the endpoints change, and every
  * 30 seconds. Every API server of the cluster does this. Source: k8s.io/kube-aggregator/pkg/controllers/status.
  */
+
 import type { Service } from '../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import {
@@ -13,8 +14,8 @@ import {
 } from '../../api/kinds/cluster/apiservices/conditions.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { Work } from '../rest/work.ts';

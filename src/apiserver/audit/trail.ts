@@ -5,6 +5,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { peerAddress } from '../../base/addresses/addresses.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { parseJson } from '../../base/json/json.ts';
+import { microTimestamp } from '../../base/times.ts';
 import type { Decision } from '../core/authorization/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { ConnectionInfo, IncomingMessage } from '../port.ts';
@@ -275,8 +276,8 @@ export class AuditRecord {
       ...(code === undefined ? {} : { responseStatus: this.#status(code) }),
     });
     const tail = JSON.stringify({
-      requestReceivedTimestamp: microTime(this.#receivedMs),
-      stageTimestamp: microTime(this.#clock.nowMs()),
+      requestReceivedTimestamp: microTimestamp(this.#receivedMs),
+      stageTimestamp: microTimestamp(this.#clock.nowMs()),
       ...(Object.keys(annotations).length === 0 || stage === 'RequestReceived' ? {} : { annotations }),
     });
     const parts = [head.slice(0, -1)];
@@ -341,12 +342,6 @@ function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string
 /** Masks tokens, which some clients send in the query string. */
 function uriOf(request: IncomingMessage): string {
   return (request.url ?? '').replaceAll(/([?&](?:access_token|token|bearer|code)=)[^&]*/gi, '$1…');
-}
-
-function microTime(ms: number): string {
-  const whole = Math.floor(ms);
-  const micro = String(Math.floor((ms - whole) * 1000)).padStart(3, '0');
-  return `${new Date(whole).toISOString().slice(0, 23)}${micro}Z`;
 }
 
 /** Removes managed fields from an object or from the items of a list. */

@@ -2,9 +2,11 @@
  * Service account tokens: issued for TokenRequest, and verified on every request against the objects in the watch
  * cache. Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
  */
+
 import type { Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { dateText } from '../../base/times.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 import {
@@ -259,16 +261,15 @@ export class ServiceAccountTokens {
       } else bound.seen = live;
     }
     if (legacy === undefined) return true;
-    const day = dayOf(nowMs);
+    const day = dateText(nowMs);
     // The clock of the server that recorded the use may be ahead.
-    if (legacy.lastUsed !== day && legacy.lastUsed !== dayOf(nowMs + DAY_MS))
+    if (legacy.lastUsed !== day && legacy.lastUsed !== dateText(nowMs + DAY_MS))
       this.#options.noteUse?.(legacy.namespace, legacy.secret, day);
     return !legacy.invalid;
   }
 }
 
 const DAY_MS = 24 * 3600 * 1000;
-const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /** Undefined if the token has none of the wanted audiences. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {

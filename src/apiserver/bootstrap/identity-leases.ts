@@ -2,9 +2,11 @@
  * Publishes the identity of each API server as a Lease in kube-system, and removes expired Leases. Source: KEP-1965;
  * k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc.
  */
+
 import type { Lease } from '../../api/generated/coordination/v1.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import { microTimestamp } from '../../base/times.ts';
 import type { ServerIdentity } from '../config/server-config.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
@@ -51,7 +53,7 @@ export class IdentityLeases {
   }
 
   async #renew({ name, hostname }: ServerIdentity): Promise<void> {
-    const renewTime = microTime(this.#context.clock.nowMs());
+    const renewTime = microTimestamp(this.#context.clock.nowMs());
     const labels = { [LABEL]: COMPONENT, 'kubernetes.io/hostname': hostname };
     const spec = { holderIdentity: this.#holder, leaseDurationSeconds: DURATION_SECONDS };
     const lease: Lease = {
@@ -92,5 +94,3 @@ function isExpired({ spec }: Lease, nowMs: number): boolean {
   if (spec?.renewTime === undefined || spec.leaseDurationSeconds === undefined) return true;
   return Date.parse(spec.renewTime) + spec.leaseDurationSeconds * 1000 < nowMs;
 }
-
-const microTime = (nowMs: number): string => new Date(nowMs).toISOString().replace('Z', '000Z');

@@ -3,8 +3,10 @@
  * cleaner needs both. Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking,
  * pkg/serviceaccount/legacy.go; KEP-2799.
  */
+
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
+import { dateText } from '../../base/times.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';
@@ -15,7 +17,7 @@ const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 
 /** Records the day on which tracking began, if it is not recorded yet. */
 export async function ensureTokenTracking(context: RestContext): Promise<void> {
-  const since = { since: new Date(context.clock.nowMs()).toISOString().slice(0, 10) };
+  const since = { since: dateText(context.clock.nowMs()) };
   const map: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: since };
   await ensure(context, 'configmaps', '', map, (stored) => {
     const { data } = stored as ConfigMap;

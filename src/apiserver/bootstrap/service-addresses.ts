@@ -3,10 +3,12 @@
  * service, and ensures that the ServiceCIDR `kubernetes` exists. Source:
  * k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller, pkg/controlplane/controller/defaultservicecidr.
  */
+
 import type { Event, Service } from '../../api/generated/core/v1.ts';
 import { type IpAddress, isAllocated } from '../../api/kinds/network/ipaddresses/index.ts';
 import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';
@@ -136,7 +138,7 @@ export class ServiceAddressRepair {
 
   async #tell(service: Readonly<Service>, message: string): Promise<void> {
     const { name = '', namespace = '', uid = '', resourceVersion = '' } = service.metadata ?? {};
-    const at = new Date(this.#context.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const at = timestamp(this.#context.clock.nowMs());
     const event: Event = {
       metadata: { generateName: `${name}.`, namespace },
       involvedObject: { apiVersion: 'v1', kind: 'Service', name, namespace, uid, resourceVersion },

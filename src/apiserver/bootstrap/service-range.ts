@@ -2,8 +2,10 @@
  * Publishes the service address range as a ServiceCIDR object. Source:
  * k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr.
  */
+
 import type { ServiceCidr } from '../../api/kinds/network/servicecidrs/index.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
+import { timestamp } from '../../base/times.ts';
 import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';
@@ -27,7 +29,7 @@ export async function ensureServiceRange(context: RestContext): Promise<void> {
   const stored = request.kind.cache?.get('', RANGE_NAME)?.parse() as ServiceCidr | undefined;
   const strategy = request.kind.definition.statusStrategy;
   if (strategy === undefined || (stored !== undefined && isReady(stored))) return;
-  const lastTransitionTime = new Date(context.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+  const lastTransitionTime = timestamp(context.clock.nowMs());
   await updateObject(context, request, {
     strategy,
     next: (current) => {

@@ -10,6 +10,7 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../api/meta/status.ts';
 import { peerNetwork } from '../../base/addresses/addresses.ts';
+import { timestamp } from '../../base/times.ts';
 import {
   type BareMetalHost,
   HOST_GROUP,
@@ -28,7 +29,6 @@ import {
 } from '../../openshift/machines/kinds/machine-types.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { updateObject } from '../rest/writes/update.ts';

@@ -1,4 +1,5 @@
 /** Kubernetes' virtual kinds, which are never stored: a create returns the object with its status. */
+
 import type { TokenReview } from '../../api/generated/authentication/v1.ts';
 import type {
   LocalSubjectAccessReview,
@@ -11,9 +12,9 @@ import type { SelectingAttributes } from '../../api/kinds/identity/reviews/selec
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { timestamp } from '../../base/times.ts';
 import type { Action } from '../core/authorization/types.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { openshiftHandlers } from './openshift.ts';
 import type { Handler, ReviewRequest } from './review-request.ts';

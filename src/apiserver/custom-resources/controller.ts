@@ -3,6 +3,7 @@
  * their resources first. Every API server does this; guarded writes make sure that only one of them succeeds. Source:
  * k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer,apiapproval}.
  */
+
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../api/generated/apiextensions/v1.ts';
 import {
   type Condition,
@@ -16,8 +17,8 @@ import { structureCondition } from '../../api/kinds/cluster/customresourcedefini
 import { protectedGroupErrors } from '../../api/kinds/cluster/customresourcedefinitions/validation.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';

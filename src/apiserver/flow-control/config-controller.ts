@@ -15,10 +15,10 @@ import {
 import type { FlowSchema, PriorityLevelConfiguration } from '../../api/generated/flowcontrol/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';
 import { type FlowControl, reconcileFlowObject } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { deleteObject } from '../rest/writes/delete.ts';

@@ -62,20 +62,6 @@ export function strategyContext(
   };
 }
 
-/** RFC 3339 in seconds, the format of `metav1.Time`. */
-export function timestamp(nowMs: number): string {
-  const second = Math.floor(nowMs / 1000);
-  if (second !== lastSecond) {
-    lastTimestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-    lastSecond = second;
-  }
-  return lastTimestamp;
-}
-
-/** Cached, because many writes fall into the same second. */
-let lastSecond = Number.NaN;
-let lastTimestamp = '';
-
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Writable view of the metadata. */

@@ -4,6 +4,7 @@
  * from the cache, and the guard of the commit proves that it is free. Addresses are stored as upstream's IPAddress
  * objects.
  */
+
 import type { Service, ServicePort } from '../../api/generated/core/v1.ts';
 import { ALLOCATED_LABEL } from '../../api/kinds/network/ipaddresses/index.ts';
 import { needsHealthCheckPort, needsNodePort } from '../../api/kinds/network/services/defaults.ts';
@@ -12,6 +13,7 @@ import { fieldError, invalid } from '../../api/meta/field-error.ts';
 import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { type Network, networkText } from '../../base/addresses/networks.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
+import { timestamp } from '../../base/times.ts';
 import type { Guard, Put } from '../../store/port.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { KindCache } from '../watch-cache/kind-cache.ts';
@@ -244,7 +246,7 @@ export class ServiceAllocator {
       metadata: {
         name: address,
         uid: random.uuid(),
-        creationTimestamp: new Date(clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
+        creationTimestamp: timestamp(clock.nowMs()),
         labels: {
           'ipaddress.kubernetes.io/ip-family': `IPv${ipFamilyOf(address)}`,
           ...ALLOCATED_LABEL,

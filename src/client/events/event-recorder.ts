@@ -5,6 +5,7 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import { isConnectionError } from '../errors.ts';
 import { sleep } from '../transport.ts';
 import type { ApiClient, EventRecorder, ResourceClient } from '../types.ts';
@@ -148,7 +149,7 @@ function eventAbout(
 ): Event {
   const metadata = object.metadata ?? {};
   const nowMs = options.clock.nowMs();
-  const timestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+  const time = timestamp(nowMs);
   const namespace = metadata.namespace ?? 'default';
   const suffix = Buffer.from(options.random.bytes(4)).toString('hex');
   return {
@@ -170,8 +171,8 @@ function eventAbout(
     source: { component: what.component, ...(options.host === undefined ? {} : { host: options.host }) },
     reportingComponent: what.component,
     ...(options.host === undefined ? {} : { reportingInstance: options.host }),
-    firstTimestamp: timestamp,
-    lastTimestamp: timestamp,
+    firstTimestamp: time,
+    lastTimestamp: time,
     count: 1,
   };
 }

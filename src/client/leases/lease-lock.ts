@@ -3,6 +3,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { microTimestamp } from '../../base/times.ts';
 import type { ApiClient, ResourceClient } from '../types.ts';
 
 export interface LeaseLockOptions {
@@ -40,7 +41,7 @@ export class LeaseLock {
   /** Tries once to acquire or renew the lease. Returns false if another candidate holds it. Throws ApiError. */
   async tryHold(leaseDurationMs: number): Promise<boolean> {
     const { clock, name, namespace } = this.#options;
-    const now = microTime(clock.nowMs());
+    const now = microTimestamp(clock.nowMs());
     if (this.#lease === undefined || !this.#isHolder(this.#lease)) {
       const found = await this.#find();
       if (found === undefined) {
@@ -69,7 +70,7 @@ export class LeaseLock {
   async release(): Promise<boolean> {
     const lease = this.#lease;
     if (lease === undefined || !this.#isHolder(lease)) return false;
-    const now = microTime(this.#options.clock.nowMs());
+    const now = microTimestamp(this.#options.clock.nowMs());
     const spec: LeaseSpec = {
       holderIdentity: '',
       leaseDurationSeconds: 1,
@@ -158,9 +159,4 @@ function sameRecord(a: LeaseSpec | undefined, b: LeaseSpec | undefined): boolean
     a?.leaseTransitions === b?.leaseTransitions &&
     a?.leaseDurationSeconds === b?.leaseDurationSeconds
   );
-}
-
-/** Time stamp in the format of metav1.MicroTime. */
-function microTime(nowMs: number): string {
-  return new Date(nowMs).toISOString().replace('Z', '000Z');
 }

@@ -1,10 +1,12 @@
 /** `hyperedge token`: bootstrap tokens for joining hosts. */
+
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/index.ts';
 import {
   CLUSTER_INFO,
@@ -72,7 +74,7 @@ export async function createToken({ root, roles: roleText, ttlMs, description }:
   const caHash = hashes[0];
   if (caHash === undefined) throw new CodedError('bad-authority', 'ca-bundle.crt holds no certificate; restore it');
   const token = newToken(sealing, (length) => random.bytes(length));
-  const expires = new Date(clock.nowMs() + lifeMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const expires = timestamp(clock.nowMs() + lifeMs);
   return withAdmin(settings.root, async (client) => {
     const secret = await client.resource(resources.secrets).create(tokenSecret(token, roles, expires, description));
     try {

@@ -1,7 +1,9 @@
 /** Revisions on the disk of this host, for commands that work without an API server and without the host process. */
+
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import { OPERANDS, type Operand } from '../../openshift/revisions/index.ts';
 import { keptFiles, keptState, replace } from '../../openshift/revisions/io/index.ts';
 import { canonicalRoot, type Paths, pathsBelow } from '../config/settings.ts';
@@ -44,7 +46,7 @@ export async function listRevisions(root: string | undefined, only?: Operand): P
         revision: each.revision,
         state: each.outcome,
         current: each.revision === current,
-        created: `${new Date(each.atMs).toISOString().slice(0, 19)}Z`,
+        created: timestamp(each.atMs),
         reason: each.reason,
         ...(failure?.revision === each.revision ? { error: failure.errors.join('; ') } : {}),
       });
@@ -71,7 +73,7 @@ export async function failedRevisions(staticPodResources: string): Promise<Faile
     const state = states[index];
     if (state?.failure === undefined) return [];
     const { revision, atMs, errors } = state.failure;
-    const failedAt = `${new Date(atMs).toISOString().slice(0, 19)}Z`;
+    const failedAt = timestamp(atMs);
     const component = CONTAINERS[operand];
     return [{ operand, component, revision, running: state.current, failedAt, error: errors.join('; ') }];
   });

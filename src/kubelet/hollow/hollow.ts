@@ -2,6 +2,7 @@
  * Hollow nodes like kubemark's: Node objects and heartbeats, where pods become Ready immediately and no container runs.
  * They load a scheduler, controllers and an API server like a large cluster.
  */
+
 import type { Lease } from '../../api/generated/coordination/v1.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -9,6 +10,7 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { microTimestamp, timestamp } from '../../base/times.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
 
 export interface HollowDeps {
@@ -128,7 +130,7 @@ class Hollow implements HollowNodes {
 
   async #renew(name: string): Promise<void> {
     const leases = this.#deps.client.resource(resources.leases);
-    const renewTime = new Date(this.#deps.clock.nowMs()).toISOString().replace('Z', '000Z');
+    const renewTime = microTimestamp(this.#deps.clock.nowMs());
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     try {
       await leases.patch(name, LEASE_NAMESPACE, 'merge', { spec });
@@ -172,7 +174,7 @@ class Hollow implements HollowNodes {
   }
 
   #now(): string {
-    return new Date(this.#deps.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    return timestamp(this.#deps.clock.nowMs());
   }
 
   /** Resolves when the work is done. Logs failures, except for deleted objects. */

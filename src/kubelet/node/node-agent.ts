@@ -5,6 +5,7 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { microTimestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
@@ -220,7 +221,7 @@ export class NodeAgent {
     const spec = {
       holderIdentity: config.nodeName,
       leaseDurationSeconds: config.nodeLeaseDurationSeconds,
-      renewTime: new Date(clock.nowMs()).toISOString().replace('Z', '000Z'),
+      renewTime: microTimestamp(clock.nowMs()),
     };
     let delay = (config.nodeLeaseDurationSeconds * 1000) / 4;
     try {

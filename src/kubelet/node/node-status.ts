@@ -1,7 +1,9 @@
 /** Builds the Node object of this host. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
+
 import type { ContainerImage, Node, NodeCondition, NodeStatus } from '../../api/generated/core/v1.ts';
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../base/quantity.ts';
+import { timestamp } from '../../base/times.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import type { ImageStatus, RuntimeFeatures } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
@@ -183,7 +185,7 @@ function condition(
   message: string,
 ): NodeCondition {
   const before = input.previous.find((each) => each.type === type);
-  const now = new Date(input.nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const now = timestamp(input.nowMs);
   return {
     type,
     status,

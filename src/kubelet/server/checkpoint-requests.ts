@@ -1,6 +1,8 @@
 /** `POST /checkpoint/NAMESPACE/POD/CONTAINER`. Source: KEP-2008; pkg/kubelet/server checkpoint. */
+
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
@@ -24,7 +26,7 @@ export async function checkpointContainer(deps: CheckpointDeps, route: Route, no
   const failed = `checkpointing of ${namespace}/${pod}/${container} failed`;
   if (runtime.checkpointContainer === undefined)
     throw new HttpError(404, `${failed} (the container runtime does not implement CheckpointContainer)`);
-  const stamp = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const stamp = timestamp(nowMs);
   const name = `checkpoint-${pod}_${namespace}-${container}-${stamp}.tar`;
   const location = join(config.paths.state ?? dirname(config.paths.volumes), 'checkpoints', name);
   try {

@@ -2,7 +2,9 @@
  * /stats/summary and the metrics endpoints. Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1,
  * pkg/kubelet/metrics/collectors/resource_metrics.go.
  */
+
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
@@ -58,11 +60,11 @@ export class StatsProvider {
       host.fileSystem(settings.paths.images),
       this.collect(),
     ]);
-    const time = iso(usage.timestampMs);
+    const time = timestamp(usage.timestampMs);
     return {
       node: {
         nodeName: settings.nodeName,
-        startTime: iso(usage.bootTimeMs),
+        startTime: timestamp(usage.bootTimeMs),
         cpu: this.cpu('node', usage.timestampMs, usage.cpuUsageNanoSeconds),
         memory: nodeMemory(time, usage),
         fs: fileSystem(time, disk),
@@ -75,17 +77,17 @@ export class StatsProvider {
 
   private podSummary(each: PodStats, nowMs: number): object {
     const { name = '', namespace = '', uid = '' } = each.pod.metadata ?? {};
-    const time = iso(nowMs);
+    const time = timestamp(nowMs);
     return {
       podRef: { name, namespace, uid },
-      startTime: iso(each.startedAtMs),
+      startTime: timestamp(each.startedAtMs),
       ...volumeSummaries(this.volumes(uid)),
       containers: each.containers.map(({ status, stats }) => ({
         name: status.name,
-        startTime: iso(status.startedAtMs),
+        startTime: timestamp(status.startedAtMs),
         cpu: this.cpu(status.id, stats.timestampMs, stats.cpuUsageCoreNanoSeconds),
         memory: {
-          time: iso(stats.timestampMs),
+          time: timestamp(stats.timestampMs),
           usageBytes: stats.memoryUsageBytes,
           workingSetBytes: stats.memoryWorkingSetBytes,
           rssBytes: stats.memoryRssBytes,
@@ -123,7 +125,7 @@ export class StatsProvider {
         ? undefined
         : Math.max(0, Math.round(((latest.nanoSeconds - previous.nanoSeconds) * 1000) / (latest.atMs - previous.atMs)));
     return {
-      time: iso(atMs),
+      time: timestamp(atMs),
       ...(rate === undefined ? {} : { usageNanoCores: rate }),
       usageCoreNanoSeconds: nanoSeconds,
     };
@@ -256,7 +258,7 @@ function volumeSummaries(usages: readonly VolumeUsage[]): { readonly volume?: re
     volume: usages.map(({ volume, claim, atMs, abnormal, ...amounts }) => {
       const [namespace, name] = claim.split('/');
       const health = abnormal === undefined ? {} : { volumeHealthStats: { abnormal: true } };
-      return { time: iso(atMs), ...amounts, name: volume, pvcRef: { name, namespace }, ...health };
+      return { time: timestamp(atMs), ...amounts, name: volume, pvcRef: { name, namespace }, ...health };
     }),
   };
 }
@@ -265,8 +267,6 @@ const podLabels = (pod: Pod): Record<string, string> => ({
   namespace: pod.metadata?.namespace ?? '',
   pod: pod.metadata?.name ?? '',
 });
-
-const iso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
 function nodeMemory(time: string, usage: HostUsage): object {
   return {

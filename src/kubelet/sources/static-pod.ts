@@ -2,6 +2,7 @@
  * Converts a manifest to a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which
  * also validates).
  */
+
 import { createHash } from 'node:crypto';
 import { parse } from 'yaml';
 import type { Pod } from '../../api/generated/core/v1.ts';
@@ -18,6 +19,7 @@ import { validatePod, validatePodCreate } from '../../api/podspec/validate.ts';
 import { pruneAndCheck } from '../../api/schema/decode.ts';
 import { schemaOfType } from '../../api/schema/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';
@@ -133,7 +135,7 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
       name: `${metadata.name}-${context.nodeName.toLowerCase()}`,
       namespace: metadata.namespace ?? 'default',
       uid,
-      creationTimestamp: new Date(context.nowMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+      creationTimestamp: timestamp(context.nowMs),
       annotations: {
         ...metadata.annotations,
         [CONFIG_HASH]: uid,

@@ -2,12 +2,14 @@
  * Node part of expanding a claim: when the volume has its new size, expands the file system or device on this node and
  * updates the claim's status. Source: KEP-1790, pkg/volume/util/operationexecutor node_expander.go.
  */
+
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { awaitsNodeExpansion, expandedStatus, failedOnNode, startedOnNode } from '../../api/volumes/expansion.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { compareQuantity, parseBytes, tryParseQuantity } from '../../base/quantity.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { ClaimVolumes } from './claims.ts';
@@ -102,7 +104,7 @@ export class VolumeExpansion {
     const isOther = requested !== undefined && target !== undefined && compareQuantity(requested, target) !== 0;
     const infeasible = isInfeasible(error) || (isOther && this.#failed.has(name));
     this.#failed.add(name);
-    const time = new Date(this.#options.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const time = timestamp(this.#options.nowMs());
     const status = failedOnNode(claim, { message: messageOf(error), infeasible, time });
     await this.#patch(client, claim, status).catch((failure: unknown) => {
       this.#options.log.warn('claim not updated', { claim: claim.metadata?.name ?? '', error: messageOf(failure) });

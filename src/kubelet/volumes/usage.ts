@@ -2,10 +2,12 @@
  * Usage of claim volumes, for statistics and for the condition of a full volume. Source: KEP-1432,
  * pkg/kubelet/server/stats volume_stat_calculator.go.
  */
+
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { KubeletEvents } from '../pods/events.ts';
@@ -124,7 +126,7 @@ export class VolumeUsages {
     const found = await claims.claim(claim);
     if (record.kind !== 'local' || found === undefined || this.#client === undefined) return;
     const others = (found.status?.conditions ?? []).filter((each) => each.type !== FULL);
-    const lastTransitionTime = new Date(this.#options.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const lastTransitionTime = timestamp(this.#options.nowMs());
     const mine = { type: FULL, status: 'True', reason: ABNORMAL, message: abnormal ?? '', lastTransitionTime };
     const conditions = abnormal === undefined ? others : [...others, mine];
     const [namespace, name = ''] = claim.split('/');

@@ -2,6 +2,7 @@
  * Plans the revisions of the control plane and writes them to the API. Every master runs one. The Lease is held only
  * during a round, so an idle cluster renews none.
  */
+
 import type { ConfigMap, Node, Pod } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -9,6 +10,7 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ApiClient, EventRecorder, Informer, InformerFactory } from '../../client/types.ts';
 import type { StaticPodOperator } from '../operators/kinds/operator/index.ts';
 import { recordTransition, type Transition } from '../operators/transition-events-port.ts';
@@ -269,7 +271,7 @@ export class RevisionLeader {
     if (known === undefined) await pods.create(shownPod(operand, name, image)).catch(ignore('AlreadyExists'));
     const isOver = known?.status?.phase === 'Succeeded' || known?.status?.phase === 'Failed';
     if (!isOver && known?.status?.phase !== phase) {
-      const at = `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`;
+      const at = timestamp(clock.nowMs());
       await pods.patch(name, namespace, 'merge', podStatus(name, phase, known, image, at), { subresource: 'status' });
     }
     // Bound to its node only after it has terminated, so that no kubelet starts it.

@@ -1,6 +1,8 @@
 /** API objects of revisions: reports of hosts, `revision-status-N`, installer pods and operator status. */
+
 import type { ConfigMap, Pod } from '../../api/generated/core/v1.ts';
 import type { ResourceType } from '../../api/meta/object.ts';
+import { timestamp } from '../../base/times.ts';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../operators/kinds/operator/index.ts';
 import type { NodeProgress, NodeReport, Revision, RevisionPhase, RevisionPlan } from './core/index.ts';
 import { OPERANDS, type Operand } from './port.ts';
@@ -107,7 +109,7 @@ function nodeStatus(each: NodeProgress): NodeStatus {
       ? {}
       : {
           lastFailedRevision: each.lastFailedRevision,
-          lastFailedTime: `${new Date(each.lastFailedTimeMs).toISOString().slice(0, 19)}Z`,
+          lastFailedTime: timestamp(each.lastFailedTimeMs),
           lastFailedReason: each.lastFailedReason,
           lastFailedCount: each.lastFailedCount,
           lastFallbackCount: each.lastFallbackCount,
@@ -127,7 +129,7 @@ export function statusOf(
   const conditions = conditionsOf(plan).map((each): OperatorCondition => {
     const old = before.get(each.type);
     const since = old?.status === each.status ? old.lastTransitionTime : undefined;
-    return { ...each, lastTransitionTime: since ?? `${new Date(nowMs).toISOString().slice(0, 19)}Z` };
+    return { ...each, lastTransitionTime: since ?? timestamp(nowMs) };
   });
   return {
     ...operator.status,

@@ -9,7 +9,7 @@ import type { Condition } from '../../api/generated/meta/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
-import { timeMs, timestamp } from '../../controllers/framework/core/plan-context.ts';
+import { timeMs, timestamp } from '../../base/times.ts';
 import { claimedFixtures, fixtureDeviceName } from '../kinds/fixtures.ts';
 import {
   type ClaimPhase,

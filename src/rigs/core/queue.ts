@@ -2,8 +2,9 @@
  * Order of claims that wait for one rig. Each user of a namespace has one turn per round; the user that holds the rig
  * has used its turn of this round. Within a round the oldest claim comes first.
  */
+
 import { objectKey } from '../../api/meta/object.ts';
-import { timeMs } from '../../controllers/framework/core/plan-context.ts';
+import { timeMs } from '../../base/times.ts';
 import type { RigClaim } from '../kinds/rig-types.ts';
 
 /** Claims of one requester share its turns. */

@@ -1,9 +1,11 @@
 /** Writes to device claims. Source: pkg/scheduler/framework/plugins/dynamicresources. */
+
 import { EXTENDED_CLAIM_ANNOTATION, type RequestMapping } from '../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../../api/resources.ts';
+import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Allocation } from '../core/devices/device-results.ts';
 
@@ -97,7 +99,7 @@ export class ClaimWrites {
   }
 
   #stamped(allocation: Allocation): Allocation {
-    const allocationTimestamp = new Date(this.#nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const allocationTimestamp = timestamp(this.#nowMs());
     return { ...allocation, allocationTimestamp };
   }
 }

@@ -4,10 +4,12 @@
  * the store and renamed into place, so that a power failure leaves either the old or the new store. The damaged
  * database is kept.
  */
+
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import type { StoreLog } from '../disk/port.ts';
 import { type Fallback, type FallbackResult, lostOf } from '../index.ts';
 import { flushDirectory, writeDurably } from './durable-files.ts';
@@ -172,7 +174,7 @@ function markerText(
   { snapshot, from, to, times }: FallbackHistory,
   { snapshots, dataDirectory }: FallbackOptions,
 ): string {
-  const at = new Date(times.at(-1) ?? 0).toISOString().replace(/\.\d+Z$/, 'Z');
+  const at = timestamp(times.at(-1) ?? 0);
   const why = typeof snapshots === 'string' ? 'was damaged' : 'was of a newer release after the rollback of an update';
   return `at ${at} the store ${why} and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
 }

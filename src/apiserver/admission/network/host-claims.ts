@@ -2,7 +2,9 @@
  * Records the time at which a route or ingress claims a host. Of two namespaces that claim the same host, the earlier
  * claim wins, not the older object; therefore an update that adds a host records its time.
  */
+
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { timestamp } from '../../../base/times.ts';
 import { CLAIMS, HOST_CLAIMS, recordedClaims } from '../../../network/router/core/index.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 
@@ -16,7 +18,7 @@ export function hostClaims(nowMs: () => number): AdmissionPlugin {
       if (object === undefined || (operation !== 'CREATE' && operation !== 'UPDATE')) return;
       const claims = CLAIMS.get(`${kind.plural}.${kind.definition.group}`);
       if (claims === undefined) return;
-      const now = `${new Date(Math.ceil(nowMs() / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+      const now = timestamp(Math.ceil(nowMs() / 1000) * 1000);
       setAnnotation(object, old === undefined ? undefined : recordedClaims(claims, object, old, now));
     },
   };

@@ -6,6 +6,7 @@
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { timestamp } from '../../../base/times.ts';
 import {
   recordFailure,
   recordImage,
@@ -23,7 +24,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
-import { methodNotAllowed, timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
+import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
 import { deletedStatus } from '../../rest/answer.ts';
 import type { RestContext } from '../../rest/context.ts';
 import { sendObject } from '../../rest/reads/get.ts';

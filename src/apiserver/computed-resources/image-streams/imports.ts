@@ -7,6 +7,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { timestamp } from '../../../base/times.ts';
 import {
   parsePullSpec,
   recordFailure,
@@ -17,7 +18,7 @@ import {
 import type { Image } from '../../../openshift/image-streams/kinds/images/index.ts';
 import type { ImageStream, TagReference } from '../../../openshift/image-streams/kinds/imagestreams/types.ts';
 import type { ObjectRef } from '../../../openshift/templates/kinds/templateinstances/index.ts';
-import { timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
+import type { WriteRequest } from '../../pipeline/write-request.ts';
 import type { RestContext } from '../../rest/context.ts';
 import { updateObject } from '../../rest/writes/update.ts';
 import { importSource } from './registry-imports.ts';

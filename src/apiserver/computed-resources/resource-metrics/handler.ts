@@ -1,7 +1,9 @@
 /** GET and LIST of `metrics.k8s.io`. Source: sigs.k8s.io/metrics-server/pkg/api. */
+
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { METRICS_GROUP } from '../../../api/kinds/nodes/nodemetrics/index.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { timestamp } from '../../../base/times.ts';
 import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { negotiate } from '../../http/negotiate.ts';
@@ -67,7 +69,7 @@ function nodeMetricsOf(
   const usage = collector.node(node.name);
   if (usage === undefined) return undefined;
   return computed(context, kind, node, {
-    timestamp: timeText(usage.atMs),
+    timestamp: timestamp(usage.atMs),
     window: windowText(usage.windowMs),
     usage: usageQuantities(usage),
   });
@@ -94,7 +96,7 @@ function podMetricsOf(
   if (containers.length === 0 || first === undefined || pod.status?.phase !== 'Running') return undefined;
   const earliest = measured.reduce((one, other) => (other.atMs < one.atMs ? other : one), first);
   return computed(context, kind, object, {
-    timestamp: timeText(earliest.atMs),
+    timestamp: timestamp(earliest.atMs),
     window: windowText(earliest.windowMs),
     containers,
   });
@@ -108,12 +110,10 @@ function computed(context: RestContext, kind: ServedKind, of: CachedObject, body
     metadata: {
       name: of.name,
       ...(of.namespace === '' ? {} : { namespace: of.namespace }),
-      creationTimestamp: timeText(context.clock.nowMs()),
+      creationTimestamp: timestamp(context.clock.nowMs()),
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
     },
     ...body,
   });
   return new CachedObject(of.namespace, of.name, Buffer.from(text), 0, 0);
 }
-
-const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -1,11 +1,13 @@
 /** Binds a pod to a node. Source: k8s.io/kubernetes/pkg/registry/core/pod/storage BindingREST. */
+
 import type { Binding, Pod } from '../../../api/generated/core/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateAnnotations, validateLabels } from '../../../api/meta/validation.ts';
+import { timestamp } from '../../../base/times.ts';
 import { admitBody } from '../../pipeline/admission.ts';
-import { timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
+import type { WriteRequest } from '../../pipeline/write-request.ts';
 import type { RestContext } from '../context.ts';
 import { updateObject } from '../writes/update.ts';
 

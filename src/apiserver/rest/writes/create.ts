@@ -3,16 +3,10 @@
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { isSet } from '../../../api/meta/validation.ts';
+import { timestamp } from '../../../base/times.ts';
 import { admissionOfWrite, storeAdmitted } from '../../pipeline/admission.ts';
 import { toStored } from '../../pipeline/kinds.ts';
-import {
-  metadataOf,
-  placeOf,
-  randomSuffix,
-  strategyContext,
-  timestamp,
-  type WriteRequest,
-} from '../../pipeline/write-request.ts';
+import { metadataOf, placeOf, randomSuffix, strategyContext, type WriteRequest } from '../../pipeline/write-request.ts';
 import { encoded } from '../../storage/encode.ts';
 import { NO_EFFECTS } from '../../storage/object-store.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';

@@ -7,9 +7,10 @@
 import { type KubeObject, nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { DeleteOptions } from '../../pipeline/options.ts';
-import { metadataOf, placeOf, timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
+import { metadataOf, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge } from '../../server/event-loop.ts';
 import { rendered } from '../../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../../storage/object-store.ts';
@@ -148,9 +149,6 @@ function checkPreconditions(
   }
 }
 
-/** The latest time that RFC 3339 can express. */
-const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
-
 /** Sets the deletion metadata of `object` and decides whether it is removed or updated. */
 function decide(
   request: WriteRequest,
@@ -176,12 +174,12 @@ function decide(
     if (grace >= left) return changed ? 'update' : 'pending';
     // A shorter grace period counts from the start of the deletion.
     const began = Date.parse(metadata.deletionTimestamp) - Number(left) * 1000;
-    metadata.deletionTimestamp = timestamp(Math.min(Math.max(began + graceMs, began), LAST_MS));
+    metadata.deletionTimestamp = timestamp(Math.max(began + graceMs, began));
     metadata.deletionGracePeriodSeconds = grace;
     return 'update';
   }
   if (!waits) return 'remove';
-  metadata.deletionTimestamp = timestamp(Math.min(nowMs + graceMs, LAST_MS));
+  metadata.deletionTimestamp = timestamp(nowMs + graceMs);
   metadata.deletionGracePeriodSeconds = grace;
   if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation = nextGeneration(object);
   definition.finalization?.mark(object);

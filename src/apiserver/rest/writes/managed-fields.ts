@@ -1,10 +1,11 @@
 /** Tracks field ownership in `metadata.managedFields` on every write. */
 
 import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
+import { timestamp } from '../../../base/times.ts';
 import { StoreError } from '../../../store/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../core/patch/index.ts';
 import { fromStored, type ServedKind } from '../../pipeline/kinds.ts';
-import { metadataOf, timestamp, type WriteRequest } from '../../pipeline/write-request.ts';
+import { metadataOf, type WriteRequest } from '../../pipeline/write-request.ts';
 import { runSteps } from '../../server/event-loop.ts';
 import type { RestContext } from '../context.ts';
 import { versionsOf } from './owned-versions.ts';

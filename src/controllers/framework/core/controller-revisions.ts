@@ -2,12 +2,13 @@
  * Revisions of a pod template, kept as ControllerRevisions so that `kubectl rollout undo` can restore one. Shared by
  * daemon sets and stateful sets. Source: upstream's pkg/controller/history.
  */
+
 import type { ControllerRevision } from '../../../api/generated/apps/v1.ts';
 import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { timeMs } from '../../../base/times.ts';
 import { canonicalJson, semanticEqual } from './equality.ts';
 import { controllerReference } from './ownership.ts';
-import { timeMs } from './plan-context.ts';
 import { templateHash } from './template-hash.ts';
 
 export interface RevisionOwner {

@@ -2,8 +2,9 @@
  * Deletion of a namespace: its conditions while its content is being deleted, and when it can be finalized. Source:
  * upstream's namespace deletion.
  */
+
 import type { NamespaceCondition } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 
 /** Result of one pass over all namespaced kinds. */
 export interface SweepResult {

@@ -1,10 +1,11 @@
 /** Deletes pods that no other component deletes. Plan in controllers/garbage-collection/pods. */
+
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from './plan.ts';
 

@@ -2,8 +2,9 @@
  * Deletes pods that no other component cleans up: finished pods above the threshold, pods of deleted nodes, pods
  * deleted before they had a node, and pods stuck on nodes that are out of service. Source: upstream's podgc, KEP-2268.
  */
+
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 export interface PodGcSnapshot {

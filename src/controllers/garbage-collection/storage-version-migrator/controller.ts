@@ -2,13 +2,14 @@
  * Rewrites all objects of a resource, so that they are stored in the storage version and with the current encryption
  * key. Plan in controllers/garbage-collection/storage-version-migrator.
  */
+
 import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';
 import type { StorageVersionMigration } from '../../../api/kinds/cluster/storageversionmigrations/index.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { DiscoveredKind } from '../../framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';

@@ -1,9 +1,10 @@
 /**
  * Conditions of a StorageVersionMigration. Source: KEP-4192; k8s.io/kubernetes/pkg/controller/storageversionmigrator.
  */
+
 import type { Condition } from '../../../api/generated/meta/v1.ts';
 import type { StorageVersionMigration } from '../../../api/kinds/cluster/storageversionmigrations/index.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 
 export type MigrationState = 'Running' | 'Succeeded' | 'Failed';
 

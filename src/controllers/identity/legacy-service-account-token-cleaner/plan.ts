@@ -3,7 +3,9 @@
  * use, deleted after another year. Source: KEP-2799;
  * k8s.io/kubernetes/pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
  */
+
 import type { Pod, Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
+import { dateText } from '../../../base/times.ts';
 
 export const TRACKING = {
   namespace: 'kube-system',
@@ -46,8 +48,7 @@ export function planLegacyToken(secret: Secret, { since, pods, account }: TokenS
   const usedMs = labels[LAST_USED] === undefined ? trackedMs : Date.parse(labels[LAST_USED]);
   if (Number.isNaN(usedMs) || usedMs > limitMs) return KEEP;
   const invalidMs = Date.parse(labels[INVALID_SINCE] ?? '');
-  if (Number.isNaN(invalidMs) || invalidMs < usedMs)
-    return { kind: 'invalidate', day: new Date(nowMs).toISOString().slice(0, 10) };
+  if (Number.isNaN(invalidMs) || invalidMs < usedMs) return { kind: 'invalidate', day: dateText(nowMs) };
   return invalidMs > limitMs ? KEEP : { kind: 'delete' };
 }
 

@@ -2,6 +2,7 @@
  * Automatic approval of certificate signing requests. Source: upstream's certificate approver for kubelet clients,
  * OpenShift's machine approver for serving certificates and for bootstrap identities.
  */
+
 import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { NODE_PREFIX, objection, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import { namesObjection, type ServingEvidence } from './serving-names.ts';
 
 export interface ApprovalSnapshot {

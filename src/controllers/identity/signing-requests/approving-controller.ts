@@ -2,6 +2,7 @@
  * Approves kubelet client and serving certificate requests according to the rules of
  * controllers/identity/signing-requests.
  */
+
 import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import type { Node, Secret } from '../../../api/generated/core/v1.ts';
 import { isOurSigner, NODE_PREFIX, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
@@ -9,7 +10,7 @@ import type { CertificateRequestFacts } from '../../../api/kinds/identity/certif
 import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { bootstrapTokenId, isPending, isReady, planApproval } from './approval.ts';
 import { inspect, nameOf } from './requests-controller.ts';

@@ -1,8 +1,9 @@
 /** Signs approved certificate signing requests of the built-in signers. */
+
 import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
 import { authorityOf, isOurSigner, objection } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { awaitsSignature, BACKDATE_MS, validityMs } from './approval.ts';
 import { inspect, nameOf, pemOf } from './requests-controller.ts';

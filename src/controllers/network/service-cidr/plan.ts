@@ -2,8 +2,10 @@
  * ServiceCIDRs. A range is ready once its finalizer is set. It is deleted only when every service address in it is also
  * in another range. Source: KEP-1880, k8s.io/kubernetes/pkg/controller/servicecidrs.
  */
+
 import type { ServiceCidr } from '../../../api/kinds/network/servicecidrs/index.ts';
 import { isInNetwork } from '../../../base/addresses/addresses.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { PlanContext } from '../../framework/core/plan-context.ts';
 
 const FINALIZER = 'networking.k8s.io/service-cidr-finalizer';
@@ -78,7 +80,7 @@ function withReady(
 ): ServiceCidrPlan {
   const conditions = range.status?.conditions ?? [];
   if (conditions.some((each) => each.type === READY && each.status === status)) return { action: 'keep' };
-  const lastTransitionTime = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const lastTransitionTime = timestamp(nowMs);
   const ready = { type: READY, status, reason, message, lastTransitionTime };
   return {
     action: 'status',

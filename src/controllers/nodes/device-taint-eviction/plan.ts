@@ -12,7 +12,7 @@ import type {
   ResourceSlice,
 } from '../../../api/devices/types.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 /** NoExecute taints by driver, pool and device, from the newest generation of each pool. */

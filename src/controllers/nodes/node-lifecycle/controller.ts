@@ -1,11 +1,12 @@
 /** Monitors nodes: missed heartbeats, conditions and taints. Plans in controllers/nodes/node-lifecycle. */
+
 import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node, NodeCondition, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
 import {

@@ -3,9 +3,10 @@
  * for the grace period, the node's conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589
  * (node leases).
  */
+
 import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node, NodeCondition } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 
 export interface HealthTimes {
   readonly gracePeriodMs: number;

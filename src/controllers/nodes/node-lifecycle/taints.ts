@@ -2,8 +2,9 @@
  * Taints derived from a node's conditions. Source: upstream's nodelifecycle controller and the page "Taints and
  * Tolerations".
  */
+
 import type { Node, Taint } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import { readyCondition } from './health.ts';
 
 export const NOT_READY = 'node.kubernetes.io/not-ready';

@@ -2,13 +2,14 @@
  * Deletes pods that do not tolerate their node's NoExecute taints after the toleration period. Plan in
  * controllers/nodes/taint-eviction.
  */
+
 import type { Node, Pod, Taint } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { tolerates } from '../../../api/podspec/scheduling/tolerations.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
 import { noExecuteTaints, planEviction } from './plan.ts';

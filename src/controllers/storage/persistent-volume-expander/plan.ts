@@ -2,6 +2,7 @@
  * Expansion of claims. A volume of the embedded provisioner gets its new size here and waits for its node. Volumes of
  * drivers are expanded by the driver's own controller. Source: pkg/controller/volume/expand; KEP-1790.
  */
+
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import {
@@ -12,6 +13,7 @@ import {
 } from '../../../api/volumes/expansion.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
 import { compareQuantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
+import { timestamp } from '../../../base/times.ts';
 
 export type ExpandPlan =
   | { readonly kind: 'keep' }
@@ -52,8 +54,6 @@ function external({ spec }: PersistentVolume): ExpandPlan {
 }
 
 const WAITING = 'waiting for an external controller to expand this PVC';
-
-const timestamp = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const resizing = ({ status }: PersistentVolumeClaim, wanted: string, nowMs: number): object => ({
   allocatedResources: { storage: wanted },

@@ -1,11 +1,13 @@
 /**
  * Cron jobs: the job that is due, the old jobs to delete, and the status. Source: upstream's cronjob_controllerv2.go.
  */
+
 import type { CronJob, CronJobStatus, Job } from '../../../api/generated/batch/v1.ts';
 import type { ObjectReference } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { timeMs, timestamp } from '../../../base/times.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
-import { type PlanContext, type PlannedEvent, timeMs, timestamp } from '../../framework/core/plan-context.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { lastTime, parseSchedule, type Schedule, splitZone } from './schedule.ts';
 
 const CRON_JOB = { group: 'batch', version: 'v1', kind: 'CronJob' } as const;

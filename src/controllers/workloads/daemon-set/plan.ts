@@ -1,8 +1,10 @@
 /** Daemon sets: one pod on every node that should have one. Source: upstream's pkg/controller/daemon. */
+
 import type { DaemonSet, DaemonSetStatus } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { timeMs } from '../../../base/times.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
-import { type PlanContext, type PlannedEvent, timeMs } from '../../framework/core/plan-context.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { availableInMs, isPodAvailable, isPodReady, isPodTerminal } from '../../framework/core/pods.ts';
 import { nodeOfDaemonPod, REVISION_HASH } from './pod.ts';
 

@@ -1,6 +1,7 @@
 /** Conditions of a deployment. `kubectl rollout status` reads these reasons. */
+
 import type { DeploymentCondition } from '../../../api/generated/apps/v1.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 
 export type ConditionType = 'Available' | 'Progressing' | 'ReplicaFailure';
 

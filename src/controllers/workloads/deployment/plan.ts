@@ -2,11 +2,13 @@
  * Deployments: the replica sets to create, resize, annotate with revisions and delete, and the status. Source:
  * upstream's pkg/controller/deployment (sync.go, rolling.go, recreate.go).
  */
+
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { timeMs } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
-import { type PlanContext, type PlannedEvent, timeMs } from '../../framework/core/plan-context.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 import { templateHash } from '../../framework/core/template-hash.ts';
 import { currentSetAnnotations, desiredReplicasOf, maxRevision, REVISION, revisionOf } from './annotations.ts';

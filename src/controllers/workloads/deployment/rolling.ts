@@ -2,8 +2,9 @@
  * Sizes of replica sets during a rolling update and while a deployment is scaled. Source: upstream's rolling.go and
  * sync.go.
  */
+
 import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import { maxReplicasOf } from './annotations.ts';
 import type { Draft } from './draft.ts';
 import { availableReplicas, type Sizes, specReplicas, totalAvailable, totalSpecReplicas } from './sizes.ts';

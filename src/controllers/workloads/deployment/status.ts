@@ -2,9 +2,10 @@
  * Status of a deployment, and whether its roll-out is complete, progressing or stuck. Source: upstream's
  * deployment/progress.go.
  */
+
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
+import { timeMs } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
 import { findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
 import { type Sizes, totalAvailable, totalReady, totalReplicas, totalSpecReplicas } from './sizes.ts';
 

@@ -3,6 +3,7 @@
  * of pods that were not disrupted after all. Plans in controllers/workloads/disruption. Evictions in the API server
  * decrease the allowed number.
  */
+
 import type { Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
 import type { Pod, ReplicationController } from '../../../api/generated/core/v1.ts';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
@@ -12,10 +13,10 @@ import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
-import { timestamp } from '../../framework/core/plan-context.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { readScale } from '../../framework/scale.ts';

@@ -2,13 +2,15 @@
  * Status of a disruption budget: the number of healthy pods, the required number, and the evictions allowed now.
  * Source: pkg/controller/disruption.
  */
+
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import type { Condition, OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
+import { timeMs, timestamp } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
-import { type PlanContext, type PlannedEvent, timeMs, timestamp } from '../../framework/core/plan-context.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import type { ControllerScale } from './scale.ts';
 

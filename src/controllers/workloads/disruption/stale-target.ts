@@ -2,8 +2,9 @@
  * Stale `DisruptionTarget` conditions: a pod that was to be disrupted but still runs loses the condition after a while.
  * Source: pkg/controller/disruption.
  */
+
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import { isPodTerminal, podCondition } from '../../framework/core/pods.ts';
 
 const STALE_AFTER_MS = 2 * 60_000;

@@ -2,14 +2,15 @@
  * Reads the metrics of an autoscaler from `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`.
  * Aggregated servers serve them, so responses are validated here.
  */
+
 import type { MetricSpec } from '../../../api/generated/autoscaling/v2.ts';
 import type { LabelSelector } from '../../../api/generated/meta/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';
 import { formatLabelSelector, labelSelectorOf } from '../../../base/selector.ts';
+import { timeMs } from '../../../base/times.ts';
 import type { Capabilities } from '../../framework/capabilities.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
 import type { Reading } from './plan.ts';
 import type { PodMetric } from './usage.ts';
 

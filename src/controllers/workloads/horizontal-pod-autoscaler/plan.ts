@@ -2,6 +2,7 @@
  * Horizontal pod autoscalers: the new size of the target, with its reason. Source: upstream's
  * pkg/controller/podautoscaler.
  */
+
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerCondition,
@@ -15,7 +16,8 @@ import type {
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
-import { type PlanContext, type PlannedEvent, timestamp } from '../../framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { behaviorOf, limit, remember, type ScaleMemory, stabilize } from './limits.ts';
 import {
   type PodMetric,

@@ -2,9 +2,10 @@
  * Number of replicas that a metric requires. Values are in thousandths of their unit. Source: upstream's podautoscaler
  * replica_calculator.go.
  */
+
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import { isPodReady, podCondition } from '../../framework/core/pods.ts';
 
 /** CPU usage of a starting pod is not representative and is ignored. Upstream's values. */

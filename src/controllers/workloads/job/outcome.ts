@@ -1,8 +1,9 @@
 /**
  * Whether a job has failed or succeeded, with the resulting conditions. Source: upstream's job_controller.go syncJob.
  */
+
 import type { Job, JobCondition } from '../../../api/generated/batch/v1.ts';
-import { timeMs, timestamp } from '../../framework/core/plan-context.ts';
+import { timeMs, timestamp } from '../../../base/times.ts';
 import { metSuccessPolicy } from './policies.ts';
 import type { JobProgress } from './progress.ts';
 

@@ -1,8 +1,10 @@
 /** Jobs: the pods to create, delete and count, and the status. Source: upstream's pkg/controller/job. */
+
 import type { Job, JobCondition, JobStatus } from '../../../api/generated/batch/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { timestamp } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
-import { type PlanContext, type PlannedEvent, timestamp } from '../../framework/core/plan-context.ts';
+import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodReady, podsToDelete } from '../../framework/core/pods.ts';
 import { type Backoff, nextBackoff, remainingMs } from './backoff.ts';
 import { Indexes } from './indexes.ts';

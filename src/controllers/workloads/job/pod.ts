@@ -1,8 +1,9 @@
 /** Creates the pods of a job and reads their index, failures and state. Source: upstream's pkg/controller/job. */
+
 import type { Job } from '../../../api/generated/batch/v1.ts';
 import type { Container, ContainerStatus, Pod } from '../../../api/generated/core/v1.ts';
+import { timeMs } from '../../../base/times.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
-import { timeMs } from '../../framework/core/plan-context.ts';
 import { podCondition } from '../../framework/core/pods.ts';
 import { podFromTemplate } from '../replica-set/plan.ts';
 

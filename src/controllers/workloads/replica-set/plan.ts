@@ -7,9 +7,10 @@ import type { ReplicaSet, ReplicaSetStatus } from '../../../api/generated/apps/v
 import type { Pod, PodTemplateSpec, ReplicationControllerCondition } from '../../../api/generated/core/v1.ts';
 import type { ObjectMeta } from '../../../api/meta/object.ts';
 import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
+import { timestamp } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { type Claim, claimObjects } from '../../framework/core/ownership.ts';
-import { type PlanContext, timestamp } from '../../framework/core/plan-context.ts';
+import type { PlanContext } from '../../framework/core/plan-context.ts';
 import { availableInMs, isPodActive, isPodReady, podsToDelete } from '../../framework/core/pods.ts';
 
 /** Common fields of a ReplicaSet and a ReplicationController. */

@@ -1,6 +1,7 @@
 import type { ContainerStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
-import { type ContainerStatuses, timestamp } from './container-status.ts';
+import { timestamp } from '../../../base/times.ts';
+import type { ContainerStatuses } from './container-status.ts';
 import type { PodPhase } from './phase.ts';
 import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';
 

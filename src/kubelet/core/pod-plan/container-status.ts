@@ -2,6 +2,7 @@
  * Converts observed containers to `status.containerStatuses`. Source: pkg/kubelet/kubelet_pods.go
  * convertToAPIContainerStatuses.
  */
+
 import type {
   ContainerStatus as ApiContainerStatus,
   Container,
@@ -10,6 +11,7 @@ import type {
   VolumeMount,
   VolumeMountStatus,
 } from '../../../api/generated/core/v1.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { shouldStart } from './restart.ts';
 import {
@@ -249,9 +251,4 @@ function decide(
     return;
   }
   status.ready = status.started && (container.readinessProbe === undefined || verdicts.readiness === 'success');
-}
-
-/** Formats a time as metav1.Time does: RFC 3339 with whole seconds. */
-export function timestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -1,10 +1,12 @@
 /**
  * Computes the PodStatus to report from snapshot and plan. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus.
  */
+
 import type { PodStatus as ApiPodStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
+import { timestamp } from '../../../base/times.ts';
 import { podConditions } from './conditions.ts';
-import { containerStatuses, timestamp } from './container-status.ts';
+import { containerStatuses } from './container-status.ts';
 import { phaseOf } from './phase.ts';
 import type { PodPlan } from './plan.ts';
 import { type RestartRound, restartRound } from './restart.ts';

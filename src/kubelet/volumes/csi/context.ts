@@ -1,7 +1,9 @@
 /** Additional data for driver calls: secrets, pod information and tokens. Source: pkg/volume/csi csi_mounter.go. */
+
 import type { Pod, SecretReference } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { VolumeRequest } from '../request.ts';
 import type { TokenSource } from '../tokens.ts';
@@ -48,7 +50,7 @@ export class CsiContext {
         audience,
         expirationSeconds ?? DEFAULT_TOKEN_SECONDS,
       );
-      const expirationTimestamp = new Date(expiresAtMs).toISOString().replace(/\.\d+Z$/, 'Z');
+      const expirationTimestamp = timestamp(expiresAtMs);
       tokens[audience] = { token, expirationTimestamp };
     }
     return { 'csi.storage.k8s.io/serviceAccount.tokens': JSON.stringify(tokens) };

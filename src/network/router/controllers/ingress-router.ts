@@ -2,6 +2,7 @@
  * Cluster part of the router: its classes, kinds and default certificate, and the status of routes, ingresses and
  * Gateway API objects. Uses the same admission as each host's router, from network/router/core.
  */
+
 import type { Node, Secret, Service } from '../../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
@@ -9,6 +10,7 @@ import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
+import { timestamp } from '../../../base/times.ts';
 import { NamedInformers } from '../../../client/informers/named-informers.ts';
 import type { Informer } from '../../../client/types.ts';
 import { attemptAll } from '../../../controllers/framework/attempt-all.ts';
@@ -123,7 +125,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const certificate = (namespace: string, name: string) => certificateOf(listenerSecrets.get(`${namespace}/${name}`));
 
   const reconcile = async (): Promise<void> => {
-    const now = new Date(Math.floor(handle.clock.nowMs() / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+    const now = timestamp(handle.clock.nowMs());
     const ingressClasses = classes.list();
     const permits = permitsOf(opened?.grants.list() ?? []);
     const own = allGateways().filter(isOwnGateway);

@@ -1,7 +1,7 @@
 /** Hosts of the inventory: whether a machine may claim them, and their status. */
 
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import { timeMs } from '../../../controllers/framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 import {
   type BareMetalHost,
   type HostState,

@@ -1,6 +1,6 @@
 /** Conditions of machines: one per type. The transition time only changes with the status. */
 
-import { timestamp } from '../../../controllers/framework/core/plan-context.ts';
+import { timestamp } from '../../../base/times.ts';
 import type { MachineCondition } from '../kinds/machine-types.ts';
 
 export interface Observed {

@@ -1,6 +1,7 @@
 /** Pods to evict from a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
+
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../controllers/framework/core/plan-context.ts';
+import { timeMs } from '../../../base/times.ts';
 
 /** Deleted pods on an unreachable node never terminate, so they are skipped after this time. */
 const UNREACHABLE_GRACE_MS = 60_000;

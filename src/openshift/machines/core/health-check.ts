@@ -2,12 +2,14 @@
  * Machine health checks: the unhealthy machines, and whether they may be deleted. Source:
  * openshift/machine-api-operator pkg/controller/machinehealthcheck.
  */
+
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { timeMs } from '../../../base/times.ts';
 import { resolveIntOrPercent } from '../../../controllers/framework/core/int-or-percent.ts';
 import { controllerOf } from '../../../controllers/framework/core/ownership.ts';
-import { type PlanContext, timeMs } from '../../../controllers/framework/core/plan-context.ts';
+import type { PlanContext } from '../../../controllers/framework/core/plan-context.ts';
 import {
   type Machine,
   type MachineHealthCheck,

@@ -2,10 +2,12 @@
  * Machine sets: the machines to adopt, create and delete, and the status. Source: openshift/machine-api-operator
  * pkg/controller/machineset, its delete policies.
  */
+
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { timeMs } from '../../../base/times.ts';
 import { claimObjects } from '../../../controllers/framework/core/ownership.ts';
-import { type PlanContext, timeMs } from '../../../controllers/framework/core/plan-context.ts';
+import type { PlanContext } from '../../../controllers/framework/core/plan-context.ts';
 import { DELETE_ANNOTATION, type Machine, type MachineSet, type MachineSetStatus } from '../kinds/machine-types.ts';
 
 export interface MachineSetSnapshot {

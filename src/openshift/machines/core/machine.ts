@@ -4,9 +4,10 @@
  * observed then. Source of phases, conditions and hooks: openshift/machine-api-operator pkg/controller/machine of
  * release 4.10.
  */
+
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
+import { timestamp } from '../../../base/times.ts';
 import { semanticEqual } from '../../../controllers/framework/core/equality.ts';
-import { timestamp } from '../../../controllers/framework/core/plan-context.ts';
 import {
   type BareMetalHost,
   EXCLUDE_DRAIN_ANNOTATION,

@@ -7,6 +7,7 @@ import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta
 import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { timestamp } from '../../../base/times.ts';
 import { collectionPathOf, type DiscoveredKind } from '../../../controllers/framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
 import {
@@ -41,7 +42,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const client = handle.writer(resources.templateInstances);
   const requestAs = handle.use('requestAs');
   const discovery = handle.use('discovery');
-  const now = (): string => `${new Date(handle.clock.nowMs()).toISOString().slice(0, 19)}Z`;
+  const now = (): string => timestamp(handle.clock.nowMs());
 
   const kindsOf = async (): Promise<Kinds> => {
     const { kinds } = await discovery();

@@ -4,6 +4,7 @@
  */
 
 import type { WantedUpdate } from '../../../api/kinds/nodes/nodes/host-report.ts';
+import { timestamp } from '../../../base/times.ts';
 import { compareReleases, isMinorChange } from '../../../base/versions/release-version.ts';
 import { apiServerSkew } from '../../../base/versions/version-skew.ts';
 import type {
@@ -258,7 +259,7 @@ function historyOf(
   verified: boolean,
   nowMs: number,
 ): readonly UpdateHistory[] {
-  const at = timeOf(nowMs);
+  const at = timestamp(nowMs);
   const [latest, ...older] = before;
   if (latest !== undefined && latest.version === desired.version) {
     if (latest.state === 'Completed' || !completed) return before;
@@ -308,7 +309,7 @@ function conditions(input: VersionInput, { failing, step, desired, history }: Sh
     return {
       type,
       status,
-      lastTransitionTime: old?.status === status ? old.lastTransitionTime : timeOf(nowMs),
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestamp(nowMs),
       ...(reason === undefined ? {} : { reason }),
       ...(message === undefined ? {} : { message }),
     };
@@ -342,8 +343,6 @@ function progress(step: RolloutStep | undefined, { version }: Release, failing: 
   const skipped = step?.step === 'done' && step.skipped.length > 0 ? `; paused: ${step.skipped.join(', ')}` : '';
   return { message: `Cluster version is ${version}${skipped}` };
 }
-
-const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
 /** FNV-1a. Distinguishes contents; not cryptographic. */
 function hashOf(text: string): string {

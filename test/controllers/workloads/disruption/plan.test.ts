@@ -2,13 +2,14 @@
  * Compares budgets with a direct computation of the definition, and tests scales, failures and evictions without
  * effect.
  */
+
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Deployment, ReplicaSet, StatefulSet } from '../../../../src/api/generated/apps/v1.ts';
 import type { Pod, ReplicationController } from '../../../../src/api/generated/core/v1.ts';
 import type { OwnerReference } from '../../../../src/api/generated/meta/v1.ts';
 import type { PodDisruptionBudget } from '../../../../src/api/generated/policy/v1.ts';
-import { timestamp } from '../../../../src/controllers/framework/core/plan-context.ts';
+import { timestamp } from '../../../../src/base/times.ts';
 import {
   controllersToAsk,
   isCountedByScale,

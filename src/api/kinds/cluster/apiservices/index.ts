@@ -2,7 +2,9 @@
  * The APIService kind: which server serves an API group and version. Source:
  * k8s.io/kube-aggregator/pkg/{apis/apiregistration/validation,registry/apiservice}.
  */
+
 import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../../../base/names.ts';
+import { timestamp } from '../../../../base/times.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
@@ -114,8 +116,7 @@ export const apiServices: KindDefinition<APIService> = {
   strategy: {
     prepareForCreate(service, { nowMs }) {
       service.status = {};
-      if (service.spec?.service === undefined)
-        setAvailable(service, LOCAL_AVAILABLE, `${new Date(nowMs).toISOString().slice(0, 19)}Z`);
+      if (service.spec?.service === undefined) setAvailable(service, LOCAL_AVAILABLE, timestamp(nowMs));
     },
     prepareForUpdate: (service, old) => restorePart(service, old, 'status'),
     validate,

@@ -1,4 +1,5 @@
 /** Custom resource definitions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition. */
+import { timestamp } from '../../../../base/times.ts';
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
@@ -82,7 +83,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
         reason: 'InstanceDeletionPending',
         message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
       },
-      `${new Date(nowMs).toISOString().slice(0, 19)}Z`,
+      timestamp(nowMs),
     );
   },
   strategy: {

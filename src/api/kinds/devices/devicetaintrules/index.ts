@@ -2,6 +2,7 @@
  * Rules that taint devices. Source: k8s.io/kubernetes/pkg/registry/resource/devicetaintrule,
  * pkg/apis/resource/validation; KEP-5055.
  */
+import { timestamp } from '../../../../base/times.ts';
 import { validateDeviceTaintRule } from '../../../devices/taint-rules.ts';
 import type { DeviceTaintRule } from '../../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
@@ -15,7 +16,7 @@ function stamp(rule: DeviceTaintRule, old: DeviceTaintRule | undefined, nowMs: n
   const before = old?.spec?.taint;
   const kept = before?.timeAdded === taint.timeAdded && before?.effect === taint.effect;
   if (taint.timeAdded === undefined || (old !== undefined && !kept && before?.timeAdded === taint.timeAdded))
-    taint.timeAdded = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+    taint.timeAdded = timestamp(nowMs);
 }
 
 const { strategy, statusStrategy } = specStatusStrategies<DeviceTaintRule>({

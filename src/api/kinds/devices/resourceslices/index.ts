@@ -2,17 +2,16 @@
  * Devices that drivers publish. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice,
  * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
+import { timestamp } from '../../../../base/times.ts';
 import { dropUnsupported, sliceWarnings, validateSlice, validateSliceUpdate } from '../../../devices/slices.ts';
 import type { ResourceSlice } from '../../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../../registry/strategies.ts';
 
-const RFC3339_SECONDS = /\.\d+Z$/;
-
 /** Sets timeAdded of taints for which the driver sent no time. */
 function stampTaints(slice: ResourceSlice, nowMs: number): void {
-  const now = new Date(nowMs).toISOString().replace(RFC3339_SECONDS, 'Z');
+  const now = timestamp(nowMs);
   for (const device of slice.spec?.devices ?? []) for (const taint of device.taints ?? []) taint.timeAdded ??= now;
 }
 

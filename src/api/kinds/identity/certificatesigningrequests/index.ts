@@ -1,4 +1,5 @@
 /** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
+import { timestamp } from '../../../../base/times.ts';
 import type { CertificateSigningRequest } from '../../../generated/certificates/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
@@ -15,7 +16,7 @@ const SERVING_SIGNER = 'kubernetes.io/kubelet-serving';
 
 /** Fills missing times of conditions, so that clients do not need to send them. */
 function stampConditions(request: Request, old: Request, context: StrategyContext): void {
-  const now = `${new Date(context.nowMs).toISOString().slice(0, 19)}Z`;
+  const now = timestamp(context.nowMs);
   const earlier = new Map((old.status?.conditions ?? []).map((each) => [each.type, each]));
   for (const condition of request.status?.conditions ?? []) {
     condition.lastUpdateTime ??= now;

@@ -1,4 +1,5 @@
 /** Persistent volumes. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolume, pkg/apis/core/validation. */
+import { timestamp } from '../../../../base/times.ts';
 import type { PersistentVolume, VolumeNodeAffinity } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
@@ -15,12 +16,10 @@ import {
 } from '../../../volumes/access.ts';
 import { setVolumeSpecDefaults, sourceOf, validateVolumeSpec } from '../../../volumes/persistent.ts';
 
-const stamp = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-
 const { strategy, statusStrategy: statusBase } = specStatusStrategies<PersistentVolume>({
   generations: false,
   prepareForCreate(volume, { nowMs }) {
-    Object.assign(volume, { status: { phase: 'Pending', lastPhaseTransitionTime: stamp(nowMs) } });
+    Object.assign(volume, { status: { phase: 'Pending', lastPhaseTransitionTime: timestamp(nowMs) } });
   },
   validate: (volume) => validateVolumeSpec(volume.spec, 'spec'),
   validateUpdate,
@@ -110,7 +109,7 @@ export const persistentVolumes: KindDefinition<PersistentVolume> = {
         status.phase !== old.status?.phase &&
         status.lastPhaseTransitionTime === old.status?.lastPhaseTransitionTime
       ) {
-        status.lastPhaseTransitionTime = stamp(context.nowMs);
+        status.lastPhaseTransitionTime = timestamp(context.nowMs);
       }
     },
   },

@@ -3,8 +3,9 @@
  * ControllerConfig. Every node that is not a master is a worker, because nodes of OKD 3.11 have the roles compute and
  * infra. Source: manifests of openshift/machine-config-operator.
  */
+
 import type { LabelSelectorRequirement } from '../../../../api/generated/meta/v1.ts';
-import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
+import { timestamp } from '../../../../base/times.ts';
 import {
   CONTROLLER_CONFIG,
   type ControllerConfig,

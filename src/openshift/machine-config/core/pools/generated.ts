@@ -3,10 +3,11 @@
  * and how the result is reported. Source: pkg/controller/{kubelet-config,container-runtime-config} of
  * openshift/machine-config-operator.
  */
+
 import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
+import { timestamp } from '../../../../base/times.ts';
 import { controllerReference } from '../../../../controllers/framework/core/ownership.ts';
-import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
 import {
   MACHINE_CONFIG_GROUP,
   type MachineConfig,

@@ -1,9 +1,10 @@
 /**
  * Counts and conditions of a pool. Source: calculateStatus in pkg/controller/node of openshift/machine-config-operator.
  */
+
 import type { Node } from '../../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../../api/meta/equality.ts';
-import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
+import { timestamp } from '../../../../base/times.ts';
 import type { MachineConfigPool, MachineConfigPoolStatus, StatusCondition } from '../../kinds/machine-config-types.ts';
 import { isDegraded, isDoneAt, isReady, isUnavailable, reasonOf } from './node-state.ts';
 import { nameOf } from './pools.ts';

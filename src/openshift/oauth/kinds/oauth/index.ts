@@ -1,7 +1,9 @@
 /** OAuth clients, authorize codes and access tokens. Source: openshift/oauth-apiserver pkg/oauth/apiserver/registry. */
+
 import { column, nameColumn } from '../../../../api/printing/columns.ts';
 import type { Column, KindAlias, KindDefinition } from '../../../../api/registry/definition.ts';
 import { ALL_VERBS } from '../../../../api/registry/strategies.ts';
+import { timestamp } from '../../../../base/times.ts';
 import type { OAuthAccessToken, OAuthAuthorizeToken, OAuthClient, OAuthClientAuthorization } from './types.ts';
 import {
   validateAccessToken,
@@ -29,7 +31,7 @@ const tokenColumns = <T extends OAuthAccessToken | OAuthAuthorizeToken>(): reado
 function expiryText({ metadata, expiresIn = 0 }: OAuthAccessToken): string {
   const created = Date.parse(metadata?.creationTimestamp ?? '');
   if (expiresIn === 0 || Number.isNaN(created)) return 'never';
-  return `${new Date(created + expiresIn * 1000).toISOString().slice(0, 19)}Z`;
+  return timestamp(created + expiresIn * 1000);
 }
 
 const base = { group: GROUP, version: 'v1', namespaced: false, nameRule: 'pathSegment' } as const;

@@ -3,6 +3,7 @@
  * for a while, so that a restart causes no alarm. Source: openshift/library-go pkg/operator/status (inertia of
  * Degraded: two minutes).
  */
+import { timestamp } from '../../../../base/times.ts';
 import type { ConditionStatus, OperatorCondition } from '../../kinds/config/types.ts';
 import type { Assessment, Finding } from './assess.ts';
 
@@ -32,7 +33,7 @@ export function conditionsOf(
   const shownBefore = previous.find(({ type }) => type === 'Degraded')?.status === 'True';
   const lasted = since !== undefined && monotonicMs - since >= DEGRADED_INERTIA_MS;
   const degraded = lasted || shownBefore ? assessment.degraded : undefined;
-  const at = timeOf(nowMs);
+  const at = timestamp(nowMs);
   const make = (type: string, status: ConditionStatus, { reason, message }: Finding): OperatorCondition => {
     const old = previous.find((each) => each.type === type);
     return { type, status, lastTransitionTime: old?.status === status ? old.lastTransitionTime : at, reason, message };
@@ -57,6 +58,3 @@ export function conditionsOf(
     dueMs: since === undefined || lasted || shownBefore ? undefined : since + DEGRADED_INERTIA_MS,
   };
 }
-
-/** Formats a time as metav1.Time does: RFC 3339 with whole seconds. */
-const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

@@ -2,10 +2,11 @@
  * Operator lifecycle manager: catalogs, subscriptions, install plans and versions of operators, without pods of its
  * own. Decisions are made in openshift/operators/olm/core. Source: operator-framework/operator-lifecycle-manager.
  */
+
 import { objectKey } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';
+import { timestamp } from '../../../../base/times.ts';
 import type { Informer } from '../../../../client/types.ts';
-import { timestamp } from '../../../../controllers/framework/core/plan-context.ts';
 import type { ControllerRun, ControllerSpec, RunScope } from '../../../../controllers/framework/framework.ts';
 import { Actors } from './actor.ts';
 import { CatalogSourcePart } from './catalog-sources.ts';
