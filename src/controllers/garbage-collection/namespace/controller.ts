@@ -7,6 +7,7 @@ import type { Namespace, NamespaceCondition, Pod } from '../../../api/generated/
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
+import { Slots } from '../../../base/concurrency/slots.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { timeMs } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
@@ -22,11 +23,14 @@ import {
   planNamespaceConditions,
   type SweepResult,
 } from './plan.ts';
+import { ContentSurvey } from './survey.ts';
 
 /** Interval for checking objects that finalizers block, because no watched event announces their removal. */
 const RECHECK_MS = 5_000;
-/** Maximum number of concurrent requests of one sweep. */
-const PARALLEL = 8;
+/** Maximum number of namespaces that wait for their content at the same time. They share its survey. */
+const NAMESPACES = 500;
+/** Maximum number of kinds that are deleted at the same time, over all namespaces. */
+const PARALLEL = 16;
 
 export const namespaceController: ControllerSpec = {
   name: 'namespace',
@@ -61,12 +65,21 @@ class NamespaceTerm {
   readonly #scope: RunScope;
   readonly #access: Access;
   readonly #queue: WorkQueue;
+  readonly #survey: ContentSurvey;
+  readonly #slots = new Slots(PARALLEL);
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     this.#handle = handle;
     this.#scope = scope;
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 4);
+    this.#queue = scope.queue(this.#sync, NAMESPACES);
+    const { discover, anyKind } = access;
+    this.#survey = new ContentSurvey({
+      discover,
+      client: (kind) => anyKind.client(kind),
+      clock: handle.clock,
+      signal: scope.signal,
+    });
   }
 
   start(): void {
@@ -91,7 +104,8 @@ class NamespaceTerm {
   readonly #sync = async (name: string): Promise<void> => {
     const cached = this.#access.namespaces.get(name);
     if (cached?.metadata?.deletionTimestamp === undefined) return;
-    let namespace = await this.#live(name, cached.metadata.uid);
+    const { uid } = cached.metadata;
+    let namespace = await this.#slots.run(() => this.#live(name, uid));
     if (namespace === undefined || !namespace.spec?.finalizers?.includes(KUBERNETES_FINALIZER)) return;
     if (namespace.status?.phase !== 'Terminating') {
       namespace = await this.#access.namespaceClient.update(
@@ -101,7 +115,8 @@ class NamespaceTerm {
     }
     const swept = await this.#sweep(name);
     if (isFinished(swept)) {
-      await this.#finalize(namespace);
+      const finished = namespace;
+      await this.#slots.run(() => this.#finalize(finished));
       return;
     }
     await this.#writeConditions(namespace, swept);
@@ -123,22 +138,18 @@ class NamespaceTerm {
 
   /** Deletes pods first, because they may need secrets and network policies to terminate properly. Source: KEP-5080. */
   async #sweep(name: string): Promise<SweepResult> {
-    const discovery = await this.#access.discover(this.#scope.signal);
-    const kinds = discovery.kinds.filter(isContent);
+    const { kinds, discoveryErrors } = await this.#survey.find(name);
     const result = {
-      discoveryErrors: discovery.errors,
+      discoveryErrors,
       deletionErrors: [] as string[],
       remaining: new Map<string, number>(),
       finalizers: new Map<string, number>(),
     };
     const isPods = (kind: DiscoveredKind): boolean => kind.group === '' && kind.plural === 'pods';
-    await this.#sweepKinds(name, kinds.filter(isPods), result);
-    if (result.remaining.size === 0)
-      await this.#sweepKinds(
-        name,
-        kinds.filter((kind) => !isPods(kind)),
-        result,
-      );
+    const pods = [...kinds].filter(isPods);
+    await this.#sweepKinds(name, pods, result);
+    const others = [...kinds].filter((kind) => !isPods(kind));
+    if (result.remaining.size === 0) await this.#sweepKinds(name, others, result);
     return result;
   }
 
@@ -147,34 +158,31 @@ class NamespaceTerm {
     kinds: readonly DiscoveredKind[],
     result: { deletionErrors: string[]; remaining: Map<string, number>; finalizers: Map<string, number> },
   ): Promise<void> {
-    const waiting = [...kinds];
-    const work = async (): Promise<void> => {
-      for (let kind = waiting.shift(); kind !== undefined; kind = waiting.shift()) {
-        const title = kind.group === '' ? `${kind.plural}.` : `${kind.plural}.${kind.group}`;
-        try {
-          for (const object of await this.#empty(kind, namespace)) {
-            result.remaining.set(title, (result.remaining.get(title) ?? 0) + 1);
-            for (const finalizer of object.metadata?.finalizers ?? []) {
-              result.finalizers.set(finalizer, (result.finalizers.get(finalizer) ?? 0) + 1);
-            }
+    const work = async (kind: DiscoveredKind): Promise<void> => {
+      this.#scope.signal.throwIfAborted();
+      const title = kind.group === '' ? `${kind.plural}.` : `${kind.plural}.${kind.group}`;
+      try {
+        for (const object of await this.#empty(kind, namespace)) {
+          result.remaining.set(title, (result.remaining.get(title) ?? 0) + 1);
+          for (const finalizer of object.metadata?.finalizers ?? []) {
+            result.finalizers.set(finalizer, (result.finalizers.get(finalizer) ?? 0) + 1);
           }
-        } catch (error) {
-          result.deletionErrors.push(`${title}: ${messageOf(error)}`);
         }
+      } catch (error) {
+        result.deletionErrors.push(`${title}: ${messageOf(error)}`);
       }
     };
-    await Promise.all(Array.from({ length: PARALLEL }, work));
+    await Promise.all(kinds.map((kind) => this.#slots.run(() => work(kind))));
   }
 
   /** Deletes all objects of a kind in the namespace. Resolves with the remaining ones. */
   async #empty(kind: DiscoveredKind, namespace: string): Promise<readonly KubeObject[]> {
     const objects = this.#access.anyKind.client(kind);
-    const before = await objects.list({ namespace, limit: 500 });
-    if (before.items.length === 0) return [];
     if (kind.verbs.has('deletecollection')) {
       await this.#access.anyKind.deleteCollection(kind, namespace);
     } else {
-      const live = before.items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
+      const { items } = await objects.list({ namespace, limit: 500 });
+      const live = items.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
       await attemptAll(live, ({ metadata }) => ignoreNotFound(() => objects.delete(metadata?.name ?? '', namespace)));
     }
     return (await objects.list({ namespace, limit: 500 })).items;
@@ -201,10 +209,4 @@ class NamespaceTerm {
       );
     });
   }
-}
-
-function isContent(kind: DiscoveredKind): boolean {
-  // The same objects appear in both event groups.
-  if (kind.plural === 'events' && kind.group === 'events.k8s.io') return false;
-  return kind.namespaced && kind.verbs.has('list') && kind.verbs.has('delete');
 }
