@@ -6,7 +6,7 @@ import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { after, afterEach, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../../src/network/balancer/index.ts';
-import { createTcpBalancing } from '../../../src/network/balancer/io/balancer.ts';
+import { type BalancerLimits, createTcpBalancing } from '../../../src/network/balancer/io/balancer.ts';
 import { createReadinessProbe } from '../../../src/network/balancer/io/ready-probe.ts';
 import { createAuthority, type TestAuthority } from '../../client/certificates.ts';
 import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
@@ -71,12 +71,16 @@ describe('node balancer', () => {
 
   const start = async (
     names: readonly string[],
-    options: { readonly bootstrap?: readonly string[]; readonly load?: readonly string[]; readonly max?: number } = {},
+    options: {
+      readonly bootstrap?: readonly string[];
+      readonly load?: readonly string[];
+      readonly limits?: BalancerLimits;
+    } = {},
   ): Promise<Master[]> => {
     const started = await Promise.all(names.map((name) => new Master(name).start()));
     masters.push(...started);
     balancer = createNodeBalancer({
-      tcp: createTcpBalancing(options.max === undefined ? {} : { maxConnections: options.max }),
+      tcp: createTcpBalancing(options.limits),
       probe: createReadinessProbe({ ca: async () => authority.cert, identity: '127.0.0.1' }),
       saved: { load: async () => options.load ?? [], save: async (targets) => void saved.push([...targets]) },
       clock: systemClock,
@@ -270,18 +274,71 @@ describe('node balancer', () => {
   });
 
   it('resets the oldest connection without a handshake when it is full', async () => {
-    const [one] = (await start(['one'], { max: 3 })) as [Master];
+    await start(['one'], { limits: { maxConnections: 3 } });
     const kept = keptAgent();
     assert.equal(await get('/', kept), 'one');
     const strangers = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
     const [oldest, second] = strangers as [Socket, Socket];
     for (const each of strangers) each.on('error', () => {});
-    await eventually('three connections', () => one.sockets.size === 3);
+    await Promise.all(strangers.map((each) => once(each, 'connect')));
     assert.equal(await get(), 'one');
     await eventually('the oldest one is gone', () => oldest.destroyed);
     assert.equal(second.destroyed, false);
     assert.equal(await get('/', kept), 'one');
     for (const each of strangers) each.destroy();
+  });
+
+  /** Opens connections from one source address that send `bytes` only. */
+  const strangers = async (count: number, localAddress: string, bytes?: Buffer): Promise<Socket[]> => {
+    const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }));
+    for (const each of sockets) each.on('error', () => {});
+    await Promise.all(sockets.map((each) => once(each, 'connect')));
+    if (bytes !== undefined) for (const each of sockets) each.write(bytes);
+    return sockets;
+  };
+  const openOf = (sockets: readonly Socket[]): number => sockets.filter(({ destroyed }) => !destroyed).length;
+  /** Header of a client hello of 512 bytes, and its first byte. */
+  const HALF_HELLO = Buffer.from([0x16, 3, 1, 2, 0, 1]);
+
+  it('forwards no connection without a client hello, and resets it after a time limit', async () => {
+    const [one] = (await start(['one'], { limits: { helloMs: 400 } })) as [Master];
+    const kept = keptAgent();
+    assert.equal(await get('/', kept), 'one');
+    const silent = [
+      ...(await strangers(20, '127.0.0.1')),
+      ...(await strangers(20, '127.0.0.1', HALF_HELLO.subarray(0, 3))),
+      ...(await strangers(20, '127.0.0.1', HALF_HELLO)),
+    ];
+    assert.equal(await get(), 'one');
+    assert.ok(one.sockets.size <= 2, `${one.sockets.size} connections to the server`);
+    await eventually('the silent ones are reset', () => openOf(silent) === 0);
+    assert.equal(await get('/', kept), 'one');
+  });
+
+  it('limits silent connections, and resets those of the source with the most', async () => {
+    await start(['one'], { limits: { maxSilent: 10 } });
+    const few = await strangers(3, '127.0.0.2');
+    const many = await strangers(30, '127.0.0.1');
+    await eventually('the oldest ones are reset', () => openOf(many) === 7);
+    assert.equal(openOf(few), 3);
+    assert.equal(openOf(many.slice(-7)), 7);
+    assert.equal(await get(), 'one');
+    for (const each of [...few, ...many]) each.destroy();
+  });
+
+  it('resets a connection that does not complete its handshake in time', async () => {
+    const accepted: Socket[] = [];
+    const silent = createTcpServer((socket) => void accepted.push(socket.on('error', () => {}).resume()));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const address = silent.address();
+    const target = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+    await start([], { bootstrap: [target], limits: { handshakeMs: 300 } });
+    const hello = Buffer.concat([HALF_HELLO, Buffer.alloc(511)]);
+    const [client] = (await strangers(1, '127.0.0.1', hello)) as [Socket];
+    await eventually('the connection is forwarded', () => accepted[0]?.bytesRead === hello.length);
+    await eventually('the connection is reset', () => client.destroyed && accepted[0]?.destroyed === true);
+    silent.close();
   });
 
   it('carries large bodies in both directions', async () => {

@@ -7,11 +7,17 @@ import { CodedError } from '../../../base/errors.ts';
 import { resetSocket } from '../../../wire/connections/reset.ts';
 import type { BalancedListener, ListenRequest, Routing, TcpBalancing } from '../port.ts';
 import { BalancedConnection } from './balanced-connection.ts';
+import { awaitClientHello } from './client-hello.ts';
 import { type Race, raceToConnect } from './connect-race.ts';
 import type { Carried, ListenerKeeper } from './keeper.ts';
 
 /** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
 const MAX_CONNECTIONS = 1_024;
+/** Limit for connections without a client hello. Clients send it at once. */
+const MAX_SILENT = 256;
+const HELLO_MS = 10_000;
+/** Time limit from the client hello until the client's first bytes after the server's response. */
+const HANDSHAKE_MS = 30_000;
 const TICK_MS = 100;
 /** A client that waits this long for a response triggers a probe. */
 const SILENCE_MS = 300;
@@ -25,6 +31,11 @@ const HAND_OVER_MS = 1_500;
 
 export interface BalancerLimits {
   readonly maxConnections?: number;
+  readonly maxSilent?: number;
+  /** Time limit for a client hello. */
+  readonly helloMs?: number;
+  /** Time limit for the following handshake. */
+  readonly handshakeMs?: number;
   /** Starts the process that keeps the port open during a restart. Undefined if there is none. */
   readonly keeper?: ListenerKeeper | undefined;
 }
@@ -36,8 +47,13 @@ export function createTcpBalancing(limits: BalancerLimits = {}): TcpBalancing {
 export class BalancerServer implements BalancedListener {
   readonly #routing: Routing;
   readonly #maxConnections: number;
+  readonly #maxSilent: number;
+  readonly #helloMs: number;
+  readonly #handshakeMs: number;
   readonly #keeper: ListenerKeeper | undefined;
   readonly #server: Server;
+  /** Source addresses of connections without a client hello, oldest first. */
+  readonly #silent = new Map<Socket, string>();
   readonly #connecting = new Map<Socket, Race>();
   /** Oldest first. */
   readonly #connections = new Set<BalancedConnection>();
@@ -47,6 +63,9 @@ export class BalancerServer implements BalancedListener {
   constructor(routing: Routing, limits: BalancerLimits) {
     this.#routing = routing;
     this.#maxConnections = limits.maxConnections ?? MAX_CONNECTIONS;
+    this.#maxSilent = limits.maxSilent ?? MAX_SILENT;
+    this.#helloMs = limits.helloMs ?? HELLO_MS;
+    this.#handshakeMs = limits.handshakeMs ?? HANDSHAKE_MS;
     this.#keeper = limits.keeper;
     this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client));
   }
@@ -94,7 +113,7 @@ export class BalancerServer implements BalancedListener {
   /** Takes a connection of another process. */
   carry({ target, client, backend }: Carried): void {
     this.#routing.opened(target);
-    this.#join(target, client, backend);
+    this.#join(target, client, backend).established = true;
   }
 
   /**
@@ -103,7 +122,7 @@ export class BalancerServer implements BalancedListener {
   async drain(limitMs: number, gapMs: number): Promise<void> {
     this.#server.close();
     const untilMs = performance.now() + limitMs;
-    while (this.#connecting.size + this.#connections.size > 0 && performance.now() < untilMs) {
+    while (this.#size > 0 && performance.now() < untilMs) {
       for (const connection of this.#connections)
         if (!connection.awaiting && performance.now() - connection.sinceMs >= gapMs) connection.end();
       await new Promise((resolve) => setTimeout(resolve, gapMs));
@@ -132,6 +151,7 @@ export class BalancerServer implements BalancedListener {
     clearInterval(this.#ticking);
     // The callback gets an error if the server is closed already.
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const client of this.#silent.keys()) resetSocket(client);
     for (const [client, race] of this.#connecting) {
       race.cancel();
       resetSocket(client);
@@ -140,11 +160,27 @@ export class BalancerServer implements BalancedListener {
     await closed;
   }
 
+  get #size(): number {
+    return this.#silent.size + this.#connecting.size + this.#connections.size;
+  }
+
   #accept(client: Socket): void {
-    if (this.#connecting.size + this.#connections.size >= this.#maxConnections && !this.#makeRoom()) {
+    if (this.#silent.size >= this.#maxSilent) this.#resetSilent();
+    else if (this.#size >= this.#maxConnections && !this.#makeRoom()) {
       resetSocket(client);
       return;
     }
+    this.#silent.set(client, client.remoteAddress ?? '');
+    const onClose = (): void => void this.#silent.delete(client);
+    client.once('close', onClose);
+    awaitClientHello(client, this.#helloMs, () => {
+      client.off('close', onClose);
+      this.#silent.delete(client);
+      this.#forward(client);
+    });
+  }
+
+  #forward(client: Socket): void {
     const race = raceToConnect(this.#routing);
     this.#connecting.set(client, race);
     const onGone = (): void => race.cancel();
@@ -162,11 +198,14 @@ export class BalancerServer implements BalancedListener {
         resetSocket(client);
         return;
       }
-      this.#join(found.target, client, found.socket);
+      const connection = this.#join(found.target, client, found.socket);
+      setTimeout(() => {
+        if (!connection.established) connection.reset();
+      }, this.#handshakeMs).unref();
     });
   }
 
-  #join(target: string, client: Socket, backend: Socket): void {
+  #join(target: string, client: Socket, backend: Socket): BalancedConnection {
     const connection: BalancedConnection = new BalancedConnection(
       target,
       { client, backend },
@@ -181,6 +220,7 @@ export class BalancerServer implements BalancedListener {
     );
     this.#connections.add(connection);
     client.resume();
+    return connection;
   }
 
   #watch(): void {
@@ -213,11 +253,28 @@ export class BalancerServer implements BalancedListener {
    * attacker.
    */
   #makeRoom(): boolean {
+    if (this.#silent.size > 0) {
+      this.#resetSilent();
+      return true;
+    }
     for (const connection of this.#connections) {
       if (connection.established) continue;
       connection.reset();
       return true;
     }
     return false;
+  }
+
+  /** Resets the oldest silent connection of the source address with the most of them. */
+  #resetSilent(): void {
+    const counts = new Map<string, number>();
+    for (const source of this.#silent.values()) counts.set(source, (counts.get(source) ?? 0) + 1);
+    const [most] = [...counts].reduce((a, b) => (b[1] > a[1] ? b : a));
+    for (const [client, source] of this.#silent) {
+      if (source !== most) continue;
+      this.#silent.delete(client);
+      resetSocket(client);
+      return;
+    }
   }
 }
