@@ -521,8 +521,8 @@ test('parses addresses', () => {
   );
 });
 
-test('docs/etcd.md lists every flag with its default', async () => {
-  const page = await readText(new URL('../../../docs/etcd.md', import.meta.url), 'utf8');
+test('docs/etcd-flags.md lists every flag with its default', async () => {
+  const page = await readText(new URL('../../../docs/etcd-flags.md', import.meta.url), 'utf8');
   for (const [name, { initial, kind }] of FLAGS) {
     const shown =
       kind === 'ignored' ? `\`--${name}\`` : `| \`--${name}\` | ${initial === '' ? '' : `\`${initial}\``} |`;
