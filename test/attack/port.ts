@@ -2,7 +2,7 @@
 import type { AttackLab } from './lab.ts';
 
 export interface AttackCase {
-  /** Number of the finding in docs/security.md; cases run in this order. */
+  /** Number of the case; cases run in this order. */
   readonly finding: number;
   readonly title: string;
   /** Whether the case must run alone, because it kills components, fills the disk or needs the whole CPU. */
