@@ -1,7 +1,7 @@
 /** Three in-memory masters with this project's revisions, and a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Event } from 'kubernetes-types/core/v1';
+import type { Event } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createEventRecorder, createInformerFactory, createLeaderElector } from '../../../src/client/index.ts';

@@ -3,5 +3,4 @@
  */
 export { overlayChanges } from './difference.ts';
 export { lastKnownNode } from './last-known-node.ts';
-export { OWN_MARK, ownTransaction } from './own-transaction.ts';
 export { type Backend, type OverlayInput, type Peer, planOverlay, tunnelMac } from './plan.ts';

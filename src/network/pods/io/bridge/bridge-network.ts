@@ -13,9 +13,9 @@ import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.
 import { type Network, networkText, parseNetwork } from '../../../../base/addresses/networks.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
+import { ownTransaction } from '../../../../base/own-transaction.ts';
 import type { PodEndpoint, PodNetwork } from '../../../../runtime/oci/port.ts';
 import { RuntimeError } from '../../../../runtime/port.ts';
-import { ownTransaction } from '../../core/index.ts';
 import { command } from '../command.ts';
 import { podTable } from '../filter/filter.ts';
 import { createForwarding, type Forwarding } from '../filter/forwarding.ts';

@@ -1,5 +1,5 @@
 import type { Log } from '../../../../base/log.ts';
-import { OWN_MARK } from '../../core/index.ts';
+import { OWN_MARK } from '../../../../base/own-transaction.ts';
 import { type Monitor, startMonitor } from '../monitor.ts';
 
 export interface FilterWatchOptions {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
-import { ownTransaction } from '../../../pods/core/index.ts';
+import { ownTransaction } from '../../../../base/own-transaction.ts';
 import type { PacketFilter, TimedMembers } from '../../core/port.ts';
 
 export interface NftOptions {
